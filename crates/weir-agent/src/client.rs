@@ -23,6 +23,10 @@ const HEARTBEAT: Duration = Duration::from_secs(2);
 /// How long a distant agent may be silent before it is given up.
 pub const SILENCE: Duration = Duration::from_secs(10);
 
+/// How long a distant agent that lives may tell nothing of what it was asked. What takes longest is a slice,
+/// ten minutes at most.
+const PATIENCE: Duration = Duration::from_secs(1800);
+
 /// Why an agent did not do what it was asked.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum AgentError {
@@ -100,9 +104,23 @@ type Listener = Box<dyn FnMut(RawPart) + Send>;
 
 /// Who waits for what; nobody any more once the agent is gone.
 struct Book {
-    waiting: HashMap<u64, Listener>,
+    waiting: HashMap<u64, Waiting>,
     lost: Option<String>,
     heard: Instant,
+}
+
+/// Somebody who waits.
+struct Waiting {
+    to: Listener,
+    /// Since it was asked, or the last part came.
+    since: Instant,
+}
+
+impl Waiting {
+    fn now(to: Listener) -> Waiting {
+        let since = Instant::now();
+        Waiting { to, since }
+    }
 }
 
 /// What the threads of a client share.
@@ -198,14 +216,19 @@ impl Client {
     }
 
     /// Has an eye on an agent that may vanish without a word, as one on another host can: it is asked
-    /// every two seconds whether it lives, and given up after [`SILENCE`].
-    pub fn distant(mut self) -> Client {
+    /// every two seconds whether it lives, and given up after [`SILENCE`]; after half an hour, too, in which it
+    /// lives and tells nothing of what it was asked.
+    pub fn distant(self) -> Client {
+        self.watched(HEARTBEAT, PATIENCE)
+    }
+
+    fn watched(mut self, heartbeat: Duration, patience: Duration) -> Client {
         self.line.is_distant.store(true, Ordering::Relaxed);
         let (open, closed) = channel::<()>();
         let line = Arc::clone(&self.line);
         let watch = std::thread::spawn(move || {
-            while closed.recv_timeout(HEARTBEAT) == Err(RecvTimeoutError::Timeout) {
-                line.heartbeat();
+            while closed.recv_timeout(heartbeat) == Err(RecvTimeoutError::Timeout) {
+                line.heartbeat(patience);
             }
         });
         self.watch = Some((open, watch));
@@ -277,7 +300,7 @@ impl Client {
             drop(book);
             return Err(self.lost(&words));
         }
-        book.waiting.insert(id, Box::new(listener));
+        book.waiting.insert(id, Waiting::now(Box::new(listener)));
         drop(book);
         let ask = question.ask();
         self.line.send(&Request { id, ask }).map_err(|error| {
@@ -309,7 +332,8 @@ impl Client {
             let theirs: u64 = self.ask(Clock)?;
             let after = crate::monotonic_ns();
             let trip = after - before;
-            let offset = theirs as i64 - (before + trip / 2) as i64;
+            // Its clock may show anything.
+            let offset = theirs.wrapping_sub(before + trip / 2).cast_signed();
             if best.is_none_or(|(least, _)| trip < least) {
                 best = Some((trip, offset));
             }
@@ -378,14 +402,18 @@ impl Line {
     }
 
     /// Lets the agent say that it lives, or gives it up.
-    fn heartbeat(&self) {
-        let silent = self.book().heard.elapsed() > SILENCE;
-        if silent {
-            self.give_up(&format!(
-                "nothing was heard of it for {} s",
-                SILENCE.as_secs()
-            ));
-            return;
+    fn heartbeat(&self, patience: Duration) {
+        let book = self.book();
+        let is_silent = book.heard.elapsed() > SILENCE;
+        let mut waiting = book.waiting.values();
+        let is_overdue = waiting.any(|waiting| waiting.since.elapsed() > patience);
+        drop(book);
+        if is_silent || is_overdue {
+            let (what, limit) = match is_silent {
+                true => ("nothing was heard of it", SILENCE),
+                false => ("it told nothing of what it was asked", patience),
+            };
+            return self.give_up(&format!("{what} for {} s", limit.as_secs()));
         }
         // Somebody who writes for long may be stuck in it; that must not hold this up.
         if let Ok(mut writer) = self.writer.try_lock()
@@ -413,10 +441,10 @@ impl Line {
     fn give_up(&self, words: &str) {
         let mut book = self.book();
         let words = book.lost.get_or_insert_with(|| words.to_owned()).clone();
-        let waiting: Vec<Listener> = book.waiting.drain().map(|(_, to)| to).collect();
+        let waiting: Vec<Waiting> = book.waiting.drain().map(|(_, waiting)| waiting).collect();
         // A listener may ask for more.
         drop(book);
-        for mut to in waiting {
+        for Waiting { mut to, .. } in waiting {
             let (place, words) = (self.place.clone(), words.clone());
             to(RawPart::Failed(AgentError::Lost { place, words }));
         }
@@ -435,7 +463,7 @@ impl Line {
     fn deliver(&self, reply: Reply) {
         let mut book = self.book();
         book.heard = Instant::now();
-        let Some(mut to) = book.waiting.remove(&reply.id) else {
+        let Some(Waiting { mut to, .. }) = book.waiting.remove(&reply.id) else {
             return;
         };
         drop(book);
@@ -445,7 +473,7 @@ impl Line {
                 let mut book = self.book();
                 // The agent may have been given up meanwhile.
                 match book.lost.clone() {
-                    None => drop(book.waiting.insert(reply.id, to)),
+                    None => drop(book.waiting.insert(reply.id, Waiting::now(to))),
                     Some(words) => {
                         drop(book);
                         let place = self.place.clone();
@@ -466,3 +494,6 @@ fn understand<A: DeserializeOwned>(place: &str, value: &RawValue) -> Result<A, A
         words: error.to_string(),
     })
 }
+
+#[cfg(test)]
+mod tests;

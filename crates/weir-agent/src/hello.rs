@@ -12,6 +12,9 @@ pub const PROTOCOL: u32 = 5;
 /// What tells an agent from anything else that may be at the other end.
 const MAGIC: &str = "weir-agent";
 
+/// Characters of each of the texts in it that are kept.
+const LONGEST: usize = 80;
+
 /// The first message of each side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
@@ -63,7 +66,12 @@ pub fn greet(
         weir: weir.to_owned(),
     };
     frame::write(writer, &own)?;
-    let other: Hello = frame::read(reader)?.ok_or(HelloError::Silent)?;
+    let mut other: Hello = frame::read(reader)?.ok_or(HelloError::Silent)?;
+    // Whoever it is, a message quotes a line of it and not megabytes.
+    for text in [&mut other.magic, &mut other.weir] {
+        let end = text.char_indices().nth(LONGEST).map(|(at, _)| at);
+        text.truncate(end.unwrap_or(text.len()));
+    }
     if other.magic != MAGIC {
         return Err(HelloError::Stranger(other.magic));
     }
@@ -98,6 +106,9 @@ mod tests {
         let words = answer(&hello).unwrap_err().to_string();
         let both = [PROTOCOL + 1, PROTOCOL].map(|version| format!("version {version}"));
         assert!(both.iter().all(|one| words.contains(one)), "{words}");
+        hello.weir = "ž".repeat(1 << 20);
+        let words = answer(&hello).unwrap_err().to_string();
+        assert!(words.len() < 400, "{} bytes", words.len());
         hello.magic = "sftp".to_owned();
         assert!(matches!(answer(&hello), Err(HelloError::Stranger(_))));
     }

@@ -39,7 +39,7 @@ pub fn are_different_proxies(study: &Study, a: &str, b: &str) -> bool {
 /// with the one before it. Else each is compared with the one of its stratum.
 pub fn are_steps(study: &Study) -> bool {
     let mut arms = study.arms.iter().enumerate();
-    arms.all(|(index, arm)| arm.against == 0 || arm.against + 1 == index)
+    arms.all(|(index, arm)| arm.against == 0 || index.checked_sub(1) == Some(arm.against))
 }
 
 /// Name of a metric in running text: `completed rate`.

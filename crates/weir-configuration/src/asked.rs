@@ -4,13 +4,13 @@
 //! ([`Way`]); which of the listeners is asked is decided here, for all of them alike. Nothing is guessed: what depends
 //! on something that a configuration alone does not say is [`Answer::Unknown`].
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use weir_model::record::{AskedRecord, FROM_FILES, RequestRecord, SpotRecord};
+use weir_model::record::{AskedRecord, RequestRecord, SpotRecord};
 use weir_model::study::{AskSpec, HOST};
 
+use crate::answer::{Answer, Barrier};
 use crate::names::without_port;
 use crate::place::{about, error, line_and_column};
 use crate::{Ask, ConfigurationError, Listener, Source, SourceFile};
@@ -25,6 +25,10 @@ pub struct Asked {
     pub listener: Listener,
     /// The place of the first listener that shares its socket, among all of the configuration.
     pub index: usize,
+    /// What passes connections of clients on to the listener, and is left out.
+    pub past: Vec<Spot>,
+    /// HAProxy: the frontends in TCP that pass the connection on before `server` has it.
+    pub through: Vec<Spot>,
     /// nginx: the `server`; HAProxy: the `frontend` or `listen`; Envoy: the virtual host; Caddy: the server.
     pub server: Option<Spot>,
     /// nginx: the innermost `location`; HAProxy: the `backend` or `listen`; Envoy and Caddy: the route.
@@ -49,71 +53,6 @@ pub struct Spot {
     pub pointer: String,
 }
 
-/// What is done with a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
-    /// It is passed on.
-    Passes,
-    /// The connection is passed on as it is; what asks and answers is not looked into.
-    Tunnels,
-    /// It is answered from files.
-    Files,
-    /// It is answered with a status of the 2xx that the configuration says.
-    Fixed(u16),
-    /// It is sent elsewhere.
-    Redirects,
-    /// It is answered with another status that the configuration says.
-    Returns(u16),
-    /// It is answered with the proxy's own counters or health.
-    Statistics,
-    /// The connection, or the handshake, is refused.
-    Closes,
-    /// Nothing takes it; why, as a clause.
-    Nothing(String),
-    /// What it depends on is not said by the configuration alone.
-    Unknown,
-}
-
-impl Answer {
-    /// The answer of a status that a configuration says.
-    pub(crate) fn of_status(status: u16) -> Answer {
-        match status {
-            200..=299 => Answer::Fixed(status),
-            300..=399 => Answer::Redirects,
-            444 => Answer::Closes,
-            _ => Answer::Returns(status),
-        }
-    }
-
-    /// How well it suits a load that names no port: the lower the better; `None`: not at all.
-    fn rank(&self, files: bool) -> Option<u8> {
-        match self {
-            Answer::Passes => Some(u8::from(files)),
-            Answer::Files => Some(u8::from(!files)),
-            Answer::Tunnels | Answer::Unknown => Some(2),
-            Answer::Fixed(_) => Some(3),
-            _ => None,
-        }
-    }
-}
-
-/// As a clause: `passes it on`.
-impl fmt::Display for Answer {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Answer::Passes => to.write_str("passes it on"),
-            Answer::Tunnels => to.write_str("passes the connection on as it is"),
-            Answer::Files => to.write_str(FROM_FILES),
-            Answer::Fixed(status) | Answer::Returns(status) => write!(to, "returns {status}"),
-            Answer::Redirects => to.write_str("redirects"),
-            Answer::Statistics => to.write_str("shows statistics or health"),
-            Answer::Closes => to.write_str("closes the connection"),
-            Answer::Nothing(why) => to.write_str(why),
-            Answer::Unknown => to.write_str("does what the configuration alone does not say"),
-        }
-    }
-}
-
 /// A listener as those who choose among all see it.
 pub(crate) struct Door {
     pub(crate) listener: Listener,
@@ -127,9 +66,17 @@ pub(crate) struct Door {
     pub(crate) first: usize,
     /// Whether HTTP over TCP is no use there.
     pub(crate) is_udp: bool,
+    /// Whether what stands behind it speaks TLS, so that it may be asked so, or in clear.
+    pub(crate) is_either: bool,
+    /// Whether clients come to it through another alone.
+    pub(crate) is_inner: bool,
 }
 
 impl Door {
+    fn speaks(&self, tls: bool) -> bool {
+        !self.is_udp && (self.is_either || self.listener.tls == tls)
+    }
+
     pub(crate) fn has_port(&self, wanted: u16) -> bool {
         let first = self.listener.port;
         first.is_some_and(|first| (first..=self.last_port.unwrap_or(first)).contains(&wanted))
@@ -164,6 +111,8 @@ pub(crate) struct Request<'a> {
     pub(crate) port: Option<u16>,
     /// Whether the load names the host, so that the server must be one for it.
     pub(crate) is_named: bool,
+    /// Whether its client shows a certificate.
+    pub(crate) is_certified: bool,
     /// Whether it is right that nothing takes it.
     may_miss: bool,
 }
@@ -185,6 +134,7 @@ impl<'a> Request<'a> {
                 fields: &requested.fields,
                 port: ask.port.or(ask.proxy_port),
                 is_named: ask.host.is_some() && requested.host.is_none(),
+                is_certified: ask.certified,
                 may_miss: requested.may_miss,
             }
         })
@@ -221,6 +171,7 @@ impl<'a> Request<'a> {
 
 /// The way of a request from a listener on.
 pub(crate) struct Way {
+    pub(crate) through: Vec<Spot>,
     pub(crate) server: Option<Spot>,
     pub(crate) location: Option<Spot>,
     pub(crate) answer: Answer,
@@ -230,6 +181,7 @@ impl Way {
     /// One that ends at once.
     pub(crate) fn end(answer: Answer) -> Way {
         Way {
+            through: Vec::new(),
             server: None,
             location: None,
             answer,
@@ -258,6 +210,21 @@ pub(crate) trait Map {
         false
     }
 
+    /// The variable by which a door has its port, where nothing says what it holds.
+    fn variable(&self, _door: usize) -> Option<&str> {
+        None
+    }
+
+    /// What to do about a variable that is to hold a port.
+    fn how_to_set(&self, _variable: &str, _port: u16) -> String {
+        String::new()
+    }
+
+    /// What passes connections on to a door, so that clients may not come to it by themselves.
+    fn before(&self, _door: usize) -> Vec<Spot> {
+        Vec::new()
+    }
+
     /// Of the doors that share a socket with this one, that of a server.
     fn door_of(&self, door: usize, _server: &Spot) -> usize {
         door
@@ -272,27 +239,33 @@ pub(crate) trait Map {
 /// One that redirects, refuses, or shows statistics is never chosen by itself.
 ///
 /// # Errors
-/// Nobody listens as asked; a host or a path that the load names meets nothing there.
+/// Nobody listens as asked; a host or a path that the load names meets nothing there; what is there asks for
+/// more than clients of a study have.
 pub(crate) fn look_up(map: &dyn Map, ask: &AskSpec) -> Result<Vec<Asked>, ConfigurationError> {
     let door = choose(map, ask)?;
     let index = map.doors()[door].first;
     let asked = |request: Request<'_>| {
+        let way = map.way(index, &request);
+        if let Some(error) = refused(map, index, &request, &way) {
+            return Err(error);
+        }
         let Way {
+            through,
             server,
             location,
             answer,
-        } = map.way(index, &request);
-        if let Answer::Nothing(why) = &answer
-            && !request.may_miss
-        {
-            return Err(meets_nothing(map, index, &request, server.as_ref(), why));
-        }
+        } = way;
         let own = server
             .as_ref()
             .map_or(index, |server| map.door_of(index, server));
         Ok(Asked {
-            listener: map.doors()[own].listener.clone(),
+            listener: Listener {
+                tls: ask.tls,
+                ..map.doors()[own].listener.clone()
+            },
             index,
+            past: map.before(index),
+            through,
             server,
             location,
             answer,
@@ -321,7 +294,7 @@ pub(crate) fn addresses(
 
 fn choose(map: &dyn Map, ask: &AskSpec) -> Result<usize, ConfigurationError> {
     let doors = map.doors();
-    let fits = |door: &usize| doors[*door].listener.tls == ask.tls && !doors[*door].is_udp;
+    let fits = |door: &usize| doors[*door].speaks(ask.tls);
     let all: Vec<usize> = (0..doors.len()).filter(fits).collect();
     let at = |port: u16| -> Vec<usize> {
         let at_port = all.iter().filter(|door| doors[**door].has_port(port));
@@ -350,10 +323,12 @@ fn choose(map: &dyn Map, ask: &AskSpec) -> Result<usize, ConfigurationError> {
             return Ok(door);
         }
     }
-    if all.is_empty() {
+    let outer = all.iter().filter(|door| !doors[**door].is_inner);
+    let outer: Vec<usize> = outer.copied().collect();
+    if outer.is_empty() {
         return Err(missing(map, ask.tls, None));
     }
-    best(&all).ok_or_else(|| none_by_itself(map, &all, &request))
+    best(&outer).ok_or_else(|| none_by_itself(map, &outer, &request))
 }
 
 /// Of some doors the first that suits a load best, those with a port before others, and those of servers
@@ -375,6 +350,16 @@ fn missing(map: &dyn Map, tls: bool, port: Option<u16>) -> ConfigurationError {
         None => what.to_owned(),
     };
     let doors = map.doors();
+    let mut fitting = (0..doors.len()).filter(|&door| doors[door].speaks(tls));
+    let unknown = fitting.find_map(|door| Some((&doors[door], map.variable(door)?)));
+    if let (Some((door, variable)), Some(port)) = (unknown, port) {
+        let what = format!(
+            "{what}: `{}` has its port from the variable `{variable}` of the environment, which nothing sets",
+            door.listener.address
+        );
+        let place = &map.source().files[door.at.0];
+        return error(place, door.at.1, what).hint(map.how_to_set(variable, port));
+    }
     let named: Vec<String> = doors.iter().take(LISTED).map(Door::place).collect();
     let at_first = |first: &Door| error(&map.source().files[first.at.0], first.at.1, &*what);
     let found = doors
@@ -392,11 +377,10 @@ fn none_by_itself(map: &dyn Map, all: &[usize], request: &Request<'_>) -> Config
     let first = &doors[all[0]];
     let sockets = all.iter().filter(|door| doors[**door].first == **door);
     let sockets: Vec<usize> = sockets.copied().collect();
-    if let [door] = sockets[..] {
-        let way = map.way(door, request);
-        if let Answer::Nothing(why) = &way.answer {
-            return meets_nothing(map, door, request, way.server.as_ref(), why);
-        }
+    if let [door] = sockets[..]
+        && let Some(error) = refused(map, door, request, &map.way(door, request))
+    {
+        return error;
     }
     let each = sockets.iter().take(LISTED).map(|&door| {
         let way = map.way(door, request);
@@ -421,24 +405,32 @@ fn none_by_itself(map: &dyn Map, all: &[usize], request: &Request<'_>) -> Config
     error(&map.source().files[first.at.0], first.at.1, what).hint(hint)
 }
 
-/// Something that the load names is not there.
-fn meets_nothing(
+/// Why a request cannot be asked there, if it cannot: something that the load names is not there, or it asks
+/// for what clients of a study do not have.
+fn refused(
     map: &dyn Map,
     door: usize,
     request: &Request<'_>,
-    server: Option<&Spot>,
-    why: &str,
-) -> ConfigurationError {
+    way: &Way,
+) -> Option<ConfigurationError> {
     let door = &map.doors()[door];
+    let (why, (file, at), hint) = match &way.answer {
+        Answer::Nothing(why) if !request.may_miss => {
+            let server = way.server.as_ref();
+            let at = server.map_or(door.at, |server| (server.file, server.span.start));
+            let hint = "name another `host`, `path` or `port` in the load";
+            (why, at, hint)
+        }
+        Answer::Bars(Barrier { at, what, hint }) => (what, *at, *hint),
+        _ => return None,
+    };
     let what = format!(
         "a request for `{}` with the host `{}` at {}: {why}",
         request.path,
         request.host,
         door.name()
     );
-    let (file, at) = server.map_or(door.at, |server| (server.file, server.span.start));
-    error(&map.source().files[file], at, what)
-        .hint("name another `host`, `path` or `port` in the load")
+    Some(error(&map.source().files[file], at, what).hint(hint))
 }
 
 impl Spot {
@@ -473,6 +465,8 @@ pub fn record(source: &Source, ask: &AskSpec, asked: &[Asked]) -> Option<AskedRe
         .map(|(request, asked)| RequestRecord {
             host: request.host.to_owned(),
             target: request.target.to_owned(),
+            past: asked.past.iter().map(|it| it.record(source)).collect(),
+            through: asked.through.iter().map(|it| it.record(source)).collect(),
             server: asked.server.as_ref().map(|spot| spot.record(source)),
             location: asked.location.as_ref().map(|spot| spot.record(source)),
             answer: asked.answer.to_string(),

@@ -13,6 +13,7 @@
 //!
 //! No file is written here but below a folder that the caller names.
 
+mod answer;
 mod asked;
 pub mod document;
 mod error;
@@ -24,7 +25,8 @@ mod place;
 mod regular;
 mod source;
 
-pub use asked::{Answer, Asked, Spot, record};
+pub use answer::{Answer, Barrier};
+pub use asked::{Asked, Spot, record};
 pub use error::ConfigurationError;
 pub use listener::Listener;
 pub use regular::{read_regular, read_regular_below};

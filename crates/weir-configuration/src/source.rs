@@ -241,11 +241,26 @@ fn file_diff(path: &Path, before: &str, after: &str) -> String {
         .diff_slices(&before, &after);
     let path = path.display().to_string();
     let path = path.trim_start_matches('/');
-    // A tab ends a name that has blanks, for `patch` would end it at the first of them.
-    let end = if path.contains(' ') { "\t" } else { "" };
     difference
         .unified_diff()
         .context_radius(3)
-        .header(&format!("a/{path}{end}"), &format!("b/{path}{end}"))
+        .header(&header_name("a", path), &header_name("b", path))
         .to_string()
+}
+
+/// The name of a file as `patch` and `git apply` read it. The end of a line in a name must not begin another
+/// header: such a name is quoted as C does it.
+fn header_name(side: &str, path: &str) -> String {
+    let special = |c: char| c.is_control() || matches!(c, '"' | '\\');
+    if path.contains(special) {
+        let quoted = path.bytes().map(|byte| match byte {
+            b'"' | b'\\' => format!("\\{}", char::from(byte)),
+            b' '..=b'~' => char::from(byte).to_string(),
+            _ => format!("\\{byte:03o}"),
+        });
+        return format!("\"{side}/{}\"", quoted.collect::<String>());
+    }
+    // A tab ends a name that has blanks, for `patch` would end it at the first of them.
+    let end = if path.contains(' ') { "\t" } else { "" };
+    format!("{side}/{path}{end}")
 }

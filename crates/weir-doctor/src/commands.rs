@@ -1,6 +1,8 @@
 //! Commands that say which program, configuration and process they are for. Where they would reach
 //! another one than the nginx that was examined, there are none.
 
+use weir_model::foreign::in_a_line;
+
 use crate::facts::Facts;
 use crate::finding::{Finding, Then};
 
@@ -45,8 +47,14 @@ impl Facts {
     }
 }
 
-/// Gives a finding's commands the names of what they are for.
+/// Gives a finding's commands the names of what they are for. A remark among them, which may quote a path or a
+/// value, is of one line: nothing of it is a command.
 pub(crate) fn address(finding: &mut Finding, facts: &Facts) {
+    for command in finding.change.iter_mut().chain(&mut finding.persist) {
+        if command.starts_with('#') {
+            *command = in_a_line(command);
+        }
+    }
     let edits = |command: &String| command.starts_with("sed ");
     let master = facts.proxy.as_ref().map_or(0, |proxy| proxy.master);
     let then = finding.then;
@@ -91,5 +99,53 @@ pub(crate) fn quoted(word: &str) -> String {
     match !word.is_empty() && word.chars().all(is_plain) {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::configuration::Statement;
+
+    /// Whoever has a file of their own in an include must not have a command in what an administrator pastes.
+    #[test]
+    fn nothing_foreign_is_a_command() {
+        let entry = |name: &str, file: &str| Statement {
+            file: file.into(),
+            line: 3,
+            on_one_line: true,
+            name: name.to_owned(),
+            arguments: vec!["close".to_owned()],
+            block: None,
+            entries: Vec::new(),
+        };
+        for (name, file) in [
+            ("default", "/srv/a\nintruder\n"),
+            ("default", "/srv/a b;intruder"),
+            ("~x/'; intruder; '", "/srv/a"),
+            ("~x/\nintruder", "/srv/a\nintruder"),
+        ] {
+            let command = entry(name, file).precede_with("\"\" \"\"");
+            let mut finding = Finding::note("id", "title").change(command);
+            address(&mut finding, &Facts::default());
+            let command = &finding.change[0];
+            // One command of sed's, or none: a shell's words, comments left out.
+            let words = shell_words(command);
+            assert!(words.is_empty() || words.len() == 4, "{command}: {words:?}");
+        }
+    }
+
+    /// The words that a shell has of a line, by the shell itself.
+    fn shell_words(line: &str) -> Vec<String> {
+        let script = format!(
+            "sed() {{ for w in sed \"$@\"; do printf '%s\\0' \"$w\"; done; }}\n\
+                              intruder() {{ printf 'intruder\\0'; }}\n{line}\n"
+        );
+        let output = std::process::Command::new("sh")
+            .args(["-c", &script])
+            .output();
+        let text = String::from_utf8(output.unwrap().stdout).unwrap();
+        let words = text.split_terminator('\0').map(str::to_owned);
+        words.collect()
     }
 }

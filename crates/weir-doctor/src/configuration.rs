@@ -100,7 +100,10 @@ impl Statement {
     /// would not find, the place and what is to be done there.
     fn edited(&self, script: &str, what: &str) -> String {
         let Statement { file, line, .. } = self;
-        match self.on_one_line && !script.contains('\n') {
+        // The name of an entry of a `map` may be anything, and end what the shell takes for a word.
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let is_one_word = self.on_one_line && !script.contains('\n');
+        match is_one_word && self.name.chars().all(is_plain) {
             true => format!("sed -i '{line}s/{script}/' {}", quoted(file)),
             false => format!("# {file}:{line}: `{}` {what}", self.name),
         }

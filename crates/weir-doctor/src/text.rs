@@ -1,6 +1,8 @@
 //! An examination for a reader at a terminal.
 
 use crate::examination::Examination;
+use weir_model::foreign::{in_a_line, visible};
+
 use crate::facts::Asked;
 use crate::finding::{Finding, Severity};
 
@@ -32,7 +34,8 @@ impl Paint {
 }
 
 /// The text, at most `width` columns wide where words allow it. Commands and evidence are not
-/// broken: they are there to be copied.
+/// broken: they are there to be copied. What files and processes say commands no terminal and begins no
+/// line of its own.
 pub fn text(examination: &Examination, width: usize, color: bool) -> String {
     let paint = Paint { on: color };
     let mut text = format!("load      {}\n", asked(examination.asked));
@@ -45,7 +48,8 @@ pub fn text(examination: &Examination, width: usize, color: bool) -> String {
         text.push_str("\nroom by these settings\n");
         for room in &examination.room {
             let amount = crate::rules::figure(room.amount as u64);
-            text.push_str(&format!("  {amount} {}: {}\n", room.what, room.because));
+            let because = in_a_line(&room.because);
+            text.push_str(&format!("  {amount} {}: {because}\n", room.what));
         }
     }
     text.push('\n');
@@ -99,10 +103,14 @@ fn verdict(examination: &Examination) -> String {
 }
 
 fn described(finding: &Finding, width: usize, paint: &Paint) -> String {
-    let mut text = format!("{}  {}", paint.severity(finding.severity), finding.title);
+    let mut text = format!(
+        "{}  {}",
+        paint.severity(finding.severity),
+        in_a_line(&finding.title)
+    );
     text.push_str(&format!("  {}\n", paint.dim(&format!("[{}]", finding.id))));
     for line in &finding.evidence {
-        text.push_str(&format!("    {line}\n"));
+        text.push_str(&format!("    {}\n", in_a_line(line)));
     }
     text.push_str(&wrapped("  why: ", "    ", &finding.why, width));
     for (label, commands) in [("now", &finding.change), ("for good", &finding.persist)] {
@@ -111,7 +119,7 @@ fn described(finding: &Finding, width: usize, paint: &Paint) -> String {
                 0 => format!("{label}:"),
                 _ => String::new(),
             };
-            text.push_str(&format!("  {label:9} {command}\n"));
+            text.push_str(&format!("  {label:9} {}\n", in_a_line(command)));
         }
     }
     if !finding.source.is_empty() {
@@ -125,7 +133,7 @@ fn wrapped(first: &str, indent: &str, text: &str, width: usize) -> String {
     let mut out = String::new();
     let mut line = first.to_owned();
     let mut empty = true;
-    for word in text.split_ascii_whitespace() {
+    for word in visible(text).split_ascii_whitespace() {
         if !empty && line.chars().count() + 1 + word.chars().count() > width {
             out.push_str(line.trim_end());
             out.push('\n');
@@ -144,6 +152,8 @@ fn wrapped(first: &str, indent: &str, text: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::{Facts, Unread};
+    use crate::finding::Room;
 
     #[test]
     fn lines_end_between_words_and_a_long_word_stands_alone() {
@@ -152,5 +162,40 @@ mod tests {
             wrapped("", "  ", "longer-than-that x", 4),
             "longer-than-that\n  x\n"
         );
+    }
+
+    /// Paths, directives and values are others'.
+    #[test]
+    fn nothing_foreign_commands_a_terminal_or_begins_a_line() {
+        let foreign = "/srv/\x1b[8m\x1b]0;t\x07\u{9b}2J\nnothing was changed";
+        let finding = Finding::warning("id", foreign)
+            .evidence(foreign)
+            .why(foreign, "source")
+            .change(foreign);
+        let unread = Unread {
+            what: foreign.to_owned(),
+            why: foreign.to_owned(),
+        };
+        let room = Room {
+            what: "connections",
+            amount: 1.0,
+            because: foreign.to_owned(),
+        };
+        let examination = Examination {
+            findings: vec![finding],
+            room: vec![room],
+            looked_at: vec![foreign.to_owned()],
+            unread: vec![unread],
+            ..crate::examine(&Facts::default())
+        };
+        for color in [false, true] {
+            let text = text(&examination, 1000, color);
+            assert_eq!(text.matches("\\u001b[8m\\u001b]0;t\\u0007").count(), 8);
+            let mut own = text.replace("\x1b[1;33m", "").replace("\x1b[2m", "");
+            own = own.replace("\x1b[0m", "");
+            let commands = own.chars().filter(|&c| c.is_control() && c != '\n');
+            assert_eq!(commands.count(), 0, "{own:?}");
+            assert_eq!(text.matches("\nnothing was changed").count(), 1, "{text}");
+        }
     }
 }

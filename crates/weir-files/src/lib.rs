@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
-pub use ours::{NotOurs, only_ours, only_ours_file};
+pub use ours::{NotOurs, only_ours, only_ours_file, only_ours_named};
 
 /// Mode of a file of weir's.
 const FILE: u32 = 0o600;
@@ -23,6 +23,8 @@ const FILE: u32 = 0o600;
 const FOLDER: u32 = 0o700;
 /// The bits of a mode that are not the owner's.
 const OTHERS: u32 = 0o077;
+/// The longest file that is read whole, in bytes: a file without content can claim any length.
+const LONGEST: u64 = 4 << 30;
 
 /// Has whatever this process and those that it starts make from now on be its user's alone, unless they ask
 /// for other modes after it is made (umask(2)): proxies that check a configuration make logs too.
@@ -141,11 +143,9 @@ pub fn open_output(path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let opened = options.custom_flags(flags.bits().cast_signed()).open(path);
     let refused = "others may write in its folder, and it is not a file of yours";
-    let file = opened.map_err(|error| match error.raw_os_error() {
-        Some(number) if number == rustix::io::Errno::LOOP.raw_os_error() => {
-            io::Error::other(format!("{refused}: it is a link"))
-        }
-        _ => error,
+    let file = opened.map_err(|error| match is_loop(&error) {
+        true => io::Error::other(format!("{refused}: it is a link")),
+        false => error,
     })?;
     let found = file.metadata()?;
     let is_own = found.uid() == rustix::process::geteuid().as_raw();
@@ -155,26 +155,43 @@ pub fn open_output(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Reads a whole file of a folder that may be somebody else's: a link is followed only if it is the
-/// user's own or root's, and nothing is waited for, as a FIFO would have it.
+/// Reads a whole file of a folder that may be somebody else's: a link is followed only where nobody else
+/// could have made it, and nothing is waited for, as a FIFO would have it.
 ///
 /// # Errors
-/// It is a link of another user's or no file, or the kernel refuses.
+/// It is a link in a folder that others may write, no file, or longer than 4 GiB; or the kernel refuses.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let link = fs::symlink_metadata(path)?;
-    let own = rustix::process::geteuid().as_raw();
-    if link.is_symlink() && link.uid() != 0 && link.uid() != own {
-        return Err(io::Error::other("it is a link of another user's"));
-    }
-    let mut options = OpenOptions::new();
-    let flags = OFlags::NONBLOCK.bits().cast_signed();
-    let mut file = options.read(true).custom_flags(flags).open(path)?;
-    if !file.metadata()?.is_file() {
+    let open = |more: OFlags| {
+        let flags = (OFlags::NONBLOCK | more).bits().cast_signed();
+        OpenOptions::new().read(true).custom_flags(flags).open(path)
+    };
+    // What is looked at is what was opened: somebody could change the name's file in between.
+    let file = match open(OFlags::NOFOLLOW) {
+        Err(error) if is_loop(&error) => {
+            let folder = path.parent().filter(|path| !path.as_os_str().is_empty());
+            only_ours_named(folder.unwrap_or(Path::new(".")))
+                .map_err(|why| io::Error::other(format!("it is a link, and {why}")))?;
+            open(OFlags::empty())?
+        }
+        opened => opened?,
+    };
+    let found = file.metadata()?;
+    if !found.is_file() {
         return Err(io::Error::other("it is not a file"));
     }
+    if found.len() > LONGEST {
+        return Err(io::Error::other(format!(
+            "it is longer than {LONGEST} bytes"
+        )));
+    }
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
+    file.take(LONGEST).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Whether a link was not followed ([`OFlags::NOFOLLOW`]).
+fn is_loop(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
 }
 
 /// Opens a file for its user alone, without following a link.
@@ -271,5 +288,24 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, at("fifo"), kind, mode, 0).unwrap();
         assert!(write_output(&at("fifo"), b"out").is_err());
         assert!(read(&at("fifo")).is_err());
+    }
+
+    #[test]
+    fn a_link_is_read_through_only_where_nobody_else_could_have_made_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("file"), "whole").unwrap();
+        symlink(at("file"), at("link")).unwrap();
+        for (bits, is_read) in [(0o700, true), (0o1777, false), (0o777, false)] {
+            fs::set_permissions(folder.path(), Permissions::from_mode(bits)).unwrap();
+            assert_eq!(read(&at("file")).unwrap(), b"whole");
+            assert_eq!(read(&at("link")).is_ok(), is_read, "{bits:o}");
+        }
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o700)).unwrap();
+        // It takes no room on the disk, and would take all memory.
+        let endless = create(&at("endless")).unwrap();
+        endless.set_len(LONGEST + 1).unwrap();
+        let refused = read(&at("endless")).unwrap_err();
+        assert!(refused.to_string().contains("longer than"), "{refused}");
     }
 }

@@ -25,7 +25,7 @@ pub struct NotOurs {
 }
 
 /// Refuses a folder in which others could have made, renamed or replaced a file: one that is not this
-/// user's or root's, one that others may write, a link; and one below such a folder. Above it, a folder
+/// user's or root's (or that user's who has become root by sudo), one that others may write, a link; and one below such a folder. Above it, a folder
 /// that others may write is fine if it is sticky, as /tmp is.
 ///
 /// # Errors
@@ -33,9 +33,20 @@ pub struct NotOurs {
 pub fn only_ours(folder: &Path) -> Result<(), NotOurs> {
     let written = std::path::absolute(folder).map_err(unseen(folder))?;
     // As it is written, for links in it; and where these lead.
-    judge(&written)?;
+    judge(&written, true)?;
     let real = fs::canonicalize(&written).map_err(unseen(folder))?;
-    judge(&real)
+    judge(&real, true)
+}
+
+/// As [`only_ours`], of a folder that the user has named: it may be a link that nobody else could have made.
+///
+/// # Errors
+/// As [`only_ours`].
+pub fn only_ours_named(folder: &Path) -> Result<(), NotOurs> {
+    let written = std::path::absolute(folder).map_err(unseen(folder))?;
+    judge(&written, false)?;
+    let real = fs::canonicalize(&written).map_err(unseen(folder))?;
+    judge(&real, true)
 }
 
 /// As [`only_ours`], of a file: it is one of this user's or root's, is no link, and nobody else may
@@ -58,10 +69,11 @@ pub fn only_ours_file(path: &Path) -> Result<(), NotOurs> {
     only_ours(folder.unwrap_or(Path::new(".")))
 }
 
-fn judge(folder: &Path) -> Result<(), NotOurs> {
+/// Judges a folder and all above it; `is_last` says that there is nothing below it to be judged by itself.
+fn judge(folder: &Path, is_last: bool) -> Result<(), NotOurs> {
     for (above, path) in folder.ancestors().enumerate() {
         let found = fs::symlink_metadata(path).map_err(unseen(path))?;
-        let is_innermost = above == 0;
+        let is_innermost = is_last && above == 0;
         let fault = match () {
             () if found.is_symlink() && is_innermost => Some("is a link".to_owned()),
             () if found.is_symlink() => stranger(&found),
@@ -81,7 +93,11 @@ fn fault_of(found: &Metadata, is_innermost: bool) -> Option<String> {
         return Some(why);
     }
     let mode = found.mode();
-    let is_fine = mode & WRITABLE == 0 || (!is_innermost && mode & STICKY != 0);
+    let by_others = match is_own_group(found.gid()) {
+        true => WRITABLE & !0o020,
+        false => WRITABLE,
+    };
+    let is_fine = mode & by_others == 0 || (!is_innermost && mode & STICKY != 0);
     (!is_fine).then(|| {
         format!(
             "can be written by others (its mode is {:04o})",
@@ -90,14 +106,41 @@ fn fault_of(found: &Metadata, is_innermost: bool) -> Option<String> {
     })
 }
 
+/// Whether a group has nobody in it but this user, who is not root, or was not before: many systems give each user such a
+/// group, with the user's number, and let it write by umask 002.
+fn is_own_group(group: u32) -> bool {
+    if group == 0 || !own_users().contains(&group) {
+        return false;
+    }
+    // NAME:PASSWORD:NUMBER:MEMBERS (group(5)).
+    let text = fs::read_to_string("/etc/group").unwrap_or_default();
+    let members = text.lines().filter_map(|line| {
+        let mut fields = line.split(':').skip(2);
+        let number: u32 = fields.next()?.parse().ok()?;
+        (number == group).then(|| fields.next().unwrap_or_default())
+    });
+    let members: Vec<&str> = members.collect();
+    !members.is_empty() && members.iter().all(|members| members.is_empty())
+}
+
 /// That a file is neither this user's nor root's.
 fn stranger(found: &Metadata) -> Option<String> {
-    let (owner, own) = (found.uid(), geteuid().as_raw());
+    let owner = found.uid();
     let is_unmapped = owner == UNMAPPED && !has_all_users();
-    match owner == 0 || owner == own || is_unmapped {
+    match owner == 0 || own_users().contains(&owner) || is_unmapped {
         true => None,
         false => Some(format!("belongs to another user (number {owner})")),
     }
+}
+
+/// This user; and whoever has become root by sudo(8), who works in folders of their own and could do
+/// anything as root by themselves.
+fn own_users() -> Vec<u32> {
+    let own = geteuid();
+    let before = std::env::var("SUDO_UID").ok();
+    let before = before.filter(|_| own.is_root());
+    let before = before.and_then(|number| number.parse().ok());
+    [own.as_raw()].into_iter().chain(before).collect()
 }
 
 /// Whether every user has a number here: not so in a user namespace of somebody's, whose root has no
@@ -158,6 +201,12 @@ mod tests {
             "{refused}"
         );
         assert!(only_ours(&above.join("link")).is_err());
+        only_ours_named(&above.join("link")).unwrap();
+        set(&above, 0o1777);
+        only_ours_named(&folder).unwrap();
+        set(&above, 0o777);
+        assert!(only_ours_named(&above.join("link")).is_err());
+        set(&above, 0o700);
         assert!(only_ours(&file).is_err(), "it is not a folder");
     }
 

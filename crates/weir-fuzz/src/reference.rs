@@ -181,8 +181,8 @@ fn chunked(bytes: &[u8]) -> Option<(usize, usize)> {
         let Ok(Status::Complete((line, size))) = httparse::parse_chunk_size(rest) else {
             return None;
         };
-        // It takes LF for a part of an extension, which is a line end here and by RFC 9112 §2.2, and NUL.
-        if line > SIZE_LINE || rest[..line - 1].iter().any(|byte| b"\n\0".contains(byte)) {
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_hexdigit());
+        if line > SIZE_LINE || !are_extensions(&rest[digits.count()..line - 2]) {
             return None;
         }
         at += line;
@@ -203,4 +203,60 @@ fn chunked(bytes: &[u8]) -> Option<(usize, usize)> {
         }
         _ => None,
     }
+}
+
+/// Whether the rest of a size's line is what may stand there: `*( BWS ";" BWS name [ BWS "=" BWS value ] )`
+/// (RFC 9112 §7.1.1). httparse skips it, whatever it is.
+fn are_extensions(mut rest: &[u8]) -> bool {
+    while !rest.is_empty() {
+        let Some(named) = past_blanks(rest).strip_prefix(b";") else {
+            return false;
+        };
+        let named = past_blanks(named);
+        let behind = past_token(named);
+        let valued = past_blanks(behind).strip_prefix(b"=").map(past_blanks);
+        let (last, next) = match valued {
+            None => (named, behind),
+            Some(value) => (
+                value,
+                past_quotes(value).unwrap_or_else(|| past_token(value)),
+            ),
+        };
+        if behind.len() == named.len() || next.len() == last.len() {
+            return false;
+        }
+        rest = next;
+    }
+    true
+}
+
+fn past(bytes: &[u8], is_passed: impl Fn(&u8) -> bool) -> &[u8] {
+    &bytes[bytes.iter().take_while(|byte| is_passed(byte)).count()..]
+}
+
+fn past_blanks(bytes: &[u8]) -> &[u8] {
+    past(bytes, |byte| b" \t".contains(byte))
+}
+
+fn past_token(bytes: &[u8]) -> &[u8] {
+    past(bytes, |byte| {
+        byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte)
+    })
+}
+
+/// Behind the quoted string that bytes begin with.
+fn past_quotes(bytes: &[u8]) -> Option<&[u8]> {
+    let mut rest = bytes.strip_prefix(b"\"")?;
+    loop {
+        rest = match rest {
+            [b'"', behind @ ..] => return Some(behind),
+            [b'\\', escaped, behind @ ..] if is_text(*escaped) => behind,
+            [byte, behind @ ..] if *byte != b'\\' && is_text(*byte) => behind,
+            _ => return None,
+        };
+    }
+}
+
+fn is_text(byte: u8) -> bool {
+    byte == b'\t' || (byte >= b' ' && byte != 0x7f)
 }

@@ -1,14 +1,14 @@
 //! The chunked transfer coding (RFC 9112 §7.1), counted and not kept.
 //!
 //! Sizes are read digit by digit, so that nothing is ever carried over. Extensions are skipped, whatever
-//! they say (RFC 9112 §7.1.1), but for CR without LF and NUL, which are refused as in the head. Bare LF is
-//! taken for a line end, as everywhere. White space between size and extension is BWS (RFC 9110 §5.6.3);
-//! it is also accepted without an extension, and an extension may be empty.
-
-use memchr::memchr3;
+//! they say, but they must be extensions (RFC 9112 §7.1.1): what one reader takes for a part of the size's line
+//! may be data for another, so what is not in the grammar is refused. White space (BWS, RFC 9110 §5.6.3) stands
+//! around `;` and `=` alone, not at the end of the line; an extension has a name. Bare LF is taken for a line
+//! end, as everywhere.
 
 use crate::error::{ParseError, Result};
 use crate::sink::Sink;
+use crate::text::{is_blank, is_token};
 
 /// Longest line that may say the size of a chunk, extensions included. RFC 9112 §7.1.1 asks for
 /// some limit.
@@ -20,10 +20,24 @@ enum State {
     Size,
     /// Between the digits of a size, or after them.
     Digits,
-    /// In the white space after a size.
+    /// In white space after a size or a value, before the `;` of an extension.
     Blank,
-    /// In an extension.
-    Extension,
+    /// Behind a `;`, before the name of an extension.
+    Semicolon,
+    /// In the name of an extension.
+    Name,
+    /// In white space after a name.
+    NameBlank,
+    /// Behind a `=`, before the value of an extension.
+    Equals,
+    /// In a value that is a token.
+    Value,
+    /// In a value that is a quoted string (RFC 9110 §5.6.4).
+    Quoted,
+    /// Behind a backslash in a quoted string.
+    Escape,
+    /// Right behind a quoted string.
+    Unquoted,
     /// Between CR and LF after a size.
     SizeLf,
     /// In the data, with so many bytes to come as `left` says.
@@ -87,29 +101,16 @@ impl Chunked {
                     }
                     continue;
                 }
-                State::Extension => {
-                    let rest = &bytes[piece.used..];
-                    // What ends it is looked at as another byte of the size's line.
-                    let used = memchr3(b'\r', b'\n', 0, rest).unwrap_or(rest.len());
-                    self.lengthen(used)?;
-                    piece.used += used;
-                    self.state = match used == rest.len() {
-                        true => State::Extension,
-                        false => State::Blank,
-                    };
-                    continue;
-                }
-                State::Size | State::Digits | State::Blank | State::SizeLf => {
-                    self.lengthen(1)?;
+                State::DataCr if byte == b'\r' => self.state = State::DataLf,
+                State::DataCr | State::DataLf if byte == b'\n' => *self = Chunked::new(),
+                State::DataCr | State::DataLf => return Err(ParseError::Chunk),
+                _ => {
                     if self.size_byte(byte)? {
                         piece.used += 1;
                         piece.last = true;
                         return Ok(piece);
                     }
                 }
-                State::DataCr if byte == b'\r' => self.state = State::DataLf,
-                State::DataCr | State::DataLf if byte == b'\n' => *self = Chunked::new(),
-                State::DataCr | State::DataLf => return Err(ParseError::Chunk),
             }
             piece.used += 1;
         }
@@ -118,22 +119,38 @@ impl Chunked {
 
     /// Takes a byte of the line that says a chunk's size; whether it completes the last chunk's.
     fn size_byte(&mut self, byte: u8) -> Result<bool> {
-        let sized = self.state != State::Size;
-        match (self.state, byte) {
-            (State::Size | State::Digits, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
+        use State::{
+            Blank, Digits, Equals, Escape, Name, NameBlank, Quoted, Semicolon, Size, SizeLf,
+            Unquoted, Value,
+        };
+        self.line += 1;
+        if self.line > LINE_LIMIT {
+            return Err(ParseError::Chunk);
+        }
+        self.state = match (self.state, byte) {
+            (Size | Digits, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
                 let digit = (byte as char).to_digit(16).ok_or(ParseError::Chunk)?;
                 if self.left >> 60 != 0 {
                     return Err(ParseError::Chunk);
                 }
                 self.left = self.left << 4 | u64::from(digit);
-                self.state = State::Digits;
+                Digits
             }
-            (State::Digits | State::Blank, b' ' | b'\t') => self.state = State::Blank,
-            (State::Digits | State::Blank, b';') => self.state = State::Extension,
-            (State::Digits | State::Blank, b'\r') => self.state = State::SizeLf,
-            (_, b'\n') if sized => return Ok(self.begin_data()),
+            (Digits | Name | Value | Unquoted, b'\r') => SizeLf,
+            (Digits | Name | Value | Unquoted | SizeLf, b'\n') => return Ok(self.begin_data()),
+            (Digits | Blank | Name | NameBlank | Value | Unquoted, b';') => Semicolon,
+            (Digits | Blank | Value | Unquoted, _) if is_blank(byte) => Blank,
+            (Semicolon | Equals, _) if is_blank(byte) => self.state,
+            (Semicolon | Name, _) if is_token(byte) => Name,
+            (Name | NameBlank, b'=') => Equals,
+            (Name | NameBlank, _) if is_blank(byte) => NameBlank,
+            (Equals | Value, _) if is_token(byte) => Value,
+            (Equals, b'"') => Quoted,
+            (Quoted, b'"') => Unquoted,
+            (Quoted, b'\\') => Escape,
+            (Quoted | Escape, b'\t' | b' '..=b'~' | 0x80..) => Quoted,
             _ => return Err(ParseError::Chunk),
-        }
+        };
         Ok(false)
     }
 
@@ -141,14 +158,5 @@ impl Chunked {
     fn begin_data(&mut self) -> bool {
         self.state = State::Data;
         self.left == 0
-    }
-
-    fn lengthen(&mut self, by: usize) -> Result<()> {
-        let length = self.line as usize + by;
-        if length > LINE_LIMIT as usize {
-            return Err(ParseError::Chunk);
-        }
-        self.line = length as u32;
-        Ok(())
     }
 }

@@ -16,10 +16,10 @@
 //!
 //! What is tolerated beyond the letter of RFC 9112, because real servers send it and the framing
 //! stays clear: bare LF, empty lines before the status line, a status line without the space before
-//! an empty reason, folded lines, Content-Length repeated with the same number, white space behind the
-//! size of a chunk (old servers fill up a fixed width with it), a chunk extension without a name.
+//! an empty reason, folded lines, Content-Length repeated with the same number.
 //!
-//! What is refused although some readers take it: a CR without LF, or a NUL, in any line.
+//! What is refused although some readers take it: a CR without LF, or a NUL, in any line; white space behind the
+//! size of a chunk (some old servers fill up a fixed width with it); a chunk extension without a name.
 
 use crate::chunked::Chunked;
 use crate::error::{ParseError, Result};

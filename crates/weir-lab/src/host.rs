@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use weir_agent::message::{Describe, Description, LoadJob, Rows, Task, WatchJob};
+use weir_agent::message::{Describe, Description, LoadJob, Question, Rows, Task, WatchJob};
 use weir_agent::ssh::{self, SshPlace};
 use weir_agent::{AgentError, Client, Part, local, server};
 use weir_model::quantity::CpuSet;
@@ -181,8 +181,12 @@ impl Host {
         to: &Sender<Told>,
     ) -> Result<u64, AgentError> {
         let to = to.clone();
+        // Its start, and each slice.
+        let most = 1 + job.slices.len();
         // Whoever waited may have given up.
-        let tell = move |part| drop(to.send(Told::Load(generator, part)));
+        let tell = at_most(most, self.called().to_owned(), move |part| {
+            drop(to.send(Told::Load(generator, part)));
+        });
         match &self.link {
             Link::Here(agent) | Link::Ssh { agent, .. } => agent.begin(job, tell),
             Link::Simulated(world) => Ok(world.borrow_mut().begin_load(job, Box::new(tell))),
@@ -197,7 +201,11 @@ impl Host {
         to: &Sender<Told>,
     ) -> Result<u64, AgentError> {
         let to = to.clone();
-        let tell = move |part| drop(to.send(Told::Watch(place, Box::new(part))));
+        // One at each time, and at the end those of all arms.
+        let most = job.times.len() + job.slots.len();
+        let tell = at_most(most, self.called().to_owned(), move |part| {
+            drop(to.send(Told::Watch(place, Box::new(part))));
+        });
         match &self.link {
             Link::Here(agent) | Link::Ssh { agent, .. } => agent.begin(job, tell),
             Link::Simulated(world) => Ok(world.borrow_mut().begin_watch(job, Box::new(tell))),
@@ -239,5 +247,27 @@ impl Host {
         if let Some(agent) = self.agent() {
             agent.keep_to(cpus);
         }
+    }
+}
+
+/// Hands on so many events at most: whoever tells more would fill the memory of those who wait.
+fn at_most<Q: Question>(
+    mut left: usize,
+    place: String,
+    mut to: impl FnMut(Part<Q>),
+) -> impl FnMut(Part<Q>) {
+    let mut is_over = false;
+    move |part| {
+        let part = match part {
+            _ if is_over => return,
+            Part::Event(_) if left == 0 => Part::End(Err(AgentError::Confused {
+                place: place.clone(),
+                words: "more events than can be".to_owned(),
+            })),
+            part => part,
+        };
+        left = left.saturating_sub(1);
+        is_over = matches!(part, Part::End(_));
+        to(part);
     }
 }

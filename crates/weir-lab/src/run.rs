@@ -106,9 +106,7 @@ pub fn ask(
     };
     let of_loads = sums::of_loads(study)?;
     let mut writer = RunWriter::create(&options.folder, &header, study_text)?;
-    if !of_loads.is_empty() {
-        writer.write_file(sums::OF_LOADS, of_loads.as_bytes())?;
-    }
+    sums::keep(&mut writer, &of_loads)?;
     let mut session = Session {
         header: &header,
         options,
@@ -147,6 +145,7 @@ pub fn ask_again(
     if run.outcome() == Some(Outcome::Complete) {
         return Err(LabError::Complete(options.folder.clone()));
     }
+    sums::must_have_same_header(&options.folder)?;
     let header = run.header.clone();
     let mut options = options.clone();
     for (file, text) in &header.rows {

@@ -1,18 +1,82 @@
-//! Sums of users' files, by which a run that goes on knows them again: blocks that were measured with other
-//! files do not mix.
+//! Sums of users' files, and of what the run folder says of the run, by which a run that goes on knows them
+//! again: blocks that were measured with others do not mix.
 
 use std::fs;
 use std::path::Path;
 
+use serde_json::Value;
 use weir_load::files::{LARGEST_DATA, read_at_most};
 use weir_model::record::RunHeader;
 use weir_model::study::Study;
+use weir_record::{HEADER_FILE, RecordError, RunWriter, STUDY_FILE};
 
 use crate::LabError;
 use crate::flows::Flows;
 
 /// The file in the run folder with the sums of what the loads name.
-pub(crate) const OF_LOADS: &str = "loads.sha256";
+const OF_LOADS: &str = "loads.sha256";
+
+/// The file in the run folder with the sums of what the header says, and of the study as it was typed.
+const OF_HEADER: &str = "run.sha256";
+
+/// Writes down what a run begins with: its header and study, and the sums of what its loads name.
+///
+/// # Errors
+/// The kernel refuses.
+pub(crate) fn keep(writer: &mut RunWriter, of_loads: &str) -> Result<(), LabError> {
+    let of_header = of_header(writer.dir())?;
+    writer.write_file(OF_HEADER, of_header.as_bytes())?;
+    if !of_loads.is_empty() {
+        writer.write_file(OF_LOADS, of_loads.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// A line for each field of the header of the run in a folder, for each of the study in it, and for the study
+/// as it was typed.
+///
+/// # Errors
+/// A file cannot be read.
+fn of_header(folder: &Path) -> Result<String, LabError> {
+    let read = |name: &str| {
+        let path = folder.join(name);
+        weir_files::read(&path).map_err(|error| {
+            let action = "read";
+            LabError::from(RecordError::Io {
+                action,
+                path,
+                error,
+            })
+        })
+    };
+    let header: Value = serde_json::from_slice(&read(HEADER_FILE)?)
+        .map_err(|error| LabError::Resume(format!("{HEADER_FILE}: {error}")))?;
+    let mut parts = vec![(STUDY_FILE.to_owned(), read(STUDY_FILE)?)];
+    for (name, value) in header.as_object().into_iter().flatten() {
+        let within = value.as_object().filter(|_| name == "study");
+        let Some(within) = within else {
+            parts.push((
+                format!("{HEADER_FILE}: {name}"),
+                value.to_string().into_bytes(),
+            ));
+            continue;
+        };
+        parts.extend(within.iter().map(|(field, value)| {
+            let name = format!("{HEADER_FILE}: {name}.{field}");
+            (name, value.to_string().into_bytes())
+        }));
+    }
+    let parts = parts.iter().map(|(name, text)| (Path::new(name), &**text));
+    Ok(weir_agent::sums(parts))
+}
+
+/// The run in a folder is said to be what it was when it began.
+///
+/// # Errors
+/// What differs, by name; or a file cannot be read.
+pub(crate) fn must_have_same_header(folder: &Path) -> Result<(), LabError> {
+    must_be_as_before(&folder.join(OF_HEADER), &of_header(folder)?)
+}
 
 /// A line for each file that the study's loads name.
 ///
@@ -62,23 +126,32 @@ pub(crate) fn must_have_same_loads(header: &RunHeader, folder: &Path) -> Result<
 /// The files are those that the run was begun with. A run of before there were sums has none.
 ///
 /// # Errors
-/// One has changed.
+/// Some have changed.
 pub(crate) fn must_be_as_before(file: &Path, sums: &str) -> Result<(), LabError> {
     let before = fs::read_to_string(file).unwrap_or_else(|_| sums.to_owned());
-    match changed(&before, sums) {
-        Some(file) => Err(LabError::Resume(format!(
-            "{file} has changed since the run started"
+    match &changed(&before, sums)[..] {
+        [] => Ok(()),
+        [one] => Err(LabError::Resume(format!(
+            "{one} has changed since the run started"
         ))),
-        None => Ok(()),
+        all => Err(LabError::Resume(format!(
+            "these have changed since the run started: {}",
+            all.join(", ")
+        ))),
     }
 }
 
-/// The first file that has another sum than before, or is not among them any more.
-fn changed<'a>(before: &'a str, now: &'a str) -> Option<&'a str> {
+/// What has another sum than before, is not among them any more, or was not.
+fn changed<'a>(before: &'a str, now: &'a str) -> Vec<&'a str> {
     let not_in = |sums: &'a str| move |line: &&str| !sums.lines().any(|known| known == *line);
-    let line = now.lines().find(not_in(before));
-    let line = line.or_else(|| before.lines().find(not_in(now)))?;
-    Some(line.split_once("  ").map_or(line, |(_, file)| file))
+    let lines = now.lines().filter(not_in(before));
+    let lines = lines.chain(before.lines().filter(not_in(now)));
+    let mut names: Vec<_> = lines
+        .map(|line| line.split_once("  ").map_or(line, |(_, file)| file))
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 #[cfg(test)]
@@ -88,10 +161,11 @@ mod tests {
     #[test]
     fn a_file_that_has_changed_is_named() {
         let before = "1  /etc/a b\n2  /etc/c\n";
-        assert_eq!(changed(before, before), None);
-        assert_eq!(changed(before, "1  /etc/a b\n3  /etc/c\n"), Some("/etc/c"));
+        assert_eq!(changed(before, before), [""; 0]);
+        assert_eq!(changed(before, "1  /etc/a b\n3  /etc/c\n"), ["/etc/c"]);
         let more = "1  /etc/a b\n2  /etc/c\n3  /etc/d\n";
-        assert_eq!(changed(before, more), Some("/etc/d"));
-        assert_eq!(changed(more, before), Some("/etc/d"));
+        assert_eq!(changed(before, more), ["/etc/d"]);
+        assert_eq!(changed(more, before), ["/etc/d"]);
+        assert_eq!(changed(before, "4  /etc/c\n"), ["/etc/a b", "/etc/c"]);
     }
 }

@@ -26,6 +26,9 @@ use crate::timeline::Timeline;
 /// How often the user's wish to stop is looked for.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// How long ago a load may have begun, or how far ahead, when its generator tells that it has.
+const NEWS: u64 = 60_000_000_000;
+
 /// What a trial is to do.
 pub(crate) struct Trial<'a> {
     pub(crate) timeline: &'a Timeline,
@@ -68,13 +71,14 @@ impl Trial<'_> {
         &self,
         on_block: &mut dyn FnMut(&FinishedBlock) -> bool,
     ) -> Result<TrialEnd, AgentError> {
-        let ahead = self.clocks_ahead()?;
+        let (generator_ahead, ahead) = self.clocks_ahead()?;
         let clocks = self.clocks(&ahead);
         let (send, told) = channel();
         let mut going = Going {
             trial: self,
             send,
             loads: Vec::new(),
+            generator_ahead,
             ahead,
             watches: Vec::new(),
             dealt: BTreeMap::new(),
@@ -102,18 +106,23 @@ impl Trial<'_> {
         slices.collect()
     }
 
-    /// How far each host's clock is ahead of the generator's, nanoseconds.
-    fn clocks_ahead(&self) -> Result<Vec<i64>, AgentError> {
-        if self.hosts.each().len() == 1 {
-            return Ok(vec![0]);
-        }
+    /// How far the generator's clock is ahead of this host's, and each host's of the generator's, nanoseconds.
+    fn clocks_ahead(&self) -> Result<(i64, Vec<i64>), AgentError> {
         let generator = self.hosts.host(Role::Generator);
+        let is_alone = self.hosts.each().len() == 1;
+        if is_alone && generator.is_this_one() {
+            return Ok((0, vec![0]));
+        }
         let generator_ahead = generator.clock_offset_ns()?;
+        if is_alone {
+            return Ok((generator_ahead, vec![0]));
+        }
         let ahead = |host: &Host| match std::ptr::eq(host, generator) {
             true => Ok(0),
-            false => Ok(host.clock_offset_ns()? - generator_ahead),
+            false => Ok(host.clock_offset_ns()?.wrapping_sub(generator_ahead)),
         };
-        self.hosts.each().map(|(host, _)| ahead(host)).collect()
+        let each: Result<_, AgentError> = self.hosts.each().map(|(host, _)| ahead(host)).collect();
+        Ok((generator_ahead, each?))
     }
 
     /// The same for the records.
@@ -161,6 +170,8 @@ struct Going<'a> {
     send: Sender<Told>,
     /// One for each generator.
     loads: Vec<Request<'a>>,
+    /// How far the generator's clock is ahead of this host's, nanoseconds.
+    generator_ahead: i64,
     /// How far the clock of each host is ahead of the generator's, nanoseconds.
     ahead: Vec<i64>,
     /// One for each host, once the load has begun.
@@ -231,7 +242,14 @@ impl Going<'_> {
 
     fn take(&mut self, told: Told) -> Result<(), AgentError> {
         match told {
-            Told::Load(_, Part::Event(LoadEvent::Started { at_ns })) => self.watch_all(at_ns),
+            Told::Load(generator, Part::Event(LoadEvent::Started { at_ns })) => {
+                let here_ns = at_ns.wrapping_add_signed(self.generator_ahead.wrapping_neg());
+                let now = self.loads[generator].host.now().as_nanos() as u64;
+                match here_ns.abs_diff(now) > NEWS {
+                    true => Err(self.confused(generator, "a load that began at another time")),
+                    false => self.watch_all(at_ns),
+                }
+            }
             Told::Load(generator, Part::Event(LoadEvent::Slice { slice, data })) => {
                 self.counted(generator, slice, &data)
             }
@@ -239,6 +257,9 @@ impl Going<'_> {
                 // What cannot be understood may go on all the same.
                 let end = end?;
                 self.loads[generator].has_ended = true;
+                if end.arms.len() > self.trial.timeline.arms {
+                    return Err(self.confused(generator, "an arm that the trial does not have"));
+                }
                 self.add_load(end);
                 // One that was stopped ended before its time: so do the watches then.
                 if self.loads.iter().all(|load| load.has_ended) && !self.assembly.has_all_slices() {
@@ -261,6 +282,13 @@ impl Going<'_> {
         }
     }
 
+    fn confused(&self, generator: usize, words: &str) -> AgentError {
+        AgentError::Confused {
+            place: self.loads[generator].host.called().to_owned(),
+            words: words.to_owned(),
+        }
+    }
+
     /// What a generator has counted of a slice; the slice is known when all have told theirs.
     fn counted(
         &mut self,
@@ -269,10 +297,7 @@ impl Going<'_> {
         data: &SliceData,
     ) -> Result<(), AgentError> {
         let Some(turn) = self.trial.timeline.turns.get(slice) else {
-            return Err(AgentError::Confused {
-                place: self.loads[generator].host.called().to_owned(),
-                words: "a slice that the trial does not have".to_owned(),
-            });
+            return Err(self.confused(generator, "a slice that the trial does not have"));
         };
         self.end.answered[turn.arm] += data.completed_whole;
         if self.loads.len() == 1 {

@@ -11,6 +11,7 @@ pub mod environment;
 #[cfg(feature = "fixture")]
 pub mod fixture;
 pub mod flow;
+pub mod foreign;
 pub mod load;
 pub mod load_report;
 pub mod nearest;

@@ -1,8 +1,10 @@
-//! Protocols other than HTTP/1.1 in which gateways ask: FastCGI, uwsgi, SCGI, and HTTP/2 without TLS (with it gRPC).
+//! Protocols other than HTTP/1.1 in which gateways ask: FastCGI, uwsgi, SCGI, memcached, and HTTP/2 without TLS (with it
+//! gRPC).
 //! Each is known by its first bytes, so one listener answers all of them and nobody has to say what will come.
 
 mod fastcgi;
 mod http2;
+mod memcached;
 mod once;
 mod params;
 
@@ -74,7 +76,8 @@ pub(crate) enum Told {
     Foreign(Box<Foreign>),
 }
 
-/// Which protocol begins with these bytes. No method of HTTP begins with a control character or a digit.
+/// Which protocol begins with these bytes. No method of HTTP begins with a control character or a digit, or is
+/// `get` in small letters.
 pub(crate) fn told(first: &[u8]) -> Told {
     let protocol: Box<dyn Protocol> = match first {
         [1, ..] => Box::new(fastcgi::FastCgi::default()),
@@ -83,7 +86,8 @@ pub(crate) fn told(first: &[u8]) -> Told {
         [b'0'..=b'9', ..] => Box::new(Once::new(Block::Scgi)),
         // The preface of HTTP/2 (RFC 9113 §3.4).
         [b'P', b'R', b'I', ..] => Box::new(http2::Http2::default()),
-        b"P" | b"PR" => return Told::Unsure,
+        [b'g', b'e', b't', b' ', ..] => Box::new(memcached::Memcached::default()),
+        b"P" | b"PR" | b"g" | b"ge" | b"get" => return Told::Unsure,
         _ => return Told::Http1,
     };
     Told::Foreign(Box::new(Foreign {

@@ -7,8 +7,8 @@
 //! still, as in a garbage collection.
 //!
 //! # Protocols
-//! Gateways ask in HTTP/1.1, HTTP/2 without TLS, gRPC, FastCGI, uwsgi or SCGI. The first bytes of a connection tell
-//! which it is, so every listener answers all of them.
+//! Gateways ask in HTTP/1.1, HTTP/2 without TLS, gRPC, FastCGI, uwsgi, SCGI or memcached's text protocol. The first
+//! bytes of a connection tell which it is, so every listener answers all of them.
 //!
 //! # Threads
 //! One thread per CPU given, each with an epoll instance, a listener of its own for every address

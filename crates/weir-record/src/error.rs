@@ -24,6 +24,9 @@ pub enum RecordError {
     /// The folder holds no run.
     #[error("{} is not a run folder: it has no {}", .0.display(), crate::HEADER_FILE)]
     NotARun(PathBuf),
+    /// Others could have written what would be started.
+    #[error("the run cannot go on, since others could have written what it starts: {0}")]
+    NotOurs(#[from] weir_files::NotOurs),
     /// Another process is writing to the run.
     #[error("another weir is writing to {}", .0.display())]
     Busy(PathBuf),
@@ -96,6 +99,9 @@ impl RecordError {
             RecordError::NotEmpty { .. } => {
                 Some("choose a folder that does not exist yet, or resume the run that is in it")
             }
+            RecordError::NotOurs(_) => Some(
+                "move the run to a folder of yours that nobody else may write to (chmod go-w), if you trust it",
+            ),
             RecordError::Busy { .. } => Some("wait for it to end, or stop it"),
             RecordError::Corrupt { .. } => Some(
                 "the run was damaged or mixed with another: restore the file from a copy, or measure again",

@@ -16,6 +16,11 @@ use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 
 use crate::{RecordError, encoded};
 
+/// Buckets that the histograms of any log may have together, ...
+const BUCKETS: u64 = 16 << 20;
+/// ... and those more for each byte of it. Real ones have less than one; deflated zeros could have hundreds.
+const BUCKETS_PER_BYTE: u64 = 8;
+
 /// First lines of the file: version, units and the legend that other readers look for.
 pub(crate) const PREAMBLE: &str = "\
 #[Histogram log format version 1.3]
@@ -81,10 +86,11 @@ pub(crate) struct Kept {
 /// the run is resumed. Trials of different phases may have the same tag, too.
 ///
 /// # Errors
-/// Number (from 1) and defect of the first line that is neither comment, legend nor interval, or of which the
-/// histogram cannot be decoded.
+/// Number (from 1) and defect of the first line that is neither comment, legend nor interval, of which the
+/// histogram cannot be decoded, or with which they take more memory than a log of this length can need.
 pub(crate) fn read(log: &[u8]) -> Result<HashMap<String, Vec<Kept>>, (usize, String)> {
     let mut found: HashMap<String, Vec<Kept>> = HashMap::new();
+    let mut room = BUCKETS + BUCKETS_PER_BYTE * log.len() as u64;
     for (line, text) in (1..).zip(log.split_inclusive(|&byte| byte == b'\n')) {
         if matches!(text.first(), Some(b'#' | b'"')) {
             continue;
@@ -96,14 +102,19 @@ pub(crate) fn read(log: &[u8]) -> Result<HashMap<String, Vec<Kept>>, (usize, Str
             let message = format!("the histogram `{tag}` cannot be decoded: {message}");
             (line, message)
         })?;
-        let buckets = histogram.iter_recorded();
+        let buckets: Vec<(u64, u64)> = histogram
+            .iter_recorded()
+            .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
+            .collect();
+        room = room.checked_sub(buckets.len() as u64).ok_or_else(|| {
+            let message = "the histograms up to here hold more than a log of this length can";
+            (line, message.to_owned())
+        })?;
         found.entry(tag.to_owned()).or_default().push(Kept {
             line,
             count: histogram.len(),
             max: histogram.max(),
-            buckets: buckets
-                .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
-                .collect(),
+            buckets,
         });
     }
     Ok(found)

@@ -95,18 +95,30 @@ impl Run {
 
     /// The latest one that the summary fits: see [`histogram_log::read`] why there may be others.
     fn kept(&self, summary: &QuantileSummary) -> Option<&Kept> {
-        let mut all = self.histograms.get(&summary.tag)?.iter().rev();
-        all.find(|kept| (kept.count, kept.max) == (summary.count, summary.max))
+        self.all_kept(summary).next()
     }
 
-    /// The first one that was written after the trial's response times.
+    /// All that the summary fits, the latest one first.
+    fn all_kept<'r>(
+        &'r self,
+        summary: &QuantileSummary,
+    ) -> impl Iterator<Item = &'r Kept> + use<'r> {
+        let told = (summary.count, summary.max);
+        let all = self.histograms.get(&summary.tag).into_iter().flatten();
+        all.rev().filter(move |kept| (kept.count, kept.max) == told)
+    }
+
+    /// The first one that was written after the trial's response times, which may fit another trial's too: two
+    /// in which nothing was answered have the same.
     fn kept_undisturbed(&self, trial: &TrialRecord) -> Option<&Kept> {
-        let all = self.kept(&trial.response_time)?;
         let kind = HistogramKind::Undisturbed;
         let tag = tag(&trial.load, &trial.arm, trial.block, kind);
-        let mut own = self.histograms.get(&tag)?.iter();
-        own.find(|kept| kept.line > all.line)
-            .filter(|kept| kept.count <= all.count)
+        let own = self.histograms.get(&tag)?;
+        self.all_kept(&trial.response_time).find_map(|all| {
+            own.iter()
+                .find(|kept| kept.line > all.line)
+                .filter(|kept| kept.count <= all.count)
+        })
     }
 
     /// Holds every trial against its histograms: figures rest on both.

@@ -397,6 +397,45 @@ fn a_run_folder_is_its_user_s_alone() {
 }
 
 #[test]
+fn a_run_that_others_could_have_written_is_read_and_never_resumed() {
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("run");
+    drop(RunWriter::create(&dir, &header(), "").unwrap());
+    let set = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for (path, mode, expected) in [
+        (dir.clone(), 0o777, Some("can be written by others")),
+        (dir.clone(), 0o755, None),
+        (
+            dir.join(HEADER_FILE),
+            0o666,
+            Some("can be written by others"),
+        ),
+        (dir.join(HEADER_FILE), 0o644, None),
+    ] {
+        set(&path, mode);
+        assert!(Run::read(&dir).is_ok());
+        let refused = RunWriter::resume(&dir).map(drop).err();
+        let refused = refused.map(|error| error.to_string());
+        let is_expected = match expected {
+            None => refused.is_none(),
+            Some(why) => refused.as_ref().is_some_and(|it| it.contains(why)),
+        };
+        assert!(is_expected, "{}: {refused:?}", path.display());
+    }
+    symlink(&dir, folder.path().join("latest")).unwrap();
+    RunWriter::resume(&folder.path().join("latest")).unwrap();
+    // As root alone.
+    if chown(dir.join(HEADER_FILE), Some(12_345), None).is_ok() {
+        assert!(Run::read(&dir).is_ok());
+        let refused = RunWriter::resume(&dir).map(drop).unwrap_err().to_string();
+        assert!(refused.contains("belongs to another user"), "{refused}");
+    }
+}
+
+#[test]
 fn nothing_is_written_through_a_link_in_a_run_folder() {
     use std::os::unix::fs::symlink;
     let folder = tempfile::tempdir().unwrap();
@@ -408,6 +447,12 @@ fn nothing_is_written_through_a_link_in_a_run_folder() {
         symlink(&victim, dir.join(name)).unwrap();
     }
     writer.write_file("kept", b"x").unwrap();
+    symlink(folder.path(), dir.join("arms")).unwrap();
+    let refused = writer.write_file("arms/victim", b"x");
+    assert!(
+        matches!(refused, Err(RecordError::Outside(_))),
+        "{refused:?}"
+    );
     drop(writer);
     fs::remove_file(dir.join(RECORDS_FILE)).unwrap();
     symlink(&victim, dir.join(RECORDS_FILE)).unwrap();

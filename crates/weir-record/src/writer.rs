@@ -60,10 +60,16 @@ impl RunWriter {
     ///
     /// # Errors
     /// There is no run, its format is unknown, a line other than the last is damaged, another
-    /// process is writing to it, or the kernel refuses.
+    /// process is writing to it, others could have written it (it names programs to be run), or the
+    /// kernel refuses.
     pub fn resume(dir: &Path) -> Result<(RunWriter, Run), RecordError> {
         // Read before anything is created, so that a folder that holds no run stays as it is.
         Run::read(dir)?;
+        weir_files::only_ours_named(dir)?;
+        let real = fs::canonicalize(dir).map_err(RecordError::io("read", dir))?;
+        for name in [HEADER_FILE, STUDY_FILE, RECORDS_FILE, HISTOGRAMS_FILE] {
+            weir_files::only_ours_file(&real.join(name))?;
+        }
         let mut writer = RunWriter::open(dir)?;
         writer.records.cut_half_line()?;
         writer.histograms.cut_half_line()?;
@@ -183,6 +189,10 @@ impl RunWriter {
         self.made.extend(first.map(PathBuf::from));
         let path = self.dir.join(relative);
         let parent = path.parent().unwrap_or(&self.dir);
+        let mut above = parent.ancestors().take_while(|above| *above != self.dir);
+        if above.any(Path::is_symlink) {
+            return Err(RecordError::Outside(relative.to_owned()));
+        }
         weir_files::make_folders(parent).map_err(RecordError::io("create", parent))?;
         weir_files::replace(&path, contents).map_err(RecordError::io("write", &path))?;
         // The new name lives in the folder, so the folder has to reach the disk as well.

@@ -13,36 +13,8 @@ use std::borrow::Cow;
 #[cfg(test)]
 use secret::MASK;
 
-/// Text without what commands a terminal or turns the direction of writing: such characters are shown by
-/// their numbers, as JSON writes them (`\u001b`). Ends of lines and tabs stay.
-pub fn visible(text: &str) -> Cow<'_, str> {
-    if !text.contains(commands) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len() + 16);
-    let mut characters = text.chars().peekable();
-    while let Some(c) = characters.next() {
-        match c {
-            // Before a line feed it is a part of the line's end.
-            '\r' if characters.peek() == Some(&'\n') => {}
-            c if commands(c) => shown.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => shown.push(c),
-        }
-    }
-    Cow::Owned(shown)
-}
-
-/// Whether a character is a control (ECMA-48: C0, DEL and C1) or sets the direction of writing (Unicode
-/// Standard Annex 9), by which text can be made to read as another.
-pub(crate) fn commands(c: char) -> bool {
-    match c {
-        '\n' | '\t' => false,
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            true
-        }
-        c => c.is_control(),
-    }
-}
+pub(crate) use weir_model::foreign::commands;
+pub use weir_model::foreign::visible;
 
 /// Text in which `(masked)` stands for secrets: passwords and their hashes, tokens, credentials of HTTP
 /// and in URLs, cookies, private keys. References to a secret (a variable, a file) stay.
@@ -62,19 +34,6 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-
-    #[test]
-    fn what_commands_a_terminal_is_shown_by_number() {
-        for (text, shown) in [
-            ("plain\ttext\nž\n", "plain\ttext\nž\n"),
-            ("\u{1b}[2J\u{1b}]0;t\u{7}", "\\u001b[2J\\u001b]0;t\\u0007"),
-            ("a\r\nb\rc", "a\nb\\u000dc"),
-            ("\u{9b}31m\u{7f}", "\\u009b31m\\u007f"),
-            ("user\u{202e}nimda", "user\\u202enimda"),
-        ] {
-            assert_eq!(visible(text), shown);
-        }
-    }
 
     /// Each has `S3CRET` where the secret is, which must go, and `stays` where others must not.
     const SECRETS: &str = r#"
@@ -119,6 +78,14 @@ mod tests {
     AuthLDAPBindPassword S3CRET
     SetEnv APP_TOKEN S3CRET
     header_up Authorization "Bearer S3CRET"
+    acl stays req.hdr(x-api-key) -m str S3CRET S3CRET
+    http-request deny unless { req.hdr(X-Api-Key),lower -i -m str S3CRET } stays
+    http-request set-var(txn.token) str(S3CRET) if { path /stays }
+    secure_link_md5 "$secure_link_expires$uri S3CRET"; # stays
+    proxy_pass http://stays/blob?name=stays&sig=S3CRET;
+    - {name: x-api-key, string_match: {exact: S3CRET}, stays: 1}
+    {"name": "x-api-key", "string_match": {"exact": "S3CRET"}}, "stays"
+    local_jwks: {inline_string: '{"keys": [{"kty": "oct", "k": "S3CRET"}]}'}
     basic_auth { stays $2a$14$S3CRETS3CRETS3CRETS3CRET }
     [emerg] unknown directive "password=S3CRET" in /stays
     "#;
@@ -157,6 +124,10 @@ mod tests {
             "proxy_cache_key $host$request_uri;",
             "rewrite ^/a/(.*)$ /$1$is_args$args;",
             "http-request set-header Authorization %[var(txn.a)]",
+            "http-request set-header X-A %[var(txn.token)]",
+            "http-request deny unless { req.hdr(x-api-key) -m found }",
+            "acl known req.hdr(x-api-key) -i -f /etc/keys.lst",
+            "map $http_apikey $client {",
             "password: ${DB_PASSWORD}",
             "\"token_bucket\": {\"max_tokens\": 100, \"tokens_per_fill\": 1}",
             "header_up Authorization {http.request.header.Authorization}",
@@ -194,6 +165,21 @@ filter:
    - header:
        key: accept
        value: stays
+ headers:
+   - name: x-api-key
+     string_match:
+       exact: S3CRET
+       ignore_case: true
+   - name: accept
+     string_match:
+       exact: stays
+ map $http_apikey $client {
+     default 0;
+     \"S3CRET\" stays;
+     S3CRET     stays;
+ }
+ proxy_set_header X-Api-Key
+     \"S3CRET\";
  \"set\": {
    \"Authorization\": [
      \"S3CRET\",
@@ -209,7 +195,7 @@ filter:
         for text in [text.to_owned(), text.replace("\n ", "\n+ ")] {
             let found = masked(&text);
             assert!(!found.contains("CRET"), "{found}");
-            assert_eq!(found.matches("stays").count(), 5, "{found}");
+            assert_eq!(found.matches("stays").count(), 8, "{found}");
             assert!(found.contains("-----END PRIVATE KEY-----"), "{found}");
         }
         // A diff may have the end of a key or its middle alone.

@@ -2,14 +2,20 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use weir_model::study::ProxyKind;
 
 use crate::launch::shielded;
+use crate::processes::POLL;
 use crate::{Configuration, Proxy, SutError};
 
 /// Folders of system programs, where an unprivileged user's PATH does not look, and where weir's
@@ -159,14 +165,66 @@ pub(crate) fn command(program: &Path) -> Command {
     command
 }
 
+/// How long a program may take to answer: 10,000 servers are checked in seconds. A configuration may have
+/// it wait for a FIFO's other end, or make a million sites of ten lines.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Bytes of each of its outputs that are read.
+const MOST: u64 = 128 << 20;
+
 /// Runs a command to its end.
 ///
 /// # Errors
-/// [`SutError::Spawn`].
-pub(crate) fn output(mut command: Command) -> Result<Output, SutError> {
-    command.output().map_err(|source| SutError::Spawn {
-        program: PathBuf::from(command.get_program()),
+/// [`SutError::Spawn`], also for one that has not ended after two minutes.
+pub(crate) fn output(command: Command) -> Result<Output, SutError> {
+    output_within(command, PATIENCE)
+}
+
+fn output_within(mut command: Command, patience: Duration) -> Result<Output, SutError> {
+    let program = PathBuf::from(command.get_program());
+    let failed = |source| SutError::Spawn {
+        program: program.clone(),
         source,
+    };
+    // A group of its own: what it has started ends with it.
+    let command = command.process_group(0);
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(failed)?;
+    let group = Pid::from_child(&child);
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let (stdout, stderr) = (stdout.map(all_of), stderr.map(all_of));
+    let until = Instant::now() + patience;
+    let status = loop {
+        match child.try_wait().map_err(failed)? {
+            Some(status) => break status,
+            None if Instant::now() < until => thread::sleep(POLL),
+            None => {
+                // As long as it is not waited for, the group's number stays its own.
+                let _ = kill_process_group(group, Signal::KILL);
+                let _ = child.wait();
+                let words = format!("it has not ended after {} s", patience.as_secs());
+                return Err(failed(io::Error::new(io::ErrorKind::TimedOut, words)));
+            }
+        }
+    };
+    let bytes = |reader: Option<JoinHandle<Vec<u8>>>| {
+        let read = reader.and_then(|reader| reader.join().ok());
+        read.unwrap_or_default()
+    };
+    Ok(Output {
+        status,
+        stdout: bytes(stdout),
+        stderr: bytes(stderr),
+    })
+}
+
+/// Reads a pipe to its end.
+fn all_of(pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What came until then is what it said.
+        let _ = pipe.take(MOST).read_to_end(&mut bytes);
+        bytes
     })
 }
 
@@ -182,4 +240,25 @@ pub(crate) fn words(output: &Output) -> String {
     let texts = texts.map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned());
     let said: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
     said.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_not_waited_for_without_end_nor_is_what_it_started() {
+        let mut sleeps = Command::new("sh");
+        sleeps.args(["-c", "echo said; sleep 600 & wait"]);
+        let error = output_within(sleeps, Duration::from_millis(300)).unwrap_err();
+        assert!(error.to_string().contains("has not ended after"), "{error}");
+        let mut says = Command::new("sh");
+        says.args(["-c", "echo said; echo told >&2; exit 3"]);
+        let output = output(says).unwrap();
+        assert_eq!(
+            (&*output.stdout, &*output.stderr),
+            (&b"said\n"[..], &b"told\n"[..])
+        );
+        assert_eq!(output.status.code(), Some(3));
+    }
 }

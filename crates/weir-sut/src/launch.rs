@@ -82,9 +82,10 @@ impl Launcher {
         if let Some(note) = &launch.note {
             command.arg("--note").arg(note);
         }
-        // Not set for this command: what is preloaded is for the proxy, not for weir.
+        // Not set for this command: what is preloaded is for the proxy, not for weir. And not an argument, which
+        // every user of the host can read (proc_pid_cmdline(5)): a value may be a secret.
         for (name, value) in &launch.environment {
-            command.args(["--env", &format!("{name}={value}")]);
+            command.args(["--env", name]).env(carried(name), value);
         }
         command.arg("--").args(&launch.prefix).arg(program);
         command
@@ -123,20 +124,22 @@ pub fn launch_main(arguments: impl IntoIterator<Item = OsString>) -> LaunchError
         Ok(request) => request,
         Err(error) => return error,
     };
-    match request.apply() {
-        Ok(()) => refused(format!("run {}", request.program.to_string_lossy()))(
-            shielded(&mut Command::new(&request.program))
-                .args(&request.arguments)
-                .envs(
-                    request
-                        .environment
-                        .iter()
-                        .map(|(name, value)| (name, value)),
-                )
-                .exec(),
-        ),
-        Err(error) => error,
+    if let Err(error) = request.apply() {
+        return error;
     }
+    let mut command = Command::new(&request.program);
+    shielded(&mut command).args(&request.arguments);
+    for name in &request.environment {
+        let carried = carried(name);
+        command.env(name, std::env::var_os(&carried).unwrap_or_default());
+        command.env_remove(carried);
+    }
+    refused(format!("run {}", request.program.to_string_lossy()))(command.exec())
+}
+
+/// The variable that carries the value of another one up to the program.
+fn carried(name: &str) -> String {
+    format!("WEIR_LAUNCH_{name}")
 }
 
 /// Variables by which a program is led to sockets of somebody's: nginx takes the descriptors that `NGINX`
@@ -181,7 +184,8 @@ struct Request {
     cpus: Option<CpuSet>,
     nofile: Option<u64>,
     note: Option<PathBuf>,
-    environment: Vec<(String, String)>,
+    /// Names of variables ([`carried`]).
+    environment: Vec<String>,
     program: OsString,
     arguments: Vec<OsString>,
 }
@@ -219,10 +223,7 @@ impl Request {
             "--die-with-parent" if value == "KILL" => self.death_signal = Some(Signal::KILL),
             "--parent" => self.parent = Some(value.parse().map_err(|_| bad())?),
             "--cpus" => self.cpus = Some(value.parse().map_err(|_| bad())?),
-            "--env" => {
-                let (name, value) = value.split_once('=').ok_or_else(bad)?;
-                self.environment.push((name.to_owned(), value.to_owned()));
-            }
+            "--env" if !value.is_empty() => self.environment.push(value.into_owned()),
             "--nofile" => self.nofile = Some(value.parse().map_err(|_| bad())?),
             _ => return Err(bad()),
         }
@@ -310,6 +311,11 @@ mod tests {
         let launcher = Launcher::new(PathBuf::from("/usr/bin/weir"));
         let mut command = launcher.command(&launch, Path::new("/usr/sbin/nginx"));
         command.args(["-p", "a folder", "--", "--cpus"]);
+        let carried = (
+            OsStr::new("WEIR_LAUNCH_LD_PRELOAD"),
+            Some(OsStr::new("/a=b.so")),
+        );
+        assert_eq!(command.get_envs().collect::<Vec<_>>(), [carried]);
         let mut arguments = command.get_args().map(OsStr::to_owned);
         assert_eq!(arguments.next(), Some(OsString::from("launch")));
         let expected = Request {
@@ -317,7 +323,7 @@ mod tests {
             parent: Some(std::process::id()),
             cpus: launch.cpus,
             nofile: launch.nofile,
-            environment: launch.environment,
+            environment: vec!["LD_PRELOAD".to_owned()],
             note: launch.note,
             program: OsString::from("nice"),
             arguments: ["-n5", "/usr/sbin/nginx", "-p", "a folder", "--", "--cpus"]

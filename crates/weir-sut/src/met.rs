@@ -13,7 +13,7 @@ pub(crate) struct Met {
     pub(crate) at: SocketAddr,
     /// Whether that one speaks TLS.
     pub(crate) is_secure: bool,
-    /// nginx: the `server`; Envoy: the virtual host. `None`: not known.
+    /// nginx: the `server`; HAProxy: the `frontend` or `listen`; Envoy: the virtual host. `None`: not known.
     pub(crate) server: Option<Spot>,
     /// nginx: the innermost `location`; HAProxy: the `backend` or `listen`; Envoy: the route. `None`: not known.
     pub(crate) location: Option<Spot>,

@@ -55,6 +55,12 @@ impl WorkFolder {
         let path = parent.join(format!("weir-{}-{:016x}", own.process.pid, random()));
         weir_files::make_folder(&path).map_err(SutError::file("create", &path))?;
         let folder = WorkFolder { path };
+        // Proxies run what is in it: whoever owns a folder above it could put another in its place.
+        weir_files::only_ours(&folder.path).map_err(|why| {
+            SutError::file("use", &folder.path)(std::io::Error::other(format!(
+                "{why}; make it sticky (chmod +t), or set TMPDIR to another folder"
+            )))
+        })?;
         let file = folder.path.join(OWNER_FILE);
         weir_files::write(&file, own.to_text()).map_err(SutError::file("write", file))?;
         if rustix::process::geteuid().is_root() {
@@ -92,23 +98,36 @@ impl WorkFolder {
         swept
     }
 
+    /// Those of this process under the system's folder for temporary files.
+    pub fn own() -> Vec<PathBuf> {
+        let mut own = WorkFolder::named_in(&std::env::temp_dir());
+        let is_own = |path: &PathBuf| {
+            let found = fs::symlink_metadata(path);
+            found.is_ok_and(|found| found.uid() == rustix::process::geteuid().as_raw())
+        };
+        own.retain(|(pid, path)| *pid == std::process::id() && is_own(path));
+        own.into_iter().map(|(_, path)| path).collect()
+    }
+
     /// What [`WorkFolder::sweep`] would remove.
     pub fn abandoned() -> Vec<PathBuf> {
         WorkFolder::abandoned_in(&std::env::temp_dir())
     }
 
     fn abandoned_in(parent: &Path) -> Vec<PathBuf> {
-        let Ok(entries) = fs::read_dir(parent) else {
-            return Vec::new();
-        };
-        let is_named_so = |path: &Path| {
-            let name = path.file_name().and_then(|name| name.to_str());
-            name.is_some_and(|name| name_pid(name).is_some())
-        };
-        let paths = entries.flatten().map(|entry| entry.path());
-        paths
-            .filter(|path| is_named_so(path) && is_abandoned(path))
+        let named = WorkFolder::named_in(parent).into_iter();
+        named
+            .map(|(_, path)| path)
+            .filter(|path| is_abandoned(path))
             .collect()
+    }
+
+    /// Whatever has such a name, with the process number in it.
+    fn named_in(parent: &Path) -> Vec<(u32, PathBuf)> {
+        let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+        let paths = entries.map(|entry| entry.path());
+        let named = paths.filter_map(|path| Some((name_pid(path.file_name()?.to_str()?)?, path)));
+        named.collect()
     }
 }
 
@@ -294,6 +313,24 @@ mod tests {
         assert_eq!(WorkFolder::sweep_in(parent.path()), expected);
         assert!(!abandoned.exists());
         assert!(living.path().exists() && young.exists() && linked.exists() && foreign.exists());
+    }
+
+    #[test]
+    fn a_folder_that_others_could_replace_is_not_used() {
+        let parent = tempfile::tempdir().unwrap();
+        let set = |mode| fs::set_permissions(parent.path(), Permissions::from_mode(mode)).unwrap();
+        for (mode, is_used) in [(0o777, false), (0o1777, true), (0o755, true)] {
+            set(mode);
+            let made = WorkFolder::create_in(parent.path());
+            assert_eq!(made.is_ok(), is_used, "{mode:o}: {made:?}");
+            drop(made);
+            assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+        }
+        // As root alone.
+        if chown(parent.path(), Some(12_345), None).is_ok() {
+            let refused = WorkFolder::create_in(parent.path()).unwrap_err();
+            assert!(refused.to_string().contains("another user"), "{refused}");
+        }
     }
 
     #[test]

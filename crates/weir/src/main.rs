@@ -25,7 +25,7 @@ fn main() -> ExitCode {
             }
             let text = error.render();
             match terminal::color_on_stderr() {
-                true => terminal::tell(&text.ansi().to_string()),
+                true => terminal::tell_painted(&text.ansi().to_string()),
                 false => terminal::tell(&text.to_string()),
             }
             return ExitCode::from(failure::BAD_INPUT);
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(failure) => {
             let text = failure.rendered(terminal::color_on_stderr());
-            terminal::tell(&format!("{text}\n"));
+            terminal::tell_painted(&format!("{text}\n"));
             failure.exit_code()
         }
     }

@@ -1,22 +1,70 @@
 //! Ctrl-C and SIGTERM ask for an orderly end: trials stop, proxies stop, results are written.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::exit;
+use weir_host::journal::{self, Journal};
+use weir_sut::WorkFolder;
 
 use crate::failure::{Failure, INTERRUPTED};
+use crate::terminal;
 
-/// A flag that the first signal sets. A second one ends weir at once; what it started dies with it
-/// (see `weir-sut`'s launcher).
+/// What asks for an end.
+const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+
+/// A flag that the first signal sets. A second one ends weir at once, and what is left is said; the processes
+/// that weir started die with it (see `weir-sut`'s launcher).
 pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // The order matters: the shutdown looks at the flag before this signal has set it.
-        flag::register_conditional_shutdown(signal, i32::from(INTERRUPTED), Arc::clone(&stop))
-            .and_then(|_| flag::register(signal, Arc::clone(&stop)))
-            .map_err(|error| Failure::failed(format!("cannot watch for signals: {error}")))?;
-    }
+    let (stop, is_ending) = (Arc::new(AtomicBool::new(false)), Arc::default());
+    watch(&stop, &is_ending)
+        .map_err(|error| Failure::failed(format!("cannot watch for signals: {error}")))?;
     Ok(stop)
+}
+
+fn watch(stop: &Arc<AtomicBool>, is_ending: &Arc<AtomicBool>) -> std::io::Result<()> {
+    for signal in SIGNALS {
+        // A terminal that takes nothing could hold up whoever says what is left: the next signal does not wait.
+        flag::register_conditional_shutdown(signal, i32::from(INTERRUPTED), Arc::clone(is_ending))?;
+        flag::register(signal, Arc::clone(stop))?;
+    }
+    let (mut signals, is_ending) = (Signals::new(SIGNALS)?, Arc::clone(is_ending));
+    std::thread::spawn(move || {
+        if signals.forever().nth(1).is_some() {
+            is_ending.store(true, Ordering::Relaxed);
+            if let Some(left) = left() {
+                terminal::tell(&left);
+            }
+            exit(i32::from(INTERRUPTED));
+        }
+    });
+    Ok(())
+}
+
+/// What this process would leave if it ended now, and what to do about it.
+fn left() -> Option<String> {
+    let mut left: Vec<String> = WorkFolder::own()
+        .iter()
+        .map(|folder| format!("the folder {}", folder.display()))
+        .collect();
+    let journal = journal::pending(&Journal::default_folder()).ok();
+    let own = journal.filter(|journal| {
+        let holder = journal.holder.as_ref();
+        holder.is_some_and(|holder| holder.pid == std::process::id())
+    });
+    let settings = own.map(|journal| journal.settings).unwrap_or_default();
+    left.extend(
+        settings
+            .iter()
+            .map(|one| format!("the setting {}", one.key)),
+    );
+    (!left.is_empty()).then(|| {
+        format!(
+            "\nweir: ended at once, and leaves behind: {}\nhint: weir restore\n",
+            left.join(", ")
+        )
+    })
 }

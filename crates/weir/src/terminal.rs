@@ -16,7 +16,16 @@ const TAKE_AWAY: &[u8] = b"\r\x1b[2K";
 /// # Errors
 /// The kernel refuses, for example because standard output is a file on a full disk.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    print_as_it_is(&shown(text, color_on_stdout()))
+    print_as_it_is(&visible(text))
+}
+
+/// As [`print()`], of text that has colours of weir's own: whoever paints it has made what others wrote visible
+/// before.
+///
+/// # Errors
+/// As [`print()`].
+pub(crate) fn print_painted(text: &str) -> Result<(), Failure> {
+    print_as_it_is(&painted(text, color_on_stdout()))
 }
 
 /// As [`print`], byte for byte: for what is to be applied, and no terminal shows.
@@ -37,12 +46,17 @@ pub(crate) fn print_as_it_is(text: &str) -> Result<(), Failure> {
 /// fails, and a trial must not end because nobody watches it. What others have put into it to command a
 /// terminal is made visible, and secrets are masked: proxies quote their configurations.
 pub(crate) fn tell(text: &str) {
-    let text = shown(text, color_on_stderr());
+    let _ = stderr().lock().write_all(masked(&visible(text)).as_bytes());
+}
+
+/// As [`tell`], of text that has colours of weir's own ([`print_painted`]).
+pub(crate) fn tell_painted(text: &str) {
+    let text = painted(text, color_on_stderr());
     let _ = stderr().lock().write_all(masked(&text).as_bytes());
 }
 
 /// Text with nothing in it that commands a terminal, but colours where there may be any.
-fn shown(text: &str, color: bool) -> Cow<'_, str> {
+fn painted(text: &str, color: bool) -> Cow<'_, str> {
     const BEGIN: &str = "\x1b[";
     if !color || !text.contains(BEGIN) {
         return visible(text);
@@ -156,8 +170,8 @@ mod tests {
             ),
             ("\x1b]0;t\x07", "\\u001b]0;t\\u0007", "\\u001b]0;t\\u0007"),
         ] {
-            assert_eq!(shown(text, false), plain);
-            assert_eq!(shown(text, true), colored);
+            assert_eq!(painted(text, false), plain);
+            assert_eq!(painted(text, true), colored);
         }
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>, T: From<Box<SliceData>>>(
 ) -> Result<T, D::Error> {
     let counts = SliceCounts::deserialize(from)?;
     let data = data_of(&counts).map(|data| T::from(Box::new(data)));
-    data.ok_or_else(|| D::Error::custom("a slice's histograms cannot be read"))
+    data.ok_or_else(|| D::Error::custom("a slice's counts or histograms cannot be read"))
 }
 
 /// The fields of [`SliceData`] that records are made from.
@@ -79,9 +79,30 @@ fn counts_of(data: &SliceData) -> SliceCounts {
     }
 }
 
-/// What came over the wire; `None` when its histograms cannot be read.
+/// More than any slice counts; as many of those as a trial has slices can be added.
+const MOST: u64 = 1 << 53;
+
+/// What came over the wire; `None` when its histograms cannot be read, or counts are none of a slice's.
 fn data_of(counts: &SliceCounts) -> Option<SliceData> {
     let mut data = SliceData::new();
+    let all = [
+        counts.due,
+        counts.queued,
+        counts.dropped,
+        counts.offered,
+        counts.completed,
+        counts.served_thousandths,
+        counts.completed_whole,
+        counts.received_bytes,
+        counts.reconnects,
+        counts.cpu_ns,
+        counts.switch_late_ns,
+        counts.overflow,
+    ];
+    let mut all = all.iter().chain(counts.statuses.values());
+    if all.any(|count| *count > MOST) {
+        return None;
+    }
     (data.due, data.queued, data.dropped) = (counts.due, counts.queued, counts.dropped);
     data.offered = counts.offered;
     data.completed = counts.completed;
@@ -182,6 +203,11 @@ mod tests {
         }
         counts.response = Bytes::default();
         counts.statuses.insert(99, 1);
+        assert!(data_of(&counts).is_none());
+        counts.statuses.clear();
+        assert!(data_of(&counts).is_some());
+        // Sums of such would not be any.
+        counts.completed = u64::MAX;
         assert!(data_of(&counts).is_none());
     }
 }

@@ -9,7 +9,8 @@ use super::listening::{Listening, Missing};
 use super::pointer::Pointer;
 use super::tree::Tree;
 use super::walk::span_of;
-use crate::asked::{Answer, Door, Map, Request, Spot, Way};
+use crate::answer::Answer;
+use crate::asked::{Door, Map, Request, Spot, Way};
 use crate::place::line_and_column;
 use crate::{Listener, Source};
 
@@ -54,6 +55,8 @@ impl<'a> Document<'a> {
                 group: group(one).unwrap_or(index),
                 first: index,
                 is_udp: one.udp,
+                is_either: false,
+                is_inner: false,
             }
         });
         Document {
@@ -73,6 +76,11 @@ impl<'a> Document<'a> {
             .iter()
             .map(|door| door.listener.clone())
             .collect()
+    }
+
+    /// Where a value stands: file, and byte of its text.
+    pub(super) fn place(&self, at: &Pointer) -> (usize, usize) {
+        (0, span_of(&self.source.files[0], self.tree, at).start)
     }
 
     /// A value with its place.

@@ -52,7 +52,7 @@ pub(super) fn objects(document: &Json, context: &str) -> Option<Vec<Pointer>> {
 }
 
 /// Where a server has what it speaks TLS by.
-const POLICIES: &str = "tls_connection_policies";
+pub(super) const POLICIES: &str = "tls_connection_policies";
 
 const MISSING: Missing = Missing {
     clear: "no server is in clear",
@@ -139,6 +139,9 @@ fn listening(document: &Json, is_automatic: bool) -> Vec<Listening> {
         let is_off = document.pointer(&format!("{server}/automatic_https/disable"));
         let is_automatic = is_automatic && is_off != Some(&Json::Bool(true));
         let has_names = is_automatic && has_names(document, &server);
+        let protocols = get("protocols").and_then(Json::as_array);
+        let is_quic =
+            protocols.is_some_and(|all| !all.is_empty() && all.iter().all(|it| it == "h3"));
         let listen = get("listen").and_then(Json::as_array).into_iter().flatten();
         for (index, text) in listen.filter_map(Json::as_str).enumerate() {
             let port = port(text);
@@ -152,7 +155,7 @@ fn listening(document: &Json, is_automatic: bool) -> Vec<Listening> {
                 tls: (secure && !is(http_port))
                     || (is_automatic && is(https_port))
                     || (has_names && port.is_some() && !is(http_port)),
-                udp: text.starts_with("udp"),
+                udp: is_quic || text.starts_with("udp"),
             });
         }
     }

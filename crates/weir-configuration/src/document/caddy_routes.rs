@@ -3,9 +3,11 @@
 use serde_json::Value as Json;
 
 use super::asked::{Document, of_status};
+use super::caddy::POLICIES;
 use super::find::{get, items};
 use super::pointer::Pointer;
-use crate::asked::{Answer, Request, Way};
+use crate::answer::{Answer, Barrier};
+use crate::asked::{Request, Way};
 use crate::names::is_found;
 use crate::place::is_among;
 
@@ -17,6 +19,12 @@ pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -
     let server = &document.found[door].server;
     let name = server.tokens().last().map_or("", String::as_str);
     let spot = Some(document.spot(server, format!("server {name}")));
+    if let Some(barrier) = barrier(document, server, request) {
+        return Way {
+            server: spot,
+            ..Way::end(Answer::Bars(barrier))
+        };
+    }
     let routes = server.child("routes");
     let found = taken(document.json, &routes, request);
     let (location, answer) = match found {
@@ -33,8 +41,36 @@ pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -
     Way {
         server: spot,
         location,
-        answer,
+        ..Way::end(answer)
     }
+}
+
+/// The certificate that the policy for a handshake asks of clients, who have none. Without a mode it is asked for
+/// as soon as it is said whose are believed (`ClientAuthentication` in `caddytls/connpolicy.go`).
+fn barrier(document: &Document<'_>, server: &Pointer, request: &Request<'_>) -> Option<Barrier> {
+    let name = request.server_name.filter(|_| !request.is_certified)?;
+    let policies = items(document.json, server.child(POLICIES));
+    let takes = |policy: &&Pointer| {
+        let Some(matching) = get(document.json, &policy.child("match")) else {
+            return true;
+        };
+        let names = matching.get("sni").and_then(Json::as_array);
+        let mut names = names.into_iter().flatten().filter_map(Json::as_str);
+        names.any(|own| is_host(own, name))
+    };
+    // A copy opens the first to any name where all are for some.
+    let policy = policies.iter().find(takes).or(policies.first())?;
+    let at = policy.child("client_authentication");
+    let said = get(document.json, &at)?.as_object()?;
+    let mode = match said.get("mode").and_then(Json::as_str) {
+        Some(mode) => mode,
+        None if said.is_empty() => return None,
+        None => "require",
+    };
+    mode.starts_with("require").then(|| {
+        let says = format!("client_authentication: {mode}");
+        Barrier::certificate(document.place(&at), &says)
+    })
 }
 
 /// The innermost route that answers, and how.

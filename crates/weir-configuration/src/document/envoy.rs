@@ -63,7 +63,7 @@ const MISSING: Missing = Missing {
 pub(super) const UPSTREAM_HTTP: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 
 /// Where a filter chain has its TLS.
-const CHAIN_TLS: &str = "/transport_socket/typed_config";
+pub(super) const CHAIN_TLS: &str = "/transport_socket/typed_config";
 
 /// The HTTP filters of a type, in all connection managers.
 fn filters(document: &Json, message: &str) -> Vec<Pointer> {

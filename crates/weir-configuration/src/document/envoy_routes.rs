@@ -4,10 +4,11 @@
 use serde_json::Value as Json;
 
 use super::asked::{Document, of_status};
-use super::envoy::{chains, is_of_type, tls_chains};
+use super::envoy::{CHAIN_TLS, chains, is_of_type, tls_chains};
 use super::find::{field, get, items};
 use super::pointer::Pointer;
-use crate::asked::{Answer, Request, Way};
+use crate::answer::{Answer, Barrier};
+use crate::asked::{Request, Way};
 use crate::names::{is_found, wildcard};
 
 pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -> Way {
@@ -32,6 +33,11 @@ pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -
             }
         });
     };
+    let demand = chain.join(CHAIN_TLS).child("require_client_certificate");
+    if get(document.json, &demand) == Some(&Json::Bool(true)) && !request.is_certified {
+        let barrier = Barrier::certificate(document.place(&demand), "require_client_certificate");
+        return Way::end(Answer::Bars(barrier));
+    }
     let of_type = |message: &str| {
         let filters = items(document.json, chain.child("filters")).into_iter();
         let mut configs = filters.map(|filter| filter.child("typed_config"));
@@ -96,6 +102,13 @@ fn chain(
 /// The way through a connection manager.
 fn managed(document: &Document<'_>, manager: &Pointer, request: &Request<'_>) -> Way {
     let json = document.json;
+    let codec = manager.child("codec_type");
+    // Enumerations have numbers too.
+    let is_http2 = |it: &&Json| **it == "HTTP2" || it.as_u64() == Some(2);
+    if get(json, &codec).filter(is_http2).is_some() {
+        let barrier = Barrier::http2(document.place(&codec), "codec_type: HTTP2");
+        return Way::end(Answer::Bars(barrier));
+    }
     let checks = items(json, manager.child("http_filters"))
         .into_iter()
         .any(|filter| {
@@ -134,15 +147,7 @@ fn managed(document: &Document<'_>, manager: &Pointer, request: &Request<'_>) ->
         };
     }
     let routes = items(json, host.child("routes"));
-    let taken = |wanted: Option<bool>| {
-        let mut routes = routes.iter();
-        routes.find(|route| is_taken(get(json, route), request) == wanted)
-    };
-    // One whose conditions are not decided is taken not to match, unless no other does.
-    let (route, is_sure) = match taken(Some(true)) {
-        Some(route) => (Some(route), true),
-        None => (taken(None), false),
-    };
+    let (route, is_sure) = taken(json, &routes, request);
     let is_matched = field(value, "matcher").is_some();
     let answer = match route.and_then(|route| get(json, route)) {
         Some(route) if is_sure => answer(route),
@@ -156,7 +161,24 @@ fn managed(document: &Document<'_>, manager: &Pointer, request: &Request<'_>) ->
     Way {
         server,
         location: route.map(of_route),
-        answer,
+        ..Way::end(answer)
+    }
+}
+
+/// The first route that takes a request, and whether that is sure: one whose conditions are not decided is taken not
+/// to match, unless no other does.
+fn taken<'r>(
+    json: &Json,
+    routes: &'r [Pointer],
+    request: &Request<'_>,
+) -> (Option<&'r Pointer>, bool) {
+    let first = |wanted: Option<bool>| {
+        let mut routes = routes.iter();
+        routes.find(|route| is_taken(get(json, route), request) == wanted)
+    };
+    match first(Some(true)) {
+        Some(route) => (Some(route), true),
+        None => (first(None), false),
     }
 }
 

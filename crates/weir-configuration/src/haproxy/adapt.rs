@@ -29,8 +29,9 @@ const CHECKS: &str = "external-check, ldap-check, mysql-check, pgsql-check, redi
 /// * The first `stats socket` becomes `PREFIX/run/admin.sock` with `level admin`, others move below
 ///   the prefix too; without one it is added. All have `mode 600`: they are weir's to ask alone.
 /// * The `bind` lines that loads ask ([`Surroundings::asks`]) get the addresses for that; none of them keeps
-///   `accept-proxy`. With a certificate of the surroundings, those with `ssl` show that, to everybody.
-///   All others move to `PREFIX/run/N.sock`, those for QUIC are taken out.
+///   `accept-proxy`. With a certificate of the surroundings, those with `ssl` show that, to everybody, and so do
+///   those that a frontend in TCP leads to.
+///   All others move to `PREFIX/run/N.sock`, which are the surroundings' user's alone; those for QUIC are taken out.
 /// * Every `server`, `server-template` and `dispatch` has the origin server's address, unless
 ///   it is one that the configuration listens on itself. Options that are about how the user's
 ///   servers are reached are taken out: name resolution, TLS, the PROXY protocol, `source`, ports of

@@ -1,14 +1,15 @@
 //! Where a copy listens, and whom it asks.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use super::asked;
 use super::edit::Edit;
-use super::listeners::{is_tls, last_port, port};
+use super::listeners::{has_no_number, last_port, plain, port};
 use super::options::options;
 use super::paths::written;
 use super::sections::Statement;
-use crate::place::{is_among, socket};
+use crate::place::{error, is_among, socket};
 use crate::{ConfigurationError, Surroundings};
 
 /// Options of `bind` lines that a copy cannot have: they are about interfaces, rights and owners.
@@ -36,7 +37,6 @@ const OF_USERS_SERVERS: &str = "allow-0rtt, ca-file, check-alpn, check-proto, ch
 struct Bind<'t> {
     file: usize,
     statement: &'t Statement<'t>,
-    tls: bool,
 }
 
 /// Gives every `bind` and `server` line its address in the copy.
@@ -45,18 +45,26 @@ pub(super) fn adapt(
     surroundings: &Surroundings<'_>,
 ) -> Result<(), ConfigurationError> {
     let binds = binds(edit);
-    let asked = asked::addresses(edit.source, edit.tree, &surroundings.asks)?;
+    let lines = asked::lines(edit.source, edit.tree, &surroundings.asks)?;
     let mut moved = BTreeMap::new();
     let mut ports = Vec::new();
     for (index, bind) in binds.iter().enumerate() {
         let Some(address) = bind.statement.words.get(1) else {
             continue;
         };
+        if address.variable.is_none() && address.text.split(',').any(has_no_number) {
+            let what = format!(
+                "the port of `{}` is no number, as HAProxy takes it",
+                address.text
+            );
+            let hint = "write the number; a variable counts in double quotes alone: \"*:${PORT}\"";
+            return Err(error(&edit.source.files[bind.file], address.span.start, what).hint(hint));
+        }
         if address.text.starts_with("quic") {
             edit.remove(bind.file, bind.statement);
             continue;
         }
-        let under_load = asked.iter().find(|(line, _)| *line == index);
+        let under_load = lines.asked.iter().find(|(line, _)| *line == index);
         let new = match under_load {
             Some((_, address)) => address.to_string(),
             None => {
@@ -65,22 +73,21 @@ pub(super) fn adapt(
                 format!("unix@{}", written(path.as_ref()))
             }
         };
-        ports.extend(under_load.and_then(|(_, new)| {
-            let asks = surroundings.asks.iter().filter(|ask| ask.at == *new);
-            let mut named = asks.filter_map(|ask| ask.spec.port.or(ask.spec.proxy_port));
-            let named = named.find(|port| has_port(&address.text, *port));
-            let own = named.or_else(|| address.text.split(',').find_map(port))?;
-            Some((own, new.port()))
-        }));
+        let port = under_load.and_then(|(_, new)| asked_port(&address.text, new, surroundings));
+        ports.extend(port);
         let under_load = under_load.is_some();
         edit.splice(bind.file, address.span.clone(), new.clone());
-        let certificate = surroundings.certificate.filter(|_| under_load && bind.tls);
+        // Workers that are somebody else ask it as well.
+        let owner = surroundings.user.filter(|_| !under_load);
+        let certificate = surroundings.certificate;
+        let certificate = certificate.filter(|_| lines.secure.contains(&index));
         for option in options(bind.statement) {
             let name = bind.statement.word(option.start);
             let gone = is_among(name, NOT_IN_A_COPY)
                 || (certificate.is_some() && is_among(name, CERTIFICATES))
                 || (under_load && NOT_UNDER_LOAD.contains(&name))
-                || (!under_load && name == "shards");
+                || (!under_load && name == "shards")
+                || (owner.is_some() && name == "mode");
             if gone {
                 edit.remove_words(bind.file, &bind.statement.words, option);
             }
@@ -88,6 +95,9 @@ pub(super) fn adapt(
         if let Some(pem) = certificate {
             let option = format!("crt {}", written(pem.certificate));
             edit.append(bind.file, bind.statement, &option);
+        }
+        if let Some((user, _)) = owner {
+            edit.append(bind.file, bind.statement, &format!("user {user} mode 600"));
         }
         moved.extend(
             address
@@ -99,6 +109,19 @@ pub(super) fn adapt(
     servers(edit, surroundings, &moved);
     destinations(edit, &ports);
     Ok(())
+}
+
+/// The port that a load asks of a `bind` line's addresses, and that of the copy.
+fn asked_port(
+    addresses: &str,
+    new: &SocketAddr,
+    surroundings: &Surroundings<'_>,
+) -> Option<(u16, u16)> {
+    let asks = surroundings.asks.iter().filter(|ask| ask.at == *new);
+    let mut named = asks.filter_map(|ask| ask.spec.port.or(ask.spec.proxy_port));
+    let named = named.find(|port| has_port(addresses, *port));
+    let own = named.or_else(|| addresses.split(',').find_map(port))?;
+    Some((own, new.port()))
 }
 
 /// Whether a port is one of those of a `bind` line's addresses.
@@ -128,15 +151,6 @@ fn destinations(edit: &mut Edit<'_>, ports: &[(u16, u16)]) {
     }
 }
 
-/// An address without what means "any address of this host".
-fn plain(address: &str) -> String {
-    let address = address.strip_prefix("ipv4@").unwrap_or(address);
-    match address.rsplit_once(':') {
-        Some(("" | "*" | "0.0.0.0" | "127.0.0.1" | "localhost", port)) => format!(":{port}"),
-        _ => address.to_owned(),
-    }
-}
-
 fn binds<'t>(edit: &Edit<'t>) -> Vec<Bind<'t>> {
     let sections = edit.tree.sections.iter();
     sections
@@ -146,7 +160,6 @@ fn binds<'t>(edit: &Edit<'t>) -> Vec<Bind<'t>> {
             binds.map(move |statement| Bind {
                 file: section.file,
                 statement,
-                tls: is_tls(statement),
             })
         })
         .collect()

@@ -1,39 +1,72 @@
 //! Which frontend and backend a request meets, as HAProxy chooses them: by `bind`, the rules of `http-request` and
 //! `redirect`, `use_backend` and `default_backend` (configuration manual §4.2). A rule whose condition depends on
-//! more than the request is taken not to be followed.
+//! more than the request is taken not to be followed. A frontend in TCP whose server is a listener of the same
+//! configuration leads to the frontend of that listener.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use weir_model::study::AskSpec;
 
 use super::conditions::Conditions;
-use super::listeners::{is_tls, last_port, port};
+use super::listeners::{is_own, is_tls, last_port, plain, port};
+use super::options::options;
 use super::sections::{Section, Statement, Tree};
-use crate::asked::{self, Answer, Asked, Door, Map, Request, Spot, Way};
+use super::sides::{by_itself, first, looks_into_tls, mode, served};
+use crate::answer::{Answer, Barrier};
+use crate::asked::{self, Asked, Door, Map, Request, Spot, Way};
 use crate::place::line_and_column;
-use crate::{Ask, ConfigurationError, Listener, Source};
+use crate::{Ask, ConfigurationError, Listener, Source, SourceFile};
+
+const NO_RULE: &str = "no rule gives it a backend";
+
+/// Frontends that a connection goes through at most: more are a circle.
+const MOST_STEPS: usize = 10;
 
 /// Looks up what answers the requests of a load: one for each.
 ///
 /// # Errors
 /// The configuration cannot be read ([`Tree::parse`]); no listener is as asked; a host or path that is named
-/// meets nothing.
+/// meets nothing; what is there asks for a certificate or for HTTP/2, or passes TLS on as it is.
 pub fn asked(source: &Source, ask: &AskSpec) -> Result<Vec<Asked>, ConfigurationError> {
     let tree = Tree::parse(source)?;
     asked::look_up(&Frontends::of(source, &tree), ask)
 }
 
-/// The addresses that loads ask, by the place of their `bind` line among all, and where the copy has them.
-pub(super) fn addresses(
+/// `bind` lines by their place among all.
+pub(super) struct Lines {
+    /// Those that loads ask, and where the copy has them.
+    pub(super) asked: Vec<(usize, SocketAddr)>,
+    /// Those that TLS of a load may end at.
+    pub(super) secure: Vec<usize>,
+}
+
+/// The lines that loads meet.
+pub(super) fn lines(
     source: &Source,
     tree: &Tree<'_>,
     asks: &[Ask],
-) -> Result<Vec<(usize, SocketAddr)>, ConfigurationError> {
+) -> Result<Lines, ConfigurationError> {
     let frontends = Frontends::of(source, tree);
     let found = asked::addresses(&frontends, asks)?.into_iter();
-    Ok(found
+    let asked: Vec<(usize, SocketAddr)> = found
         .map(|(door, at)| (frontends.lines[door], at))
-        .collect())
+        .collect();
+    let mut reached: Vec<usize> = asked.iter().map(|(line, _)| *line).collect();
+    let mut next = 0;
+    while let Some(&line) = reached.get(next) {
+        next += 1;
+        for behind in &frontends.behind[line] {
+            if !reached.contains(behind) {
+                reached.push(*behind);
+            }
+        }
+    }
+    reached.retain(|&line| is_tls(frontends.binds[line].1));
+    Ok(Lines {
+        asked,
+        secure: reached,
+    })
 }
 
 /// The addresses of all `bind` lines of frontends and listens, in order.
@@ -50,6 +83,17 @@ pub fn listeners(source: &Source) -> Result<Vec<Listener>, ConfigurationError> {
         .collect())
 }
 
+/// How far the TLS of a connection has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tls {
+    /// There is none.
+    None,
+    /// Nobody has looked into it.
+    Sealed,
+    /// A listener has taken it off.
+    Ended,
+}
+
 /// The sections that listen.
 struct Frontends<'s, 't> {
     source: &'s Source,
@@ -57,49 +101,103 @@ struct Frontends<'s, 't> {
     doors: Vec<Door>,
     /// Of each door, the place of its `bind` line among all.
     lines: Vec<usize>,
+    /// All `bind` lines with their sections.
+    binds: Vec<(usize, &'s Statement<'t>)>,
+    /// Their places by their addresses ([`plain`]).
+    by_address: BTreeMap<String, usize>,
+    /// Of each `bind` line, those that it may pass connections on to.
+    behind: Vec<Vec<usize>>,
 }
 
 impl<'s, 't> Frontends<'s, 't> {
     fn of(source: &'s Source, tree: &'s Tree<'t>) -> Frontends<'s, 't> {
+        let listening = tree.sections.iter().enumerate();
+        let listening = listening.filter(|(_, section)| section.has_frontend());
+        let binds = listening.flat_map(|(group, section)| {
+            let binds = section.statements.iter().filter(|it| it.word(0) == "bind");
+            binds.map(move |bind| (group, bind))
+        });
         let mut frontends = Frontends {
             source,
             tree,
             doors: Vec::new(),
             lines: Vec::new(),
+            binds: binds.collect(),
+            by_address: BTreeMap::new(),
+            behind: Vec::new(),
         };
-        let mut line = 0;
-        for (group, section) in tree.sections.iter().enumerate() {
-            if !section.has_frontend() {
-                continue;
+        for (line, (_, bind)) in frontends.binds.iter().enumerate() {
+            for address in bind.word(1).split(',').map(plain) {
+                frontends.by_address.entry(address).or_insert(line);
             }
-            for bind in section.statements.iter().filter(|it| it.word(0) == "bind") {
-                frontends.bind(group, section, bind, line);
-                line += 1;
-            }
+        }
+        let lines = 0..frontends.binds.len();
+        frontends.behind = lines.clone().map(|line| frontends.behind(line)).collect();
+        let inner: BTreeSet<usize> = frontends.behind.iter().flatten().copied().collect();
+        for line in lines {
+            frontends.bind(line, inner.contains(&line));
         }
         frontends
     }
 
-    fn bind(&mut self, group: usize, section: &Section<'_>, bind: &Statement<'_>, line: usize) {
-        let file = &self.source.files[section.file];
+    fn bind(&mut self, line: usize, is_behind: bool) {
+        let (group, bind) = self.binds[line];
+        let file = self.tree.sections[group].file;
+        let SourceFile { path, text } = &self.source.files[file];
+        let mut behind = self.behind[line].iter();
+        let in_tcp = !is_tls(bind) && mode(&self.chain(group)) != "http";
+        let is_either = behind.any(|line| is_tls(self.binds[*line].1))
+            || (in_tcp && looks_into_tls(&self.tree.sections[group]));
         let first = self.doors.len();
         for address in bind.word(1).split(',') {
             self.doors.push(Door {
                 listener: Listener {
-                    file: file.path.clone(),
-                    line: line_and_column(&file.text, bind.line.start).0,
+                    file: path.clone(),
+                    line: line_and_column(text, bind.line.start).0,
                     address: address.to_owned(),
                     port: port(address),
                     tls: is_tls(bind),
                 },
-                at: (section.file, bind.words_from(0).start),
+                at: (file, bind.words_from(0).start),
                 last_port: last_port(address),
                 group,
                 first,
                 is_udp: address.starts_with("quic"),
+                is_either,
+                is_inner: is_behind && is_own(address),
             });
             self.lines.push(line);
         }
+    }
+
+    /// The listeners of this configuration that one in TCP may pass its connections on to, TLS as it is.
+    fn behind(&self, line: usize) -> Vec<usize> {
+        let (section, bind) = self.binds[line];
+        let chain = self.chain(section);
+        if is_tls(bind) || mode(&chain) == "http" {
+            return Vec::new();
+        }
+        let rules = chain[0].statements.iter();
+        let rules = rules.filter(|rule| rule.word(0) == "use_backend");
+        let default = first(&chain, &["default_backend"]);
+        let names: Vec<&str> = rules.chain(default).map(|rule| rule.word(1)).collect();
+        let is_any = names.iter().any(|name| name.contains('%'));
+        let sections = self.tree.sections.iter().enumerate();
+        let behind = sections.filter(|(index, it)| {
+            let is_named = it.name().is_some_and(|name| names.contains(&name));
+            it.has_backend() && (*index == section || is_named || is_any)
+        });
+        behind
+            .flat_map(|(_, it)| it.statements.iter().filter_map(move |it| self.own(it)))
+            .collect()
+    }
+
+    /// The listener of this configuration that a statement has for a server.
+    fn own(&self, statement: &Statement<'_>) -> Option<usize> {
+        if statement.word(0) != "server" {
+            return None;
+        }
+        self.by_address.get(&plain(statement.word(2))).copied()
     }
 
     /// A section and behind it the `defaults` that it takes its settings from.
@@ -120,33 +218,56 @@ impl<'s, 't> Frontends<'s, 't> {
         )
     }
 
+    /// The listener that the first server of a backend is.
+    fn next(&self, backend: usize) -> Option<usize> {
+        let mut statements = self.tree.sections[backend].statements.iter();
+        self.own(statements.find(|it| it.word(0) == "server")?)
+    }
+
     /// The backend that a frontend chooses by name.
     fn backend(&self, name: &str) -> Option<usize> {
         let mut all = self.tree.sections.iter();
         all.position(|section| section.has_backend() && section.name() == Some(name))
     }
 
-    /// The way from a section that listens on.
+    /// What a section in TCP does with a connection that no listener of this configuration gets.
+    fn tunnelled(&self, section: usize, backend: Option<usize>, tls: Tls) -> Answer {
+        match (tls, backend.map(|backend| self.spot(backend))) {
+            (Tls::Sealed, Some(backend)) => {
+                let at = (backend.file, backend.span.start);
+                Answer::Bars(Barrier::sealed(at, &backend.name))
+            }
+            (Tls::Sealed, None) => Answer::Unknown,
+            (Tls::None, _) if looks_into_tls(&self.tree.sections[section]) => Answer::Closes,
+            _ => Answer::Tunnels,
+        }
+    }
+
+    /// What a `bind` line wants of clients and those of a load do not have.
+    fn barrier(&self, line: usize, request: &Request<'_>) -> Option<Barrier> {
+        let (section, bind) = self.binds[line];
+        let file = self.tree.sections[section].file;
+        let mut options = options(bind).into_iter().map(|option| option.start);
+        let is = |at: usize, name: &str, value: &str| {
+            bind.word(at) == name && bind.word(at + 1) == value
+        };
+        options.find_map(|at| {
+            let place = (file, bind.words[at].span.start);
+            if is(at, "proto", "h2") {
+                return Some(Barrier::http2(place, "proto h2"));
+            }
+            let demands = is(at, "verify", "required") && is_tls(bind) && !request.is_certified;
+            demands.then(|| Barrier::certificate(place, "verify required"))
+        })
+    }
+
+    /// The way from a section on that listens for HTTP.
     fn from<'c>(
         &'c self,
         index: usize,
         conditions: &Conditions<'c, 't>,
     ) -> (Option<usize>, Answer) {
         let chain = self.chain(index);
-        let section = chain[0];
-        if mode(&chain) != "http" {
-            let (backend, _) = self.chosen(index, &chain, conditions);
-            // Whoever looks into a handshake before passes TLS on as it is.
-            let looks = |it: &Statement<'_>| {
-                it.words.iter().any(|word| {
-                    word.text.contains("ssl_sni") || word.text.contains("ssl_hello_type")
-                })
-            };
-            return match conditions.request.is_tls() || !section.statements.iter().any(looks) {
-                true => (backend, Answer::Tunnels),
-                false => (backend, Answer::Closes),
-            };
-        }
         if let Some(answer) = by_itself(&chain, conditions) {
             return (None, answer);
         }
@@ -155,7 +276,7 @@ impl<'s, 't> Frontends<'s, 't> {
             return (
                 None,
                 match is_sure {
-                    true => Answer::Nothing("no rule gives it a backend".to_owned()),
+                    true => Answer::Nothing(NO_RULE.to_owned()),
                     false => Answer::Unknown,
                 },
             );
@@ -219,113 +340,80 @@ impl Map for Frontends<'_, '_> {
         "add a frontend with a `bind` line"
     }
 
-    fn way(&self, door: usize, request: &Request<'_>) -> Way {
-        let door = &self.doors[door];
-        let Door {
-            group, listener, ..
-        } = door;
-        let named = request.port.filter(|port| door.has_port(*port));
-        let conditions = Conditions {
-            sections: self.chain(*group),
-            request: *request,
-            port: named.or(listener.port),
-        };
-        let (backend, answer) = self.from(*group, &conditions);
-        Way {
-            server: Some(self.spot(*group)),
-            location: backend
-                .filter(|backend| backend != group)
-                .map(|backend| self.spot(backend)),
-            answer,
-        }
+    fn before(&self, door: usize) -> Vec<Spot> {
+        let own = self.lines[door];
+        let before = (0..self.binds.len()).filter(|&line| self.behind[line].contains(&own));
+        before.map(|line| self.spot(self.binds[line].0)).collect()
     }
-}
 
-/// The first statement of a chain that begins with these words.
-fn first<'s, 't>(chain: &[&'s Section<'t>], words: &[&str]) -> Option<&'s Statement<'t>> {
-    let mut all = chain.iter().flat_map(|section| &section.statements);
-    all.find(|statement| statement.begins_with(words))
-}
-
-/// `http`, or `tcp` where nothing is said.
-fn mode<'s>(chain: &[&'s Section<'_>]) -> &'s str {
-    first(chain, &["mode"]).map_or("tcp", |statement| statement.word(1))
-}
-
-/// What a section answers without any server.
-fn by_itself(chain: &[&Section<'_>], conditions: &Conditions<'_, '_>) -> Option<Answer> {
-    let request = &conditions.request;
-    let monitor = first(chain, &["monitor-uri"]);
-    if monitor.is_some_and(|monitor| monitor.word(1) == request.path) {
-        return Some(Answer::Statistics);
+    fn variable(&self, door: usize) -> Option<&str> {
+        let (_, bind) = self.binds[self.lines[door]];
+        bind.words.get(1)?.variable.as_deref()
     }
-    for rule in &chain[0].statements {
-        let action = match rule.word(0) {
-            "redirect" => "redirect",
-            "http-request" => rule.word(1),
-            _ => continue,
-        };
-        let answer = match action {
-            "redirect" => Answer::Redirects,
-            "deny" | "tarpit" => {
-                let otherwise = if action == "deny" { 403 } else { 500 };
-                Answer::of_status(status_of(rule).unwrap_or(otherwise))
-            }
-            "auth" => Answer::Returns(401),
-            "reject" | "silent-drop" => Answer::Closes,
-            "use-service" => Answer::Statistics,
-            "return" => Answer::of_status(status_of(rule).unwrap_or(200)),
-            _ => continue,
-        };
-        if conditions.holds(rule) == Some(true) {
-            return Some(answer);
-        }
-    }
-    statistics(chain, request)
-}
 
-/// The status that a rule says.
-fn status_of(rule: &Statement<'_>) -> Option<u16> {
-    let mut words = rule.words.iter();
-    let at = words.position(|word| matches!(&*word.text, "status" | "deny_status"))?;
-    rule.word(at + 1).parse().ok()
-}
-
-/// The page of statistics, where a section or its `defaults` have one and the request is for it.
-fn statistics(chain: &[&Section<'_>], request: &Request<'_>) -> Option<Answer> {
-    let has = |option: &str| first(chain, &["stats", option]);
-    let known = [
-        "enable",
-        "uri",
-        "auth",
-        "realm",
-        "refresh",
-        "scope",
-        "admin",
-        "hide-version",
-    ];
-    if !known.iter().any(|option| has(option).is_some()) {
-        return None;
-    }
-    let uri = has("uri").map_or("/haproxy?stats", |statement| statement.word(2));
-    let names_backend = |it: &Statement<'_>| {
-        matches!(
-            it.word(0),
-            "use_backend" | "server" | "server-template" | "dispatch"
+    fn how_to_set(&self, variable: &str, port: u16) -> String {
+        format!(
+            "write `setenv {variable} {port}` into `global` of a copy of your configuration, or start weir with \
+             {variable}={port} in its environment"
         )
-    };
-    let is_alone = !chain[0].statements.iter().any(names_backend)
-        && first(chain, &["default_backend"]).is_none();
-    // Of other pages a section with nothing else answers 503.
-    (is_alone || request.target.starts_with(uri)).then_some(Answer::Statistics)
-}
+    }
 
-/// What becomes of a request in a section that has servers.
-fn served(chain: &[&Section<'_>]) -> Answer {
-    let asks = |it: &Statement<'_>| matches!(it.word(0), "server" | "server-template" | "dispatch");
-    let option = |name: &str| first(chain, &["option", name]).is_some();
-    match chain[0].statements.iter().any(asks) || option("transparent") || option("http_proxy") {
-        true => Answer::Passes,
-        false => Answer::Returns(503),
+    fn way(&self, door: usize, request: &Request<'_>) -> Way {
+        let mut line = self.lines[door];
+        let own = &self.doors[door];
+        let named = request.port.filter(|port| own.has_port(*port));
+        let port = named.or(own.listener.port);
+        let mut tls = match request.is_tls() {
+            true => Tls::Sealed,
+            false => Tls::None,
+        };
+        let mut through = Vec::new();
+        loop {
+            let (section, bind) = self.binds[line];
+            let conditions = Conditions {
+                sections: self.chain(section),
+                request: *request,
+                port,
+            };
+            let is_http = mode(&conditions.sections) == "http";
+            // Of listeners that another frontend leads to: they expect TLS where there is none any more, or none.
+            let is_misled = match is_tls(bind) {
+                true => tls != Tls::Sealed,
+                false => tls == Tls::Sealed && is_http,
+            };
+            if is_tls(bind) {
+                tls = Tls::Ended;
+            }
+            let (backend, answer) = match self.barrier(line, request).map(Answer::Bars) {
+                _ if is_misled => (None, Answer::Closes),
+                Some(barred) => (None, barred),
+                None if is_http => self.from(section, &conditions),
+                None => {
+                    let (backend, is_sure) =
+                        self.chosen(section, &conditions.sections, &conditions);
+                    let next = backend.and_then(|backend| self.next(backend));
+                    if let Some(next) = next.filter(|_| through.len() < MOST_STEPS) {
+                        through.push(self.spot(section));
+                        line = next;
+                        continue;
+                    }
+                    let answer = match backend {
+                        None if is_sure && tls == Tls::Sealed => {
+                            Answer::Nothing(NO_RULE.to_owned())
+                        }
+                        _ => self.tunnelled(section, backend, tls),
+                    };
+                    (backend, answer)
+                }
+            };
+            return Way {
+                through,
+                server: Some(self.spot(section)),
+                location: backend
+                    .filter(|backend| *backend != section)
+                    .map(|backend| self.spot(backend)),
+                answer,
+            };
+        }
     }
 }

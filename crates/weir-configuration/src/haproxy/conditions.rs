@@ -204,6 +204,7 @@ impl Conditions<'_, '_> {
             "base" => format!("{}{}", request.host, request.path),
             "method" => request.method.to_owned(),
             "ssl_fc" => flag(request.is_tls()),
+            "ssl_c_used" | "ssl_fc_has_crt" if !request.is_certified => flag(false),
             "ssl_fc_sni" | "req.ssl_sni" | "req_ssl_sni" => {
                 request.server_name.unwrap_or_default().to_owned()
             }

@@ -12,7 +12,9 @@ mod listeners;
 mod options;
 mod paths;
 mod sections;
+mod sides;
 mod spelling;
+mod variables;
 mod words;
 
 use std::ffi::OsStr;

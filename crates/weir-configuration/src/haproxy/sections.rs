@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::keywords::SECTIONS;
+use super::variables::Variables;
 use super::words::{self, Word};
 use crate::place::{error, is_among};
 use crate::{ConfigurationError, Source, SourceFile};
@@ -117,11 +118,13 @@ impl<'t> Tree<'t> {
     /// `.endif` or the other way round.
     pub fn parse(source: &'t Source) -> Result<Tree<'t>, ConfigurationError> {
         let mut sections = Vec::new();
+        let mut variables = Variables::default();
         for (index, file) in source.files.iter().enumerate() {
             Reader {
                 file,
                 index,
                 sections: &mut sections,
+                variables: &mut variables,
                 open: Vec::new(),
             }
             .read()?;
@@ -171,6 +174,7 @@ struct Reader<'t, 's> {
     file: &'t SourceFile,
     index: usize,
     sections: &'s mut Vec<Section<'t>>,
+    variables: &'s mut Variables,
     /// Where each `.if` that is open begins.
     open: Vec<usize>,
 }
@@ -200,7 +204,8 @@ impl<'t> Reader<'t, '_> {
         if self.file.text[line.clone()].trim_start().starts_with('[') {
             return Ok(());
         }
-        let words = words::split(&self.file.text, line.clone()).map_err(|open| {
+        let split = words::split(&self.file.text, line.clone(), self.variables);
+        let words = split.map_err(|open| {
             let what = "this quote is not closed in its line";
             error(self.file, open.at, what).hint("close it, or put a backslash before it")
         })?;
@@ -218,6 +223,9 @@ impl<'t> Reader<'t, '_> {
             };
             self.sections.push(section);
         } else if let Some(section) = self.sections[first..].last_mut() {
+            if section.kind() == "global" {
+                self.variables.read(&statement.words, depth == 0);
+            }
             section.statements.push(statement);
         } else if !statement.is_macro() {
             let what = format!("unknown section `{}`", statement.word(0));

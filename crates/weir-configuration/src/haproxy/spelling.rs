@@ -7,6 +7,7 @@ use weir_parameters::{EffectiveFrom, LevelKind, Parameter};
 
 use super::keywords::is_adding;
 use super::sections::Statement;
+use super::variables::Variables;
 use super::words;
 use crate::Wanted;
 use crate::place::{like, unit};
@@ -137,7 +138,8 @@ impl<'w> Spelling<'w> {
 impl Text {
     fn new(keys: &[Vec<String>], written: String) -> Text {
         // A row's texts are the catalog's own and have no open quotes.
-        let split = words::split(&written, 0..written.len()).unwrap_or_default();
+        let split =
+            words::split(&written, 0..written.len(), &Variables::default()).unwrap_or_default();
         let raw = split
             .iter()
             .map(|word| written[word.span.clone()].to_owned())

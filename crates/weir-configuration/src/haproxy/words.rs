@@ -1,20 +1,23 @@
 //! Lines as HAProxy's configuration manual cuts them into words (§2.1 and §2.2).
 //!
 //! Blanks separate words, `#` begins a comment, a backslash or quotes protect. In single quotes
-//! nothing is interpreted; in double quotes a backslash is, and variables are, which are left as
-//! they stand here: their values are the proxy's to know. A backslash at the end of a line protects
-//! nothing: no version that was read or tried joins lines.
+//! nothing is interpreted; in double quotes a backslash is, and variables are ([`Variables`]). A backslash at
+//! the end of a line protects nothing: no version that was read or tried joins lines.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
+use super::variables::{Variables, Written};
+
 /// One word of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word<'t> {
-    /// What it means: without quotes and backslashes, variables not expanded.
+    /// What it means: without quotes and backslashes, with what variables hold.
     pub text: Cow<'t, str>,
     /// Its bytes in the file's text, quotes included.
     pub span: Range<usize>,
+    /// The first variable in it of which nothing says what it holds; all such stand in the text as they are written.
+    pub variable: Option<String>,
 }
 
 /// A quote that nothing closes.
@@ -24,9 +27,14 @@ pub(super) struct Unbalanced {
     pub(super) at: usize,
 }
 
-/// The words of the line that stands at `line` in `text`.
-pub(super) fn split(text: &str, line: Range<usize>) -> Result<Vec<Word<'_>>, Unbalanced> {
-    let bytes = &text.as_bytes()[..line.end];
+/// The words of the line that stands at `line` in `text`, where this is known of variables.
+pub(super) fn split<'t>(
+    text: &'t str,
+    line: Range<usize>,
+    variables: &Variables,
+) -> Result<Vec<Word<'t>>, Unbalanced> {
+    let text = &text[..line.end];
+    let bytes = text.as_bytes();
     let mut words = Vec::new();
     let mut at = line.start;
     loop {
@@ -36,7 +44,7 @@ pub(super) fn split(text: &str, line: Range<usize>) -> Result<Vec<Word<'_>>, Unb
         if at >= bytes.len() || bytes[at] == b'#' {
             return Ok(words);
         }
-        let word = word(text, bytes, at)?;
+        let word = word(text, at, variables)?;
         at = word.span.end;
         words.push(word);
     }
@@ -47,7 +55,8 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
 }
 
-fn word<'t>(text: &'t str, bytes: &[u8], from: usize) -> Result<Word<'t>, Unbalanced> {
+fn word<'t>(text: &'t str, from: usize, variables: &Variables) -> Result<Word<'t>, Unbalanced> {
+    let bytes = text.as_bytes();
     let plain = bytes[from..]
         .iter()
         .position(|&b| is_blank(b) || matches!(b, b'#' | b'"' | b'\'' | b'\\'))
@@ -56,38 +65,77 @@ fn word<'t>(text: &'t str, bytes: &[u8], from: usize) -> Result<Word<'t>, Unbala
         return Ok(Word {
             text: Cow::Borrowed(&text[from..plain]),
             span: from..plain,
+            variable: None,
         });
     }
-    let mut meaning = bytes[from..plain].to_vec();
-    let end = protected(bytes, plain, &mut meaning)?;
+    let mut protected = Protected {
+        text,
+        variables,
+        meaning: bytes[from..plain].to_vec(),
+        variable: None,
+    };
+    let end = protected.read(plain)?;
     Ok(Word {
         // `\xNN` can make bytes that are no characters; the span still has what the user wrote.
-        text: Cow::Owned(String::from_utf8_lossy(&meaning).into_owned()),
+        text: Cow::Owned(String::from_utf8_lossy(&protected.meaning).into_owned()),
         span: from..end,
+        variable: protected.variable,
     })
 }
 
-/// Reads on to the end of a word with quotes or backslashes, and says where that is.
-fn protected(bytes: &[u8], from: usize, meaning: &mut Vec<u8>) -> Result<usize, Unbalanced> {
-    let mut quote: Option<(u8, usize)> = None;
-    let mut at = from;
-    while let Some(&byte) = bytes.get(at) {
-        match (quote.map(|(mark, _)| mark), byte) {
-            (None, b'#') => break,
-            (None, byte) if is_blank(byte) => break,
-            (None, b'"' | b'\'') => quote = Some((byte, at)),
-            (Some(mark), byte) if mark == byte => quote = None,
-            (None | Some(b'"'), b'\\') => {
-                at += escape(&bytes[at..], quote.is_some(), meaning);
-                continue;
+/// A word with quotes or backslashes, as far as it was read.
+struct Protected<'t, 'v> {
+    text: &'t str,
+    variables: &'v Variables,
+    meaning: Vec<u8>,
+    variable: Option<String>,
+}
+
+impl Protected<'_, '_> {
+    /// Reads on to the end of the word, and says where that is.
+    fn read(&mut self, from: usize) -> Result<usize, Unbalanced> {
+        let bytes = self.text.as_bytes();
+        let mut quote: Option<(u8, usize)> = None;
+        let mut at = from;
+        while let Some(&byte) = bytes.get(at) {
+            match (quote.map(|(mark, _)| mark), byte) {
+                (None, b'#') => break,
+                (None, byte) if is_blank(byte) => break,
+                (None, b'"' | b'\'') => quote = Some((byte, at)),
+                (Some(mark), byte) if mark == byte => quote = None,
+                (None | Some(b'"'), b'\\') => {
+                    at += escape(&bytes[at..], quote.is_some(), &mut self.meaning);
+                    continue;
+                }
+                (Some(b'"'), b'$') => {
+                    at += self.expand(at);
+                    continue;
+                }
+                _ => self.meaning.push(byte),
             }
-            _ => meaning.push(byte),
+            at += 1;
         }
-        at += 1;
+        match quote {
+            None => Ok(at),
+            Some((_, at)) => Err(Unbalanced { at }),
+        }
     }
-    match quote {
-        None => Ok(at),
-        Some((_, at)) => Err(Unbalanced { at }),
+
+    /// Appends what a variable holds, or else the variable; how many bytes it has.
+    fn expand(&mut self, at: usize) -> usize {
+        let rest = &self.text[at..];
+        let Some(written) = Written::first(rest) else {
+            self.meaning.push(b'$');
+            return 1;
+        };
+        let raw = &rest[..written.length];
+        let value = self.variables.value(&written);
+        if value.is_none() {
+            self.variable.get_or_insert_with(|| written.name.to_owned());
+        }
+        let value = value.unwrap_or_else(|| raw.to_owned());
+        self.meaning.extend_from_slice(value.as_bytes());
+        written.length
     }
 }
 
@@ -119,11 +167,15 @@ mod tests {
     use super::*;
 
     fn texts(line: &str) -> Vec<String> {
-        let words = split(line, 0..line.len()).unwrap();
+        let words = split_line(line).unwrap();
         words
             .into_iter()
             .map(|word| word.text.into_owned())
             .collect()
+    }
+
+    fn split_line(line: &str) -> Result<Vec<Word<'_>>, Unbalanced> {
+        split(line, 0..line.len(), &Variables::default())
     }
 
     /// The examples that the manual calls strictly equivalent.
@@ -150,8 +202,8 @@ mod tests {
 
     #[test]
     fn a_quote_that_is_left_open_has_its_place() {
-        assert_eq!(split("a \"b c", 0..6), Err(Unbalanced { at: 2 }));
-        assert_eq!(split("a \"b\\\" c", 0..8), Err(Unbalanced { at: 2 }));
-        assert_eq!(split("a 'b\\'", 0..6).unwrap()[1].text, "b\\");
+        assert_eq!(split_line("a \"b c"), Err(Unbalanced { at: 2 }));
+        assert_eq!(split_line("a \"b\\\" c"), Err(Unbalanced { at: 2 }));
+        assert_eq!(split_line("a 'b\\'").unwrap()[1].text, "b\\");
     }
 }

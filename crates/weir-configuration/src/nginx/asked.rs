@@ -1,51 +1,46 @@
 //! Which server and location a request meets, as nginx chooses them: by `server_name` (the manual's "Server
-//! names"), by `location` (ngx_http_core_module), after what `return`, `rewrite` and `if` of the
-//! rewrite module do before.
+//! names"), by [`super::location`].
 
 use std::net::SocketAddr;
 
 use weir_model::study::AskSpec;
 
 use super::listen::{self, Listen, Socket};
+use super::location::{FILES, content, find, is_one_of};
 use super::rewrite::{End, Fallback, Passage};
+use super::syntax::Directive;
 use super::view::{self, Node};
-use crate::asked::{self, Answer, Asked, Door, Map, Request, Spot, Way};
+use crate::answer::{Answer, Barrier};
+use crate::asked::{self, Asked, Door, Map, Request, Spot, Way};
 use crate::names::{is_found, wildcard};
-use crate::place::is_among;
 use crate::{Ask, ConfigurationError, Source};
 
 /// Ways from one location to another, by `try_files`; nginx itself gives up after ten.
 const MOST_STEPS: usize = 10;
 
-/// Directives that pass a request on.
-const PASSING: &str = "proxy_pass, grpc_pass, fastcgi_pass, uwsgi_pass, scgi_pass, memcached_pass";
-
-/// Directives that answer with what nginx knows of itself.
-const STATISTICS: &str = "stub_status, api, status, vhost_traffic_status_display, check_status";
-
-/// Directives that say where files are.
-const FILES: &str = "root, alias, try_files, index, autoindex, gzip_static";
-
-/// Directives of other languages, whose answers nobody knows.
-const PROGRAMS: &str = "js_content, perl, content_by_lua_file, empty_gif, flv, mp4, dav_methods";
-
-/// Looks up what answers the requests of a load: one for each.
+/// Looks up what answers the requests of a load: one for each. `build` is what the program prints of itself
+/// (`nginx -V`).
 ///
 /// # Errors
-/// A file is not nginx's language; no listener is as asked; a host or path that is named meets nothing.
-pub fn asked(source: &Source, ask: &AskSpec) -> Result<Vec<Asked>, ConfigurationError> {
+/// A file is not nginx's language; no listener is as asked; a host or path that is named meets nothing; what
+/// is there asks for a certificate or for HTTP/2.
+pub fn asked(
+    source: &Source,
+    ask: &AskSpec,
+    build: &str,
+) -> Result<Vec<Asked>, ConfigurationError> {
     let trees = view::parse(source)?;
     let nodes = view::expand(source, &trees)?;
-    asked::look_up(&Servers::of(source, &nodes), ask)
+    asked::look_up(&Servers::of(source, &nodes, build), ask)
 }
 
 /// The sockets that loads ask, and where the copy has them.
 pub(super) fn sockets(
     source: &Source,
     nodes: &[Node<'_>],
-    asks: &[Ask],
+    (asks, build): (&[Ask], &str),
 ) -> Result<Vec<(Socket, SocketAddr)>, ConfigurationError> {
-    let servers = Servers::of(source, nodes);
+    let servers = Servers::of(source, nodes, build);
     let addresses = asked::addresses(&servers, asks)?.into_iter();
     Ok(addresses
         .map(|(door, at)| (servers.listens[door].socket.clone(), at))
@@ -57,14 +52,30 @@ struct Servers<'a> {
     source: &'a Source,
     listens: Vec<Listen<'a>>,
     doors: Vec<Door>,
-    /// Whether `http` itself says where files are.
-    has_files: bool,
+    /// What `http` itself says.
+    http: Vec<&'a Node<'a>>,
+    /// The listeners of `stream`, and the blocks themselves.
+    streams: (Vec<Listen<'a>>, Vec<&'a Node<'a>>),
+    /// Whether HTTP/2 in clear is told from HTTP/1.1 by how a connection begins.
+    tells_http2: bool,
+}
+
+/// nginx does so from 1.25.1 on; before, a listener in clear with `http2` answers nothing else.
+fn tells_http2(build: &str) -> bool {
+    let version = build.split_once("nginx version: ").map(|(_, it)| it);
+    let version = version.and_then(|it| it.split_once('/')).map(|(_, it)| it);
+    let version = version.unwrap_or_default();
+    let end = version.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let numbers = version[..end.unwrap_or(version.len())].split('.');
+    let numbers: Vec<u32> = numbers.filter_map(|number| number.parse().ok()).collect();
+    numbers.is_empty() || numbers >= vec![1, 25, 1]
 }
 
 impl<'a> Servers<'a> {
-    fn of(source: &'a Source, nodes: &'a [Node<'a>]) -> Servers<'a> {
-        let mut listens = listen::all(nodes);
-        listens.retain(|listen| listen.is_http);
+    fn of(source: &'a Source, nodes: &'a [Node<'a>], build: &str) -> Servers<'a> {
+        let (listens, others) = listen::all(nodes)
+            .into_iter()
+            .partition::<Vec<_>, _>(|listen| listen.is_http);
         let first = |is_it: &dyn Fn(&Listen<'_>) -> bool| listens.iter().position(is_it);
         let doors = listens.iter().enumerate().map(|(index, listen)| Door {
             listener: listen.listener(source),
@@ -73,13 +84,17 @@ impl<'a> Servers<'a> {
             group: first(&|it| it.server.place() == listen.server.place()).unwrap_or(index),
             first: first(&|it| it.socket == listen.socket).unwrap_or(index),
             is_udp: listen.socket.is_udp,
+            is_either: false,
+            is_inner: false,
         });
-        let mut https = nodes.iter().filter(|node| node.is_block("http"));
+        let blocks = |name: &'static str| nodes.iter().filter(move |node| node.is_block(name));
         Servers {
             source,
+            streams: (others, blocks("stream").collect()),
             doors: doors.collect(),
             listens,
-            has_files: https.any(|http| http.simple().any(|node| is_one_of(node, FILES))),
+            http: blocks("http").flat_map(Node::simple).collect(),
+            tells_http2: tells_http2(build),
         }
     }
 
@@ -162,13 +177,42 @@ impl<'a> Servers<'a> {
         ))
     }
 
+    /// Whether `http` itself says where files are.
+    fn has_files(&self) -> bool {
+        self.http.iter().any(|node| is_one_of(node, FILES))
+    }
+
+    /// What a listener in clear or a server wants of clients and those of a load do not have.
+    fn barrier(&self, door: usize, server: &'a Node<'a>, request: &Request<'_>) -> Option<Barrier> {
+        if request.is_tls() {
+            let is_it = |node: &&Node<'_>| node.directive.is("ssl_verify_client");
+            let mut said = server.simple().find(is_it);
+            if said.is_none() {
+                said = self.http.iter().copied().find(|node| is_it(node));
+            }
+            let demands = |node: &&Node<'_>| node.directive.argument(0) == Some("on");
+            let node = said.filter(demands).filter(|_| !request.is_certified)?;
+            return Some(Barrier::certificate(node.place(), "ssl_verify_client on"));
+        }
+        let socket = &self.listens[door].socket;
+        let mut here = self.listens.iter().filter(|it| it.socket == *socket);
+        let flags = here.find_map(|listen| {
+            let mut flags = listen.flags().iter();
+            Some((listen, flags.find(|flag| flag.text == "http2")?))
+        });
+        let (listen, flag) = flags.filter(|_| !self.tells_http2)?;
+        let at = (listen.node.file, flag.span.start);
+        let words: Vec<&str> = listen.node.directive.words().collect();
+        Some(Barrier::http2(at, &format!("listen {}", words.join(" "))))
+    }
+
     /// What a server does with a request, by way of all the locations that it is sent on to.
     fn in_server(&self, server: &'a Node<'a>, mut passage: Passage<'_>) -> Way {
         let of_server = Some(self.spot(server, server_name(server)));
         let way = |location: Option<&Node<'_>>, answer| Way {
             server: of_server.clone(),
             location: location.map(|node| self.spot(node, location_name(node))),
-            answer,
+            ..Way::end(answer)
         };
         if let Some(End::Answer(answer)) = passage.rewritten(server) {
             return way(None, answer);
@@ -216,7 +260,7 @@ impl<'a> Servers<'a> {
         let says_files = || server.simple().any(|node| is_one_of(node, FILES));
         match location {
             Some(location) => content(location),
-            None if self.has_files || says_files() || !has_locations() => Answer::Files,
+            None if self.has_files() || says_files() || !has_locations() => Answer::Files,
             None => Answer::Nothing(format!(
                 "no location of {} takes it, and no `root` says where files are",
                 server_name(server)
@@ -249,6 +293,17 @@ impl Map for Servers<'_> {
         self.server(door, request.host).1
     }
 
+    fn before(&self, door: usize) -> Vec<Spot> {
+        let socket = &self.listens[door].socket;
+        let (listens, blocks) = &self.streams;
+        let mut targets = blocks.iter().flat_map(|block| &block.children);
+        if !targets.any(|node| names_socket(node.directive, socket)) {
+            return Vec::new();
+        }
+        let spot = |it: &Listen<'_>| self.spot(it.node, format!("stream server {}", it.address()));
+        listens.iter().map(spot).collect()
+    }
+
     fn door_of(&self, door: usize, server: &Spot) -> usize {
         let socket = &self.listens[door].socket;
         let place = (server.file, server.span.start);
@@ -277,10 +332,11 @@ impl Map for Servers<'_> {
             true => self.misses_name(door, server, request),
             false => None,
         };
-        match missed {
-            Some(why) => Way {
+        let barred = self.barrier(door, server, request).map(Answer::Bars);
+        match missed.map(Answer::Nothing).or(barred) {
+            Some(answer) => Way {
                 server: Some(self.spot(server, server_name(server))),
-                ..Way::end(Answer::Nothing(why))
+                ..Way::end(answer)
             },
             None => {
                 let passage = Passage {
@@ -294,8 +350,19 @@ impl Map for Servers<'_> {
     }
 }
 
-fn is_one_of(node: &Node<'_>, names: &str) -> bool {
-    is_among(&node.directive.name.text, names)
+/// Whether something but a `listen` names a socket.
+fn names_socket(directive: &Directive, socket: &Socket) -> bool {
+    let is_it = |word: &str| {
+        let named = Socket::at(word);
+        word.contains(':')
+            && (named == *socket || (named.is_loopback() && named.is_covered_by(socket)))
+    };
+    !directive.is("listen")
+        && (directive.words().any(is_it)
+            || directive
+                .children()
+                .iter()
+                .any(|it| names_socket(it, socket)))
 }
 
 /// The names of a server; one that says none has the empty one.
@@ -318,86 +385,4 @@ fn server_name(server: &Node<'_>) -> String {
 fn location_name(location: &Node<'_>) -> String {
     let words: Vec<&str> = location.directive.words().collect();
     format!("location {}", words.join(" "))
-}
-
-/// How a location is compared with a path.
-enum Matching<'a> {
-    Exact(&'a str),
-    /// And whether regular expressions are not asked any more.
-    Prefix(&'a str, bool),
-    /// And whether the case of letters does not count.
-    Expression(&'a str, bool),
-    Named,
-}
-
-fn matching<'a>(location: &'a Node<'_>) -> Matching<'a> {
-    let directive = location.directive;
-    let (first, second) = (
-        directive.argument(0).unwrap_or_default(),
-        directive.argument(1),
-    );
-    // The sign may stand right before its word.
-    let (sign, word) = match second {
-        Some(word) => (first, word),
-        None => {
-            let signs = ["^~", "~*", "~", "="];
-            let sign = signs.iter().find(|sign| first.starts_with(**sign));
-            first.split_at(sign.map_or(0, |sign| sign.len()))
-        }
-    };
-    match sign {
-        "=" => Matching::Exact(word),
-        "^~" => Matching::Prefix(word, true),
-        "~" => Matching::Expression(word, false),
-        "~*" => Matching::Expression(word, true),
-        _ if word.starts_with('@') => Matching::Named,
-        _ => Matching::Prefix(word, false),
-    }
-}
-
-/// The location of a block that takes a path, and whether it was found for good
-/// (`ngx_http_core_find_location`): an exact one; else the longest prefix, unless a regular expression in it, or
-/// then beside it, is found, the first of which counts.
-fn find<'n, 't>(block: &'n [Node<'t>], path: &str) -> Option<(&'n Node<'t>, bool)> {
-    let locations = || block.iter().filter(|node| node.is_block("location"));
-    let exact = |node: &&Node<'_>| matches!(matching(node), Matching::Exact(own) if own == path);
-    if let Some(node) = locations().find(exact) {
-        return Some((node, true));
-    }
-    let prefixes = locations().filter_map(|node| match matching(node) {
-        Matching::Prefix(own, is_last) if path.starts_with(own) => Some((own.len(), is_last, node)),
-        _ => None,
-    });
-    let prefix = prefixes.max_by_key(|(length, ..)| *length);
-    let inner = prefix.and_then(|(.., node)| find(&node.children, path));
-    if let Some((node, true)) = inner {
-        return Some((node, true));
-    }
-    let is_last = prefix.is_some_and(|(_, is_last, _)| is_last);
-    let fits = |node: &&Node<'_>| match matching(node) {
-        Matching::Expression(own, any_case) => is_found(own, any_case, path) == Some(true),
-        _ => false,
-    };
-    if let Some(node) = locations().filter(|_| !is_last).find(fits) {
-        let inner = find(&node.children, path).map_or(node, |(inner, _)| inner);
-        return Some((inner, true));
-    }
-    inner.or(prefix.map(|(.., node)| (node, false)))
-}
-
-/// What answers in a location that changes nothing any more.
-fn content(location: &Node<'_>) -> Answer {
-    let has = |names: &str| location.simple().any(|node| is_one_of(node, names));
-    let is_closed =
-        |node: &Node<'_>| node.directive.is("deny") && node.directive.argument(0) == Some("all");
-    let is_program = |node: &Node<'_>| {
-        is_one_of(node, PROGRAMS) || node.directive.name.text.starts_with("content_by_lua")
-    };
-    match () {
-        () if location.simple().any(is_closed) && !has("allow") => Answer::Returns(403),
-        () if has(PASSING) => Answer::Passes,
-        () if has(STATISTICS) => Answer::Statistics,
-        () if location.children.iter().any(is_program) => Answer::Unknown,
-        () => Answer::Files,
-    }
 }

@@ -100,8 +100,26 @@ impl Socket {
         Socket { host, port, is_udp }
     }
 
+    /// That of an address alone.
+    pub(super) fn at(address: &str) -> Socket {
+        let (host, port) = host_and_port(address);
+        Socket {
+            host,
+            port,
+            is_udp: false,
+        }
+    }
+
     pub(super) fn port(&self) -> Option<u16> {
         (!self.is_unix()).then_some(self.port)
+    }
+
+    pub(super) fn is_loopback(&self) -> bool {
+        match self.host {
+            Host::V4(address) => address.is_loopback(),
+            Host::V6(address) => address.is_loopback(),
+            _ => false,
+        }
     }
 
     pub(super) fn is_unix(&self) -> bool {

@@ -10,6 +10,7 @@ mod asked;
 mod change;
 mod context;
 mod listen;
+mod location;
 mod lua;
 mod origin;
 mod paths;

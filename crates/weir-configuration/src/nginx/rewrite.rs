@@ -2,7 +2,8 @@
 //! answers it, as far as the request alone decides it.
 
 use super::view::Node;
-use crate::asked::{Answer, Request};
+use crate::answer::Answer;
+use crate::asked::Request;
 use crate::names::{captures, is_found};
 
 /// A request on its way through a server.
@@ -127,6 +128,7 @@ impl Passage<'_> {
             "https" if request.is_tls() => "on",
             "https" => "",
             "ssl_protocol" | "ssl_cipher" if !request.is_tls() => "",
+            "ssl_client_verify" if !request.is_certified => "NONE",
             "uri" | "document_uri" => &self.path,
             "request_uri" => request.target,
             "request_method" => request.method,

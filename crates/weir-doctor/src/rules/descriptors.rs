@@ -4,6 +4,7 @@ use super::numbers::OF_ITS_OWN;
 use super::shape::Shape;
 use super::sources::{CORE, FS_SYSCTL, LIMITS_CONF, RLIMIT};
 use super::{counted, figure, limit, rounded};
+use crate::commands::quoted;
 use crate::configuration::Statement;
 use crate::facts::LimitLine;
 use crate::finding::{Finding, Room, Then};
@@ -55,7 +56,8 @@ fn worker_connections(shape: &Shape<'_>) -> Option<Finding> {
         (Some(set), _) => Some(set.replace_with(&format!("worker_connections {value}"))),
         (None, Some(events)) => Some(format!(
             "sed -i '{}s/events *{{/events {{ worker_connections {value};/' {}",
-            events.line, events.file
+            events.line,
+            quoted(&events.file)
         )),
         _ => None,
     };

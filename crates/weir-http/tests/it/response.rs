@@ -83,16 +83,18 @@ fn chunked_content() {
         ("3\r\nabc\r\n0\r\n\r\n", 3),
         ("0\r\n\r\n", 0),
         ("00a\r\n0123456789\r\n1\nx\n000\n\n", 11),
-        ("3;name=value;\"quoted\"\r\na\nb\r\n0;last\r\n\r\n", 3),
-        ("3 \t\r\nabc\r\n0 ; x\r\n\r\n", 3),
-        ("3;\r\nabc\r\n0 ;\r\n\r\n", 3),
-        ("3;=x;;\t\r\nabc\r\n0;\n\n", 3),
+        ("3;name=value;other=\"quoted\"\r\na\nb\r\n0;last\r\n\r\n", 3),
+        ("3 \t;x\r\nabc\r\n0 ; x = y ; z\r\n\r\n", 3),
+        ("3;x=\"a\\\"b;c\";y\nabc\r\n0;x=1\n\n", 3),
         (&format!("2\r\n\r\n\r\n0\r\n{trailer}"), 2),
     ] {
         assert_eq!(one(format!("{head}{content}")), (200, true, length));
     }
     let broken = "\r\n|;x\r\n| 3\r\n|g\r\n|3x\r\nabc|3\rabc|-1\r\n|0x3\r\n|3\r\nabcd\r\n|\
-        3\r\nabc\rx|10000000000000000\r\n|3 3\r\n|3;a\rb\r\n|3;\r\r\n|3;a\0\r\n|3 \r;\r\n";
+        3\r\nabc\rx|10000000000000000\r\n|3 3\r\n|3;a\rb\r\n|3;\r\r\n|3;a\0\r\n|3 \r;\r\n|\
+        3 \r\n|3\t\n|3;\r\n|3;\n|3; \r\n|3 ;\r\n|3;;a\r\n|3;a;\r\n|3;a \r\n|3;a=b \r\n|3;=b\r\n|3;a=\r\n|\
+        3;a= \r\n|3;a b\r\n|3;a=b=c\r\n|3;\"a\"\r\n|3;a=\"b\"c\r\n|3;a=\"b\r\n|3;a=\"b\n\"\r\n|3;a=\"\0\"\r\n|\
+        3;a=\"\\\r\n|3;\x7f\r\n|3;a=\"\x7f\"\r\n|0 \r\n|0;\r\n|0a ;\n";
     for content in broken.split('|') {
         refused(format!("{head}{content}"), ParseError::Chunk);
     }

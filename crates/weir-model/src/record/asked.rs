@@ -28,6 +28,12 @@ pub struct RequestRecord {
     pub host: String,
     /// Its target.
     pub target: String,
+    /// What passes connections of clients on to the listener, and is left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub past: Vec<SpotRecord>,
+    /// What passes the connection on before the server has it, in its order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub through: Vec<SpotRecord>,
     /// The virtual server; `None`: the proxy's language has none, or none was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<SpotRecord>,
@@ -69,10 +75,32 @@ impl AskedRecord {
     }
 }
 
+impl RequestRecord {
+    /// The virtual server, with what the connection comes through before, and what stands before the listener:
+    /// `through frontend in (/etc/a.cfg:3): frontend web (/etc/a.cfg:9)`.
+    pub fn server(&self) -> Option<String> {
+        let list = |spots: &[SpotRecord]| {
+            let spots: Vec<String> = spots.iter().map(SpotRecord::to_string).collect();
+            spots.join(", ")
+        };
+        let past = match &self.past[..] {
+            [] => String::new(),
+            spots => format!("past {}, which clients may come through: ", list(spots)),
+        };
+        let through = match &self.through[..] {
+            [] => String::new(),
+            spots => format!("through {}: ", list(spots)),
+        };
+        let server = self.server.as_ref()?;
+        Some(format!("{past}{through}{server}"))
+    }
+}
+
 /// `server shop.example (/etc/nginx/nginx.conf:10), location /api/ (/etc/nginx/nginx.conf:14), passes it on`.
 impl fmt::Display for RequestRecord {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for spot in [&self.server, &self.location].into_iter().flatten() {
+        let location = self.location.as_ref().map(SpotRecord::to_string);
+        for spot in [self.server(), location].into_iter().flatten() {
             write!(to, "{spot}, ")?;
         }
         to.write_str(&self.answer)
@@ -92,5 +120,39 @@ impl SpotRecord {
             0 => self.file.display().to_string(),
             line => format!("{}:{line}", self.file.display()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_before_a_server_is_said_before_it() {
+        let spot = |name: &str, line| SpotRecord {
+            name: name.to_owned(),
+            file: "/a.cfg".into(),
+            line,
+        };
+        let mut request = RequestRecord {
+            host: String::new(),
+            target: String::new(),
+            past: Vec::new(),
+            through: Vec::new(),
+            server: Some(spot("frontend web", 9)),
+            location: None,
+            answer: "passes it on".to_owned(),
+        };
+        assert_eq!(request.to_string(), "frontend web (/a.cfg:9), passes it on");
+        request.through = vec![spot("frontend a", 1), spot("frontend b", 2)];
+        let through = "through frontend a (/a.cfg:1), frontend b (/a.cfg:2): frontend web (/a.cfg:9), passes it on";
+        assert_eq!(request.to_string(), through);
+        request.past = vec![spot("stream server 443", 3)];
+        let past = "past stream server 443 (/a.cfg:3), which clients may come through: ";
+        assert_eq!(request.to_string(), format!("{past}{through}"));
+        // Records of before have neither.
+        let old = r#"{"host": "a", "target": "/", "answer": "redirects"}"#;
+        let old: RequestRecord = serde_json::from_str(old).unwrap();
+        assert_eq!((old.past.len(), old.through.len()), (0, 0));
     }
 }

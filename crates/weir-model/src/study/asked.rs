@@ -26,6 +26,9 @@ pub struct AskSpec {
     pub proxy_port: Option<u16>,
     /// Whether it asks over TLS.
     pub tls: bool,
+    /// Whether its clients show certificates.
+    #[serde(default)]
+    pub certified: bool,
     /// Whether the proxy is to answer from files of its own.
     pub files: bool,
     /// The name that the load gives; `None`: [`HOST`], and any server may answer.
@@ -94,6 +97,7 @@ impl AskSpec {
             port: flow.port,
             proxy_port: own.port,
             tls: flow.tls.is_some(),
+            certified: flow.tls.as_ref().is_some_and(|tls| tls.client.is_some()),
             files: matches!(role, ProxyRole::StaticFiles { .. }),
             host: flow.host.clone(),
             requests,

@@ -149,3 +149,40 @@ fn histograms_that_are_not_those_of_the_records_are_refused() {
         }
     }
 }
+
+/// A loaded machine's: a block in which an arm answered nothing, and the same one again after a kill.
+#[test]
+fn trials_without_an_answer_are_read_back() {
+    let none = histogram([]);
+    let (trial, again) = (split(&none), timed("a", 7, &none));
+    let (folder, mut writer) = begun();
+    for trial in [&trial, &again] {
+        writer
+            .append(&Record::Trial(Box::new(trial.clone())))
+            .unwrap();
+    }
+    drop(writer);
+    // The machine stood still in the first one alone.
+    let mut log = log(&none, &none);
+    let line = log.lines().rev().nth(1).unwrap().to_owned();
+    log.push_str(&(line + "\n"));
+    fs::write(folder.path().join(HISTOGRAMS_FILE), log).unwrap();
+    let run = Run::read(folder.path()).unwrap();
+    assert_eq!(run.histogram(&again.response_time), []);
+    assert_eq!(run.undisturbed(&trial), Some(&[][..]));
+}
+
+/// A few kilobytes that would become a gigabyte.
+#[test]
+fn a_log_cannot_hold_more_than_its_length_allows() {
+    let full = histogram((0..42).flat_map(|power: u32| {
+        let unit = (1_u64 << power) / 1024;
+        (0..1024).map(move |part| (1 << power) + part * unit.max(1))
+    }));
+    let line = log(&full, &full).lines().last().unwrap().to_owned() + "\n";
+    let lines = 4 * (16 << 20) / buckets(&full).len();
+    assert!(line.len() < 2000, "{} bytes", line.len());
+    let refused = histogram_log::read(line.repeat(lines).as_bytes()).unwrap_err();
+    assert!(refused.1.contains("more than a log"), "{refused:?}");
+    assert!(histogram_log::read(line.repeat(9).as_bytes()).is_ok());
+}

@@ -1,8 +1,8 @@
 //! Names and values in the lines of a text, and what of them is masked.
 
 use super::secret::{
-    MASK, Named, PEM_IN_BASE64, hash, is_base64, is_credentials, is_harmless, is_harmless_key,
-    is_of_a_key, named, names_things,
+    MASK, Named, PEM_IN_BASE64, begins_map, behind_value_key, hash, is_base64, is_credentials,
+    is_harmless, is_harmless_key, is_map_word, is_of_a_key, named, names_things,
 };
 
 /// What a line says of those behind it.
@@ -14,6 +14,8 @@ enum Pending {
     Value,
     /// The name of a secret begins a block: all that is indented deeper belongs to it.
     Block(usize),
+    /// A `map` of a secret: what its lines begin with is one.
+    Map,
 }
 
 /// Lines that were gone through.
@@ -87,27 +89,49 @@ impl Lines {
                 return format!("{}{}", &text[..own], nested(&text[own..]));
             }
             Pending::Value if is_value(&text[own..]) => {
+                if text.trim_end().ends_with([':', '{']) {
+                    self.pending = Pending::Block(own);
+                }
                 return format!("{}{}", &text[..own], nested(&text[own..]));
+            }
+            Pending::Map if !text[own..].starts_with('}') => {
+                self.pending = Pending::Map;
+                let first = word(&text[own..], |c| matches!(c, ' ' | '\t' | ';'));
+                if !is_map_word(first) && !first.is_empty() {
+                    let rest = &text[own + first.len()..];
+                    return format!("{}{}{}", &text[..own], mask_of(first), line(rest).0);
+                }
+                return line(text).0;
             }
             _ => {}
         }
-        let mut line = Line {
-            text,
-            at: 0,
-            out: String::with_capacity(text.len()),
-            pending: Pending::Nothing,
+        let (out, pending) = line(text);
+        self.pending = match begins_map(&text[own..]) {
+            true => Pending::Map,
+            false => pending,
         };
-        line.go_through();
-        self.pending = line.pending;
-        line.out
+        out
     }
+}
+
+/// A line by itself, and what it says of those behind it.
+fn line(text: &str) -> (String, Pending) {
+    let mut line = Line {
+        text,
+        at: 0,
+        out: String::with_capacity(text.len()),
+        pending: Pending::Nothing,
+    };
+    line.go_through();
+    (line.out, line.pending)
 }
 
 /// Whether a line is the value of the name in the line before: `value: …`, or a string alone.
 fn is_value(text: &str) -> bool {
-    let text = text.trim_start_matches(['"', '\'']);
-    let is_alone = text.trim_end_matches([',', ' ']).ends_with(['"', '\'']) && !text.contains(": ");
-    is_alone || text.starts_with("value")
+    let inner = text.trim_start_matches(['"', '\'']);
+    let is_end = |c| matches!(c, ',' | ' ' | ';');
+    let is_alone = inner.trim_end_matches(is_end).ends_with(['"', '\'']) && !inner.contains(": ");
+    is_alone || behind_value_key(text).is_some()
 }
 
 /// Where a private key's begin (RFC 7468 §10) ends in a line.
@@ -302,8 +326,12 @@ impl<'t> Line<'t> {
         }
         let quote = before.filter(|c| matches!(c, '"' | '\''));
         let is_quoted = quote.is_some_and(|quote| self.rest().starts_with(quote));
-        if is_quoted || self.rest().starts_with(')') {
+        let in_brackets = self.rest().starts_with(')');
+        if is_quoted || in_brackets {
             self.keep(1);
+        }
+        if in_brackets && before == Some('(') {
+            return self.patterns();
         }
         let between = self.between();
         let behind = &self.rest()[between..];
@@ -315,7 +343,7 @@ impl<'t> Line<'t> {
             (":" | "=", true) => self.pending = Pending::Block(indent(self.text)),
             (",", true) if is_quoted => self.pending = Pending::Value,
             (_, true) => {}
-            (",", false) if is_quoted || behind.trim_start_matches('"').starts_with("value") => {
+            (",", false) if is_quoted || behind_value_key(behind).is_some() => {
                 self.keep(between);
                 self.paired();
             }
@@ -350,10 +378,41 @@ impl<'t> Line<'t> {
         first + marks + blanks(&rest[first + marks..])
     }
 
-    /// The value of a name that stands before it in a list, perhaps behind a key `value`.
+    /// What HAProxy holds a secret against, or sets it to, behind the name of one in brackets: converters and flags
+    /// stay, and all up to a condition is the secret.
+    fn patterns(&mut self) {
+        let is_blank = |c| matches!(c, ' ' | '\t');
+        let rest = self.rest_of_string();
+        if !rest.starts_with([',', ' ', '\t']) {
+            return;
+        }
+        let mut at = rest.find(is_blank).unwrap_or(rest.len());
+        let mut is_argument = false;
+        loop {
+            at = rest.len() - rest[at..].trim_start().len();
+            let word = word(&rest[at..], is_blank);
+            let is_flag = word.len() > 1 && word.starts_with('-');
+            if !is_flag && !is_argument {
+                break;
+            }
+            is_argument = matches!(word, "-m" | "-f" | "-M");
+            at += word.len();
+        }
+        self.keep(at);
+        let rest = &rest[at..];
+        let ends = ["}", " }", " if ", " unless ", " #"].iter();
+        let end = ends.filter_map(|end| match *end {
+            "}" => rest.starts_with('}').then_some(0),
+            end => rest.find(end),
+        });
+        let value = &rest[..end.min().unwrap_or(rest.len())];
+        let shown = if is_harmless(value) { value } else { MASK };
+        self.skip(value.len(), shown);
+    }
+
+    /// The value of a name that stands before it in a list, perhaps behind a key of one.
     fn paired(&mut self) {
-        let key = self.rest().trim_start_matches('"').strip_prefix("value");
-        let behind = key.map(|key| key.trim_start_matches('"').trim_start());
+        let behind = behind_value_key(self.rest()).map(str::trim_start);
         if let Some(value) = behind.and_then(|behind| behind.strip_prefix(':')) {
             self.keep(self.rest().len() - value.trim_start().len());
         }

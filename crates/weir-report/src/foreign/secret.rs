@@ -4,7 +4,7 @@
 pub(crate) const MASK: &str = "(masked)";
 
 /// Ends of names of secrets, in lower case and without what separates words.
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 21] = [
     "password",
     "passwd",
     "passphrase",
@@ -23,6 +23,9 @@ const NAMES: [&str; 18] = [
     "sharedkey",
     "authkey",
     "sessionkey",
+    "signature",
+    "securelinkmd5",
+    "localjwks",
 ];
 
 /// Names of secrets where they are told apart from their value by more than a blank, or in a line that sets
@@ -30,7 +33,7 @@ const NAMES: [&str; 18] = [
 const ONLY_OF_VALUES: [&str; 2] = ["cookie", "inlinebytes"];
 
 /// Names that are too short to be looked for at the end of any word: encoded data has them by chance.
-const SHORT: [&str; 2] = ["pass", "pwd"];
+const SHORT: [&str; 3] = ["pass", "pwd", "sig"];
 
 /// Directives whose second word or later is a name: there, a name that is a word of every day is one too.
 const NAMING: [&str; 27] = [
@@ -63,6 +66,18 @@ const NAMING: [&str; 27] = [
     "scgi_param",
 ];
 
+/// Keys of what the value beside a name is, or is held against: Envoy's headers and matchers.
+const VALUE_KEYS: [&str; 5] = [
+    "value",
+    "raw_value",
+    "string_match",
+    "exact_match",
+    "contains_match",
+];
+
+/// First words of entries of nginx's `map` that are no values of its variable.
+const MAP_WORDS: [&str; 4] = ["default", "hostnames", "volatile", "include"];
+
 /// Keys beside a secret in its mapping whose values are none.
 const HARMLESS_KEYS: [&str; 7] = [
     "name",
@@ -87,7 +102,7 @@ pub(super) const PEM_IN_BASE64: &str = "LS0tLS1CRUdJTi";
 
 /// Whether a text can have a secret in it: the rest need not be looked at closely.
 pub(super) fn may_be_in(text: &str) -> bool {
-    const PARTS: [&str; 16] = [
+    const PARTS: [&str; 19] = [
         "pass",
         "pwd",
         "secret",
@@ -104,6 +119,9 @@ pub(super) fn may_be_in(text: &str) -> bool {
         "-----",
         "ls0t",
         "inline",
+        "sig",
+        "md5",
+        "jwks",
     ];
     let lower = text.to_ascii_lowercase();
     PARTS.iter().any(|part| lower.contains(part)) || text.lines().any(is_of_a_key)
@@ -159,6 +177,28 @@ pub(super) fn names_things(line: &str) -> bool {
     let words = line.trim_start_matches([' ', '\t', '+', '-', '"', '\'']);
     let first = words.split([' ', '\t']).next().unwrap_or_default();
     NAMING.contains(&&*first.to_ascii_lowercase())
+}
+
+/// What stands behind the key that a text begins with, if that is one of a value's: its colon.
+pub(super) fn behind_value_key(text: &str) -> Option<&str> {
+    let text = text.trim_start_matches(['"', '\'']);
+    let mut keys = VALUE_KEYS.iter();
+    keys.find_map(|key| {
+        let behind = text.strip_prefix(key)?.trim_start_matches(['"', '\'']);
+        behind.trim_start().starts_with(':').then_some(behind)
+    })
+}
+
+/// Whether a line begins a `map` of nginx's of what is a secret, so that its entries begin with secrets.
+pub(super) fn begins_map(line: &str) -> bool {
+    let mut words = line.split_ascii_whitespace();
+    let is_map = words.next() == Some("map") && line.trim_end().ends_with('{');
+    let variable = words.next().and_then(|word| word.strip_prefix('$'));
+    is_map && variable.is_some_and(|name| named(name) != Named::No)
+}
+
+pub(super) fn is_map_word(word: &str) -> bool {
+    MAP_WORDS.contains(&word) || word.starts_with('#')
 }
 
 pub(super) fn is_harmless_key(key: &str) -> bool {

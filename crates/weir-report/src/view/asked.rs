@@ -61,24 +61,20 @@ fn rows(of: &str, record: &AskedRecord) -> Vec<Row> {
     let mut requests: Vec<&RequestRecord> = Vec::new();
     for request in &record.requests {
         let is_same = |other: &&RequestRecord| {
-            (&other.server, &other.location, &other.answer)
-                == (&request.server, &request.location, &request.answer)
+            (other.server(), &other.location, &other.answer)
+                == (request.server(), &request.location, &request.answer)
         };
         if !requests.iter().any(is_same) {
             requests.push(request);
         }
     }
-    let spot = |spot: &Option<SpotRecord>| -> Cell {
-        spot.as_ref()
-            .map_or_else(|| "–".to_owned(), ToString::to_string)
-            .into()
-    };
+    let cell = |spot: Option<String>| -> Cell { spot.unwrap_or_else(|| "–".to_owned()).into() };
     let left = requests.len().saturating_sub(SHOWN);
     let rows = requests.iter().take(SHOWN).map(|request| {
         let cells = [
             record.at().into(),
-            spot(&request.server),
-            spot(&request.location),
+            cell(request.server()),
+            cell(request.location.as_ref().map(SpotRecord::to_string)),
             request.answer.as_str().into(),
         ];
         Row::new(name.as_str(), cells)

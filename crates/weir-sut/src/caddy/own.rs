@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use weir_configuration::document::{Dialect, Format, adapt_caddy, asked, change, read};
-use weir_configuration::{Asked, ConfigurationError, Source, SourceFile, Surroundings, Wanted};
+use weir_configuration::{
+    Asked, ConfigurationError, Source, SourceFile, Surroundings, Wanted, read_regular,
+};
 use weir_model::study::AskSpec;
 
 use super::layout::{ENVIRONMENT, environment};
@@ -12,6 +14,9 @@ use crate::configuration::Configuration;
 use crate::installed::output;
 use crate::own::{Copying, about};
 use crate::{Language, Own, SutError, Task};
+
+/// The largest Caddyfile that is read, in bytes, as of other languages.
+const MOST: u64 = 64 << 20;
 
 pub(super) fn write(
     caddy: &Caddy,
@@ -100,7 +105,8 @@ fn in_caddyfile(error: ConfigurationError, made: &Source, file: &Path) -> Config
     if (error.line, error.column) == (1, 1) {
         return error;
     }
-    let users = std::fs::read_to_string(file).unwrap_or_default();
+    let users = read_regular(file, MOST).unwrap_or_default();
+    let users = String::from_utf8_lossy(&users);
     let lines = made.files.first().map(|file| file.text.lines());
     let line = lines.and_then(|mut lines| lines.nth(error.line.saturating_sub(1)));
     let behind: String = line
@@ -139,7 +145,7 @@ impl Caddy {
     fn adapted(&self, file: &Path) -> Result<Source, SutError> {
         let file = std::path::absolute(file).map_err(SutError::file("read", file))?;
         // With the place of a byte that is none of a text's, which Caddy would not tell.
-        let text = std::fs::read(&file);
+        let text = read_regular(&file, MOST);
         let text = text.map_err(|error| about(&file, format!("cannot be read: {error}")))?;
         if std::str::from_utf8(&text).is_err() {
             read(&file, Format::Json)?;

@@ -23,15 +23,17 @@ pub(super) struct Way {
 }
 
 impl Way {
-    /// The way of a load, by the section that listens at its address, or the first that listens.
+    /// The way of a load, by the section that was found to answer, or that listens at its address, or the first
+    /// that listens.
     pub(super) fn of(tree: &Tree<'_>, met: &Met) -> Way {
         let asked = met.at.to_string();
         let is_asked = |section: &Section<'_>| binds(section).any(|bind| listens(bind, &asked));
         let sections = || tree.sections.iter().enumerate();
-        let frontend = sections()
-            .find(|(_, section)| section.has_frontend() && is_asked(section))
-            .or_else(|| sections().find(|(_, section)| section.has_frontend()));
         let by_spot = |spot: &Spot| sections().find(|(_, section)| is_at(section, spot));
+        // The one that answers may stand behind another, which passes connections on to it.
+        let frontend = (met.server.as_ref().and_then(by_spot))
+            .or_else(|| sections().find(|(_, section)| section.has_frontend() && is_asked(section)))
+            .or_else(|| sections().find(|(_, section)| section.has_frontend()));
         let backend = (met.location.as_ref().and_then(by_spot))
             .or_else(|| frontend.and_then(|(index, section)| behind(tree, index, section)))
             .or_else(|| sections().find(|(_, section)| section.has_backend()));

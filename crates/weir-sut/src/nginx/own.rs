@@ -51,7 +51,7 @@ impl Language for Nginx {
     }
 
     fn look_up(&self, source: &Source, ask: &AskSpec) -> Result<Vec<Asked>, ConfigurationError> {
-        asked(source, ask)
+        asked(source, ask, &self.installed.said)
     }
 
     fn adapt(

@@ -94,6 +94,11 @@ fn gateways() -> Vec<(&'static str, ProxyKind, String)> {
         ("FastCGI, kept", Nginx, kept),
         ("uwsgi", Nginx, passed("uwsgi")),
         ("SCGI", Nginx, passed("scgi")),
+        (
+            "memcached",
+            Nginx,
+            nginx("set $memcached_key $uri; memcached_pass 192.0.2.1:11211;"),
+        ),
         ("gRPC", Nginx, nginx("grpc_pass grpc://192.0.2.1:50051;")),
         (
             "gRPC over TLS",

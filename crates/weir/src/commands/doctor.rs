@@ -25,7 +25,7 @@ pub(crate) fn run(args: DoctorArgs) -> Result<ExitCode, Failure> {
         DoctorFormat::Text => {
             let (width, color) = (terminal::width(), terminal::color_on_stdout());
             let text = weir_doctor::text(&examination, width, color);
-            terminal::print(&masked(&text))?;
+            terminal::print_painted(&masked(&text))?;
         }
         DoctorFormat::Json => {
             let json = examination.json().map_err(Failure::failed)?;

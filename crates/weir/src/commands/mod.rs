@@ -50,10 +50,10 @@ fn flag<T>(name: &str, parsed: Result<T, QuantityError>) -> Result<T, Failure> {
     parsed.map_err(|error| Failure::input(format!("{name}: {error}")))
 }
 
-/// Writes a result where it was asked for.
+/// Writes a result, perhaps with colours, where it was asked for.
 fn deliver(text: &str, output: Option<&Path>) -> Result<(), Failure> {
     match output {
-        None => terminal::print(text),
+        None => terminal::print_painted(text),
         Some(path) => weir_files::write_output(path, text.as_bytes())
             .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display()))),
     }

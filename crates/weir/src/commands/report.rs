@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use weir_analysis::findings::Findings;
+use weir_files::NotOurs;
 use weir_record::{HEADER_FILE, Run};
 use weir_report::ReportInput;
-use weir_report::foreign::masked;
+use weir_report::foreign::{masked, visible};
 
 use crate::args::{ReportArgs, ReportFormat};
 use crate::commands::deliver;
@@ -18,7 +19,10 @@ pub(crate) fn run(args: ReportArgs) -> Result<ExitCode, Failure> {
     let run = read(&args.run)?;
     let findings = weir_analysis::analyze(&run);
     let Some(format) = args.format else {
-        show_and_keep(&run, &findings)?;
+        match weir_files::only_ours_named(&run.dir) {
+            Ok(()) => show_and_keep(&run, &findings)?,
+            Err(why) => show(&run, &findings, &why)?,
+        }
         return Ok(ExitCode::SUCCESS);
     };
     let input = input(&run, &findings);
@@ -59,11 +63,22 @@ pub(crate) fn show_and_keep(run: &Run, findings: &Findings) -> Result<(), Failur
     let page = keep(run, "report.html", &weir_report::html(&input))?;
     let markdown = keep(run, "report.md", &weir_report::markdown(&input))?;
     // Last, so that the files are there whatever becomes of the terminal.
-    terminal::print(&format!(
+    let paths = [page, markdown].map(|path| visible(&path.display().to_string()).into_owned());
+    terminal::print_painted(&format!(
         "{table}\nReport: {}\n        {}\n",
-        page.display(),
-        markdown.display()
+        paths[0], paths[1]
     ))
+}
+
+/// Prints the verdict table alone: in a folder that others may write, no name is sure to be a file in it.
+fn show(run: &Run, findings: &Findings, why: &NotOurs) -> Result<(), Failure> {
+    let input = input(run, findings);
+    let table = weir_report::terminal(&input, terminal::color_on_stdout(), terminal::width());
+    terminal::print_painted(&table)?;
+    terminal::tell(&format!(
+        "report.html and report.md are not written: {why}\nhint: --format html -o FILE writes one elsewhere\n"
+    ));
+    Ok(())
 }
 
 fn keep(run: &Run, name: &str, text: &str) -> Result<PathBuf, Failure> {

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use weir_agent::message::Restore;
 use weir_host::journal::{self, Journal, JournalError, Outcome, Restored, put_back_command};
+use weir_model::foreign::in_a_line;
 use weir_sut::WorkFolder;
 
 use crate::args::{RestoreArgs, RestoreFormat};
@@ -110,28 +111,27 @@ fn text(undone: &Undone) -> String {
         "removed"
     };
     for folder in &undone.removed {
-        text.push_str(&format!("{}: {removed}\n", folder.display()));
+        let folder = in_a_line(&folder.display().to_string());
+        text.push_str(&format!("{folder}: {removed}\n"));
     }
     text
 }
 
-/// What became of a setting, and what is left to the user.
+/// What became of a setting, and what is left to the user. An agent may have told it: nothing in it begins a
+/// line of its own.
 pub(crate) fn described(setting: &Restored, dry_run: bool) -> String {
-    let Restored {
-        key,
-        before,
-        given,
-        outcome,
-    } = setting;
-    let given = given.join(" or ");
+    let key = in_a_line(&setting.key.to_string());
+    let before = in_a_line(&setting.before);
+    let given = in_a_line(&setting.given.join(" or "));
     let values = |now: &str| {
         format!(
-            "  before weir    {before}\n  given by weir  {given}\n  now            {now}\n  \
+            "  before weir    {before}\n  given by weir  {given}\n  now            {}\n  \
              to put it back: {}\n",
-            put_back_command(key, before)
+            in_a_line(now),
+            in_a_line(&put_back_command(&setting.key, &setting.before))
         )
     };
-    match outcome {
+    match &setting.outcome {
         Outcome::PutBack if dry_run => {
             format!("{key}: would be put back to {before} (weir gave it {given})\n")
         }
@@ -146,11 +146,49 @@ pub(crate) fn described(setting: &Restored, dry_run: bool) -> String {
             values(found)
         ),
         Outcome::Elsewhere { namespace } => format!(
-            "{key}: left alone, since it was changed in another network namespace, {namespace}\n  \
-             to put it back: run `weir restore` in that namespace; nsenter(1) enters it\n"
+            "{key}: left alone, since it was changed in another network namespace, {}\n  \
+             to put it back: run `weir restore` in that namespace; nsenter(1) enters it\n",
+            in_a_line(namespace)
         ),
         Outcome::Failed { words } => {
+            let words = in_a_line(words);
             format!("{key}: NOT put back: {words}\n{}", values("unknown"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_host::journal::Key;
+
+    use super::*;
+
+    /// An agent on another host may say anything.
+    #[test]
+    fn what_is_told_of_a_setting_stays_in_its_lines() {
+        let foreign = "a\nb: put back";
+        let outcomes = [
+            Outcome::PutBack,
+            Outcome::Already,
+            Outcome::Differs {
+                found: foreign.to_owned(),
+            },
+            Outcome::Elsewhere {
+                namespace: foreign.to_owned(),
+            },
+            Outcome::Failed {
+                words: foreign.to_owned(),
+            },
+        ];
+        for outcome in outcomes {
+            let setting = Restored {
+                key: Key::Sysctl(foreign.to_owned()),
+                before: foreign.to_owned(),
+                given: vec![foreign.to_owned()],
+                outcome,
+            };
+            let text = described(&setting, false);
+            assert!(!text.contains("\nb: put back"), "{text}");
         }
     }
 }

@@ -213,4 +213,16 @@ pub(crate) const NGINX: &[Shape] = &[
         &["http://chess.example.org/"],
         "origin_keepalive: 32",
     ),
+    shape(
+        "nginx/memcached.conf",
+        "pages from memcached, an application behind it",
+        &["http://press.example.org/"],
+        "keepalive_requests: 200",
+    ),
+    shape(
+        "nginx/mutual-tls.conf",
+        "partners with certificates",
+        &["https://partners.example.org/"],
+        "ssl_session_cache: 1m",
+    ),
 ];

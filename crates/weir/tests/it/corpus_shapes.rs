@@ -61,6 +61,12 @@ const OTHERS: &[Shape] = &[
         "timeout_http_keep_alive: 10s",
     ),
     shape(
+        "haproxy/router/haproxy.config",
+        "the same, asked over TLS",
+        &["https://cheese.example.org/"],
+        "http_reuse: always",
+    ),
+    shape(
         "haproxy/controller/haproxy.cfg",
         "a controller's slots: maps, peers, statistics",
         &["http://eggs.example.org:80/"],
@@ -79,6 +85,12 @@ const OTHERS: &[Shape] = &[
         "http_reuse: always",
     ),
     shape(
+        "haproxy/chained.cfg",
+        "the same, asked for somebody else's TLS",
+        &["https://vpn.example.org/"],
+        "http_reuse: always",
+    ),
+    shape(
         "haproxy/databases.cfg",
         "a cluster of databases in TCP, statistics first",
         &["http://db.example.org:5000/"],
@@ -89,6 +101,12 @@ const OTHERS: &[Shape] = &[
         "Debian's defaults, ACME and a redirect in clear, TLS",
         &["https://printers.example.org/"],
         "ssl_session_tickets: on",
+    ),
+    shape(
+        "haproxy/mutual-tls.cfg",
+        "devices with certificates",
+        &["https://hub.example.org/"],
+        "maxconn: 2000",
     ),
     shape(
         "haproxy/conf.d",
@@ -109,6 +127,12 @@ const OTHERS: &[Shape] = &[
         "http_reuse: never",
     ),
     shape(
+        "haproxy/container.cfg",
+        "a container whose port nobody has set",
+        &["http://app.example.org:8115/"],
+        "http_reuse: never",
+    ),
+    shape(
         "haproxy/lua/haproxy.cfg",
         "a script that asks a server of its own",
         &["http://app.example.org/"],
@@ -118,6 +142,12 @@ const OTHERS: &[Shape] = &[
         "haproxy/h2c.cfg",
         "HTTP/2 in clear on both sides",
         &["http://rpc.example.org:8131/"],
+        "maxconn: 1000",
+    ),
+    shape(
+        "haproxy/h2c.cfg",
+        "the same, asked where HTTP/2 is all",
+        &["http://rpc.example.org:8130/"],
         "maxconn: 1000",
     ),
     shape(
@@ -175,6 +205,12 @@ const OTHERS: &[Shape] = &[
         "envoy/grpc-bridge.yaml",
         "HTTP/1.1 made gRPC, HTTP/2 behind",
         &["http://kv.example.org/"],
+        "max_requests: 2048",
+    ),
+    shape(
+        "envoy/grpc-clear.yaml",
+        "gRPC alone, in clear",
+        &["http://rpc.example.org/"],
         "max_requests: 2048",
     ),
     shape(
@@ -289,6 +325,18 @@ const OTHERS: &[Shape] = &[
         "caddy/h2c.caddyfile",
         "HTTP/2 in clear behind",
         &["http://rpc.example.org/"],
+        "gogc: 400",
+    ),
+    shape(
+        "caddy/h2c-alone.caddyfile",
+        "HTTP/2 in clear alone",
+        &["http://rpc.example.org/"],
+        "gogc: 400",
+    ),
+    shape(
+        "caddy/mutual-tls.caddyfile",
+        "sensors with certificates",
+        &["https://sensors.example.org/"],
         "gogc: 400",
     ),
     shape(

@@ -30,6 +30,7 @@ mod parameters;
 mod patch;
 mod place;
 mod places;
+mod places_lies;
 mod places_refused;
 mod places_support;
 mod program;
@@ -47,6 +48,7 @@ mod run_loads;
 mod run_own;
 mod run_own_asked;
 mod run_own_cases;
+mod run_own_clients;
 mod run_own_refused;
 mod run_own_sockets;
 mod run_proxies;
@@ -57,5 +59,6 @@ mod secure;
 #[allow(dead_code)]
 #[path = "../../../weir-agent/tests/it/ssh_support.rs"]
 mod ssh_support;
+mod strangers;
 mod studies;
 mod tidy;

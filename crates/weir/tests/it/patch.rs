@@ -1,6 +1,7 @@
 //! `weir patch`: from run folders that were written here, with figures that are known.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use weir_model::fixture;
@@ -98,6 +99,19 @@ fn own(place: &Place, times: [f64; 5]) {
     ] {
         diffs(place, arm, forward, back);
     }
+}
+
+/// What is printed is applied, often as root.
+#[test]
+fn a_patch_that_others_could_have_written_is_not_printed() {
+    let place = Place::new();
+    own(&place, [1.0, 1.0, 1.3, 1.1, 1.0]);
+    let set = |mode| fs::set_permissions(place.path("own"), Permissions::from_mode(mode));
+    set(0o777).expect("own folder");
+    let why = "others could have written this patch: ";
+    patch(&place, "").refused(&[why, "own can be written by others", "\nhint: "]);
+    set(0o755).expect("own folder");
+    assert_eq!(patch(&place, "").with_code(0).stdout, FORWARD);
 }
 
 /// What the lab keeps of an arm.

@@ -125,7 +125,7 @@ impl Place {
         command.env("TMPDIR", self.temporary());
         if geteuid().is_root() {
             for folder in [self.path(""), self.temporary()] {
-                fs::set_permissions(folder, Permissions::from_mode(0o777)).expect("own folder");
+                fs::set_permissions(folder, Permissions::from_mode(0o1777)).expect("own folder");
             }
             command.uid(NOBODY).gid(NOBODY);
         }

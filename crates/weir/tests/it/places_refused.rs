@@ -117,7 +117,7 @@ fn a_host_where_weir_may_make_no_namespaces() {
     let Some(lan) = one("") else { return };
     // Whoever the agent is must be able to write where it keeps files.
     let temporary = lan.host(1).ssh.temporary();
-    fs::set_permissions(&temporary, fs::Permissions::from_mode(0o777)).expect("own folder");
+    fs::set_permissions(&temporary, fs::Permissions::from_mode(0o1777)).expect("own folder");
     let nobody = "exec setpriv --reuid 65534 --regid 65534 --clear-groups \"$weir\" \"$@\"";
     let agent = instead(&lan, nobody);
     let study = kernel("net.core.somaxconn: 77");

@@ -112,6 +112,11 @@ impl Lan {
         self.place.write("ssh_config", &(text + all));
     }
 
+    /// The network namespace where weir runs.
+    pub(crate) fn here(&self) -> &Network {
+        &self.here
+    }
+
     /// The host of this number, counted from 1 as their names are.
     pub(crate) fn host(&self, number: usize) -> &Host {
         &self.hosts[number - 1]

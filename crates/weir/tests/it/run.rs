@@ -74,6 +74,7 @@ fn files(place: &Place) {
         "report.html",
         "report.md",
         "run.json",
+        "run.sha256",
         "study.yaml",
     ];
     assert_eq!(names_in(&folder), expected);

@@ -4,6 +4,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
 use rustix::process::Signal;
 
@@ -78,6 +79,27 @@ fn a_file_that_is_no_utf_8() {
         let place_of_it = format!("{}:1:5: ", main.display());
         let words = [&place_of_it, "0xe7 is not UTF-8", "\nhint: "];
         ended.end().refused(&words);
+        place.assert_clean();
+    }
+}
+
+/// To open one waits for somebody who writes.
+#[test]
+fn a_fifo_is_not_waited_for() {
+    for (kind, name) in [
+        ("nginx", "nginx.conf"),
+        ("haproxy", "haproxy.cfg"),
+        ("envoy", "envoy.yaml"),
+        ("caddy", "caddy.json"),
+        ("caddy", "Caddyfile"),
+    ] {
+        let place = Place::new();
+        let user = User::new(&place, &[]);
+        let main = user.path(name);
+        let made = Command::new("mkfifo").arg(&main).status();
+        assert!(made.is_ok_and(|status| status.success()));
+        let ended = place.run(&text(kind, &main, "", "rlimit_nofile: 999"));
+        ended.end().refused(&[name, "not a regular file"]);
         place.assert_clean();
     }
 }

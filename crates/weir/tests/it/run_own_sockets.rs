@@ -16,8 +16,12 @@ use weir_model::record::Protection;
 use weir_probe::process::children;
 
 use crate::place::Place;
-use crate::program::{HasAll, Running, remarks_of};
+use crate::program::{HasAll, Running, remarks_of, wait_until};
 use crate::run_own::{User, study};
+
+/// Where the planted ones listen: an address of the loopback at which nobody else does, so that no other
+/// test's client, late for a port that it once had, is taken for the run's.
+const PLANTED: &str = "127.83.29.1";
 
 /// Who listens on the host and must never be asked nor told anything.
 struct Planted {
@@ -31,8 +35,8 @@ impl Planted {
     fn new(place: &Place) -> Planted {
         let path = place.path("planted.sock");
         let planted = Planted {
-            tcp: TcpListener::bind("127.0.0.1:0").expect("a port"),
-            udp: UdpSocket::bind("127.0.0.1:0").expect("a port"),
+            tcp: TcpListener::bind((PLANTED, 0)).expect("a port"),
+            udp: UdpSocket::bind((PLANTED, 0)).expect("a port"),
             unix: UnixDatagram::bind(&path).expect("own folder"),
             path,
         };
@@ -43,13 +47,14 @@ impl Planted {
     }
 
     /// A text in which `@TCP@`, `@UDP@` and `@UNIX@` stand for them, and `@PORT@` and `@DATAGRAMS@` for the
-    /// ports of the first two.
+    /// ports of the first two at `@ADDRESS@`.
     fn named_in(&self, text: &str) -> String {
         let tcp = self.tcp.local_addr().expect("it is bound");
         let udp = self.udp.local_addr().expect("it is bound");
         text.replace("@TCP@", &tcp.to_string())
             .replace("@UDP@", &udp.to_string())
             .replace("@UNIX@", &self.path.display().to_string())
+            .replace("@ADDRESS@", PLANTED)
             .replace("@PORT@", &tcp.port().to_string())
             .replace("@DATAGRAMS@", &udp.port().to_string())
     }
@@ -99,7 +104,7 @@ impl Seen {
             at += 1;
         }
         let mut owned: BTreeMap<u64, String> = BTreeMap::new();
-        let mut networks: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
+        let mut networks: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
         for pid in processes {
             let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
             for link in links(format!("/proc/{pid}/fd")) {
@@ -115,19 +120,22 @@ impl Seen {
                 .flatten()
             {
                 if let Ok(network) = fs::read_link(task.path().join("ns/net")) {
-                    networks.insert(network, task.path().join("net"));
+                    networks.entry(network).or_default().push(task.path());
                 }
             }
         }
-        for (network, folder) in networks {
-            for table in ["tcp", "tcp6", "udp", "udp6"] {
-                let text = fs::read_to_string(folder.join(table)).unwrap_or_default();
+        for (network, tasks) in networks {
+            // A thread may end meanwhile, or go to another namespace: then one of the others tells.
+            let told = tasks.iter().find_map(|task| tables(task, &network));
+            let Some([routes, sockets @ ..]) = told else {
+                continue;
+            };
+            for text in &sockets {
                 text.lines()
                     .skip(1)
                     .for_each(|line| self.socket(line, &owned));
             }
             if network != host {
-                let routes = fs::read_to_string(folder.join("route")).unwrap_or_default();
                 let routes = routes
                     .lines()
                     .filter(|line| line.split('\t').nth(1) == Some("00000000"));
@@ -177,6 +185,22 @@ impl Seen {
             assert_eq!(routes, &[""; 0], "{kind}: {network:?}");
         }
     }
+}
+
+/// The routes and the sockets of a thread's network namespace, if it was this one all the time.
+fn tables(task: &Path, network: &Path) -> Option<[String; 5]> {
+    let read = |name: &str| fs::read_to_string(task.join("net").join(name)).ok();
+    // Without IPv6 there are no tables of it.
+    let ipv6 = |name: &str| read(name).unwrap_or_default();
+    let tables = [
+        read("route")?,
+        read("tcp")?,
+        ipv6("tcp6"),
+        read("udp")?,
+        ipv6("udp6"),
+    ];
+    let now = fs::read_link(task.join("ns/net")).ok()?;
+    (now == network).then_some(tables)
 }
 
 /// The targets of the links in a folder.
@@ -260,7 +284,7 @@ const NAMING: [(&str, &str, &str); 4] = [
         "envoy.yaml",
         "stats_flush_interval: 1s\nstats_sinks:\n- name: statsd\n  typed_config:\n    \"@type\": \
          type.googleapis.com/envoy.config.metrics.v3.StatsdSink\n    address: {socket_address: {protocol: UDP, address: \
-         127.0.0.1, port_value: @DATAGRAMS@}}\nstatic_resources:\n  listeners:\n    name: web\n    address: {socket_address: \
+         @ADDRESS@, port_value: @DATAGRAMS@}}\nstatic_resources:\n  listeners:\n    name: web\n    address: {socket_address: \
          {address: 0.0.0.0, port_value: 18080}}\n    filter_chains:\n      filters:\n        name: hcm\n        \
          typed_config:\n          \"@type\": type.googleapis.com/envoy.extensions.filters.network.\
          http_connection_manager.v3.HttpConnectionManager\n          stat_prefix: web\n          http_filters:\n            \
@@ -268,7 +292,7 @@ const NAMING: [(&str, &str, &str); 4] = [
          v3.Router}\n          route_config:\n            virtual_hosts:\n              name: all\n              domains: \
          \"*\"\n              routes: {match: {prefix: /}, route: {cluster: app}}\n  clusters:\n    name: app\n    type: \
          STRICT_DNS\n    connect_timeout: 1s\n    load_assignment:\n      cluster_name: app\n      endpoints:\n        \
-         lb_endpoints:\n          endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: @PORT@}}}\n",
+         lb_endpoints:\n          endpoint: {address: {socket_address: {address: @ADDRESS@, port_value: @PORT@}}}\n",
     ),
     (
         "caddy",
@@ -341,10 +365,12 @@ fn the_watch_sees_a_connection_to_somebody_else() {
     let address = other.local_addr().expect("it is bound");
     let connected = std::net::TcpStream::connect(address).expect("it listens");
     let mut seen = Seen::default();
-    seen.look(std::process::id());
     let pair = (connected.local_addr().expect("connected"), address);
-    assert!(seen.connected.contains_key(&pair), "{:?}", seen.connected);
+    // A table of sockets that change while it is read may lack one.
+    wait_until("the connection", || {
+        seen.look(std::process::id());
+        seen.connected.contains_key(&pair) && seen.listened.contains(&address.port())
+    });
     assert!(!is_of_a_run("192.0.2.1".parse().expect("an address")));
     assert!(Path::new("/proc/self/ns/net").exists());
-    assert!(seen.listened.contains(&address.port()));
 }

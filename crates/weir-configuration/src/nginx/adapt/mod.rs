@@ -62,7 +62,7 @@ pub fn adapt(
         files: files::Files::default(),
         splices: BTreeMap::new(),
     };
-    let sockets = Sockets::choose(source, surroundings, &nodes)?;
+    let sockets = Sockets::choose(source, (surroundings, build), &nodes)?;
     adaptation.listen(&nodes, &sockets);
     adaptation.block(&nodes, &[]);
     adaptation.defaults(&nodes);

@@ -31,7 +31,7 @@ pub(super) struct Sockets {
 impl Sockets {
     pub(super) fn choose(
         source: &Source,
-        surroundings: &Surroundings<'_>,
+        (surroundings, build): (&Surroundings<'_>, &str),
         nodes: &[Node<'_>],
     ) -> Result<Sockets, ConfigurationError> {
         let all = listen::all(nodes);
@@ -39,7 +39,7 @@ impl Sockets {
             new: BTreeMap::new(),
             asked: Vec::new(),
         };
-        for (socket, address) in asked::sockets(source, nodes, &surroundings.asks)? {
+        for (socket, address) in asked::sockets(source, nodes, (&surroundings.asks, build))? {
             sockets.new.insert(socket.clone(), address.to_string());
             sockets.asked.push(socket);
         }

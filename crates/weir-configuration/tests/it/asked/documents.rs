@@ -330,3 +330,103 @@ fn caddy_says_where_it_depends_on_more_than_the_request() {
         ],
     );
 }
+
+#[test]
+fn what_envoy_wants_of_clients_that_a_load_has_not_is_refused() {
+    let manager = "v3.HttpConnectionManager\n          route_config:\n            virtual_hosts:\n            - name: any";
+    assert!(ENVOY.contains(manager));
+    let what =
+        "at 0.0.0.0:8080: it speaks HTTP/2 alone (`codec_type: HTTP2`), and loads speak HTTP/1.1";
+    for spelled in ["codec_type: HTTP2", "codecType: 2"] {
+        let alone = manager.replace("Manager\n", &format!("Manager\n          {spelled}\n"));
+        let source = source("envoy.yaml", &ENVOY.replace(manager, &alone));
+        let error = document::asked(&source, Dialect::Envoy, &ask(":8080")).unwrap_err();
+        assert_eq!(
+            (error.line, error.what.ends_with(what)),
+            (33, true),
+            "{error}"
+        );
+    }
+    let demand = "v3.DownstreamTlsContext, require_client_certificate: true}";
+    let source = source(
+        "envoy.yaml",
+        &ENVOY.replace("v3.DownstreamTlsContext}", demand),
+    );
+    must_be(
+        &|ask| document::asked(&source, Dialect::Envoy, ask),
+        &[
+            ("tls a.example", "52:…"),
+            (
+                "cert a.example",
+                "0.0.0.0:443 | virtual host of-a | route with prefix / | passes it on",
+            ),
+        ],
+    );
+    let error = document::asked(&source, Dialect::Envoy, &ask("tls a.example")).unwrap_err();
+    must_have(
+        error.what,
+        &[
+            "clients have to show a certificate (`require_client_certificate`), and the load has none",
+        ],
+    );
+}
+
+#[test]
+fn what_caddy_wants_of_clients_that_a_load_has_not_is_refused() {
+    let with = |policies: &str| {
+        let text = CADDY.replace("[{}]", policies);
+        source("caddy.json", &text)
+    };
+    let refused = |mode: &str| {
+        format!(
+            "a request for `/` with the host `shop.example` at :443 (TLS): clients have to show a certificate \
+             (`client_authentication: {mode}`), and the load has none"
+        )
+    };
+    for (policies, mode) in [
+        (
+            r#"[{"client_authentication": {"mode": "require"}}]"#,
+            Some("require"),
+        ),
+        (
+            r#"[{"client_authentication": {"mode": "require_and_verify", "trusted_ca_certs": []}}]"#,
+            Some("require_and_verify"),
+        ),
+        (
+            r#"[{"client_authentication": {"trusted_ca_certs": ["MII"]}}]"#,
+            Some("require"),
+        ),
+        (
+            r#"[{"client_authentication": {"mode": "verify_if_given"}}]"#,
+            None,
+        ),
+        (r#"[{"client_authentication": {}}]"#, None),
+        (
+            r#"[{"match": {"sni": ["other.example"]}, "client_authentication": {"mode": "require"}}, {}]"#,
+            None,
+        ),
+        (
+            r#"[{"match": {"sni": ["*.example"]}, "client_authentication": {"mode": "require"}}, {}]"#,
+            Some("require"),
+        ),
+    ] {
+        let source = with(policies);
+        let found = document::asked(&source, Dialect::Caddy, &ask("tls shop.example"));
+        match mode {
+            Some(mode) => assert_eq!(found.unwrap_err().what, refused(mode), "{policies}"),
+            None => assert!(found.is_ok(), "{policies}"),
+        }
+        let certified = document::asked(&source, Dialect::Caddy, &ask("cert shop.example"));
+        assert!(certified.is_ok(), "{policies}");
+    }
+    // QUIC alone is no listener for a load.
+    let text = CADDY.replace(
+        r#""listen": [":8080"]"#,
+        r#""listen": [":8080"], "protocols": ["h3"]"#,
+    );
+    let error = document::asked(&source("caddy.json", &text), Dialect::Caddy, &ask(":8080"));
+    assert_eq!(
+        error.unwrap_err().what,
+        "no server is in clear on port 8080"
+    );
+}

@@ -100,6 +100,10 @@ fn haproxy_chooses_by_its_rules() {
             (":7003", ":7000-7010 | listen plain | - | passes it on"),
             (":444", ":444 | frontend passed | - | closes the connection"),
             (
+                "tls :444",
+                "47:1 a request for `/` with the host `weir.test` at :444: backend app passes TLS on as it is, and the study's origin server speaks none",
+            ),
+            (
                 ":9000 api.example",
                 ":9000 | frontend closed | backend api | passes it on",
             ),
@@ -130,12 +134,23 @@ frontend public
 frontend public_ssl
     mode tcp
     bind :443
-    use_backend be_sni if { req.ssl_sni -m found }
+    use_backend be_vault if { req.ssl_sni vault.example }
+    use_backend be_old if { req.ssl_sni old.example }
+    default_backend be_sni
 backend be_sni
     mode tcp
     server fe_sni unix@/run/sni.sock send-proxy
 frontend fe_sni
     bind unix@/run/sni.sock ssl crt site.pem accept-proxy
+    default_backend app
+backend be_vault
+    mode tcp
+    server vault 192.0.2.9:443
+backend be_old
+    mode tcp
+    server fe_old 127.0.0.1:8444
+frontend fe_old
+    bind 127.0.0.1:8444 ssl crt a verify required ca-file b
     default_backend app
 backend none
     errorfile 503 /etc/503.http
@@ -155,7 +170,24 @@ fn what_haproxy_s_maps_choose_is_not_guessed() {
             ),
             (
                 "tls",
-                "unix@/run/sni.sock | frontend fe_sni | backend app | passes it on",
+                ":443 | frontend public_ssl → frontend fe_sni | backend app | passes it on",
+            ),
+            (
+                "tls vault.example",
+                "19:1 a request for `/` with the host `vault.example` at :443: backend be_vault passes TLS on as it is, and the study's origin server speaks none",
+            ),
+            (
+                "tls old.example",
+                "26:35 a request for `/` with the host `old.example` at :443: clients have to show a certificate (`verify required`), and the load has none",
+            ),
+            (
+                "cert old.example",
+                ":443 | frontend public_ssl → frontend fe_old | backend app | passes it on",
+            ),
+            // Whoever has no name in a handshake is led to nobody who speaks without TLS.
+            (
+                ":443",
+                ":443 | frontend public_ssl → frontend fe_sni | - | closes the connection",
             ),
         ],
     );
@@ -228,6 +260,107 @@ backend app
             ),
             // What rules write into a header, and when, is not followed.
             (":81", ":81 | frontend marked | backend app | passes it on"),
+        ],
+    );
+}
+
+/// What stands in double quotes has what the lines of `global` before it have made of the environment.
+#[test]
+fn variables_are_what_the_lines_before_have_made_of_them() {
+    let text = |global: &str, bind: &str| {
+        let binds =
+            format!("frontend web\n    mode http\n    bind {bind}\n    default_backend app\n");
+        format!(
+            "global\n    {global}\n{binds}backend app\n    mode http\n    server a 192.0.2.1:80\n"
+        )
+    };
+    let answers = "| frontend web | backend app | passes it on";
+    let unset = "nothing sets";
+    for (global, bind, expected) in [
+        ("setenv W 8110", r#""*:${W}""#, answers),
+        ("setenv W 8110", r#""*:$W""#, answers),
+        ("setenv W 8110", r#"*:"${W}""#, answers),
+        ("presetenv W 8110", r#""*:${W}""#, answers),
+        ("setenv W 8110\n    presetenv W 9", r#""*:${W}""#, answers),
+        ("setenv W 9\n    setenv W 8110", r#""*:${W}""#, answers),
+        (
+            "setenv W 81\n    setenv W2 \"${W}10\"",
+            r#""*:${W2}""#,
+            answers,
+        ),
+        ("setenv W 9\n    unsetenv A W", r#""*:${W-8110}""#, answers),
+        ("setenv W 9\n    resetenv A", r#""*:${W-8110}""#, answers),
+        ("setenv W 8110\n    resetenv W", r#""*:${W}""#, answers),
+        (
+            "resetenv\n    presetenv CARGO_PKG_NAME 8110",
+            r#""*:${CARGO_PKG_NAME}""#,
+            answers,
+        ),
+        ("maxconn 9", r#""*:${WEIR_TEST_UNSET-8110}""#, answers),
+        ("maxconn 9", r#""*:${WEIR_TEST_UNSET}""#, unset),
+        ("setenv W 8110\n    unsetenv W", r#""*:${W}""#, unset),
+        // Which of the two is in force, the proxy alone knows.
+        (
+            ".if defined(A)\n    setenv W 8110\n.endif",
+            r#""*:${W-8110}""#,
+            unset,
+        ),
+        // Quotes of another kind protect.
+        ("setenv W 8110", "'*:${W}'", "is in clear on port 8110"),
+        ("setenv W 8110", r#""*:\${W}""#, "is in clear on port 8110"),
+    ] {
+        let source = source("haproxy.cfg", &text(global, bind));
+        let found = match haproxy::asked(&source, &ask(":8110")) {
+            Ok(asked) => super::shown(&asked[0]),
+            Err(error) => error.what,
+        };
+        assert!(found.contains(expected), "{global}, {bind}: {found}");
+    }
+    let unset = source(
+        "haproxy.cfg",
+        &text("maxconn 9", r#""*:${WEIR_TEST_UNSET}""#),
+    );
+    let error = haproxy::asked(&unset, &ask(":8110")).unwrap_err();
+    assert_eq!(
+        (&*error.what, error.line, error.column),
+        (
+            "no `bind` line of a frontend is in clear on port 8110: `*:${WEIR_TEST_UNSET}` has its port from the \
+             variable `WEIR_TEST_UNSET` of the environment, which nothing sets",
+            5,
+            5
+        )
+    );
+    must_have(error.hint.unwrap(), &["`setenv WEIR_TEST_UNSET 8110`"]);
+    // Nobody has to know the port whom no load names.
+    assert!(haproxy::asked(&unset, &ask("")).is_ok());
+}
+
+#[test]
+fn what_haproxy_wants_of_clients_that_a_load_has_not_is_refused() {
+    let rest = "frontend web\n    bind :443 ssl crt a verify required ca-file b\n    bind :80 proto h2\n    \
+                bind :81\n    http-request deny if { path /own } !{ ssl_c_used }\n    default_backend app\n\
+                backend app\n    server a 192.0.2.1:80\n";
+    let text = format!("defaults\n    mode http\n{rest}");
+    let source = source("haproxy.cfg", &text);
+    must_be(
+        &|ask| haproxy::asked(&source, ask),
+        &[
+            (
+                "tls",
+                "4:25 a request for `/` with the host `weir.test` at :443 (TLS): clients have to show a certificate (`verify required`), and the load has none",
+            ),
+            ("cert", ":443 | frontend web | backend app | passes it on"),
+            // Of two the one that serves.
+            ("", ":81 | frontend web | backend app | passes it on"),
+            (
+                ":80",
+                "5:14 a request for `/` with the host `weir.test` at :80: it speaks HTTP/2 alone (`proto h2`), and loads speak HTTP/1.1",
+            ),
+            (":81 /own", ":81 | frontend web | - | returns 403"),
+            (
+                "cert /own",
+                ":443 | frontend web | backend app | passes it on",
+            ),
         ],
     );
 }

@@ -7,8 +7,8 @@ mod nginx;
 use weir_configuration::{Asked, ConfigurationError};
 use weir_model::study::{AskSpec, RequestedSpec};
 
-/// What is asked, in short: `tls`, `:8080` for a port, `shop.example` for a host, `/path`, `HEAD`, `name=value` for a
-/// field; or nothing of it.
+/// What is asked, in short: `tls`, `cert` for a client with a certificate, `:8080` for a port, `shop.example` for a
+/// host, `/path`, `HEAD`, `name=value` for a field; or nothing of it.
 fn ask(text: &str) -> AskSpec {
     let mut ask = AskSpec::default();
     let mut requested = RequestedSpec {
@@ -25,6 +25,7 @@ fn ask(text: &str) -> AskSpec {
                 requested.fields.push((name.to_owned(), value.to_owned()));
             }
             _ if word == "tls" => ask.tls = true,
+            _ if word == "cert" => (ask.tls, ask.certified) = (true, true),
             _ if word == "files" => ask.files = true,
             _ => ask.host = Some(word.to_owned()),
         }
@@ -33,20 +34,27 @@ fn ask(text: &str) -> AskSpec {
     ask
 }
 
-/// The answer in short: `*:80 | server shop | location / | passes it on`.
+/// The answer in short: `*:80 | server shop | location / | passes it on`; what it comes through stands before the server.
 fn shown(asked: &Asked) -> String {
     let spot = |spot: &Option<weir_configuration::Spot>| {
         spot.as_ref().map_or("-", |it| &it.name).to_owned()
     };
     let Asked {
         listener,
+        past,
+        through,
         server,
         location,
         answer,
         ..
     } = asked;
+    let past: String = past
+        .iter()
+        .map(|it| format!("past {}: ", it.name))
+        .collect();
+    let through: String = through.iter().map(|it| format!("{} → ", it.name)).collect();
     format!(
-        "{} | {} | {} | {answer}",
+        "{} | {past}{through}{} | {} | {answer}",
         listener.address,
         spot(server),
         spot(location)

@@ -74,7 +74,7 @@ fn nginx_chooses_by_server_name_and_location() {
         ("tls :443 www.any.example /x", "32:5 a request for `/x` with the host `www.any.example` at 443 (TLS): no location of server www.* takes it…".to_owned()),
     ];
     let cases: Vec<(&str, &str)> = cases.iter().map(|(ask, shown)| (*ask, &**shown)).collect();
-    must_be(&|ask| nginx::asked(&source, ask), &cases);
+    must_be(&|ask| nginx::asked(&source, ask, ""), &cases);
 }
 
 #[test]
@@ -93,11 +93,11 @@ fn a_host_that_no_server_of_nginx_has_is_refused_unless_the_default_is_for_all()
     ] {
         let source = source("nginx.conf", &conf(name));
         must_be(
-            &|ask| nginx::asked(&source, ask),
+            &|ask| nginx::asked(&source, ask, ""),
             &[("b.example", expected)],
         );
         // Whoever names nobody gets the default.
-        assert!(nginx::asked(&source, &ask("")).is_ok(), "{name}");
+        assert!(nginx::asked(&source, &ask(""), "").is_ok(), "{name}");
     }
 }
 
@@ -197,7 +197,7 @@ fn rewrites_variables_and_headers_are_followed_as_far_as_the_load_decides_them()
         "shop.example",
         "89 | server shop.example | location / | returns 204",
     ));
-    must_be(&|ask| nginx::asked(&source, ask), &cases);
+    must_be(&|ask| nginx::asked(&source, ask, ""), &cases);
 }
 
 /// As `sites-enabled` has it: the main file knows no listener by itself.
@@ -225,7 +225,7 @@ fn listeners_of_nginx_are_found_through_includes() {
     write("proxy.conf", "proxy_pass http://192.0.2.1;\n");
     let user = nginx::read(&folder.path().join("nginx.conf"), None).unwrap();
     for (text, file, line, port) in [("", "b-clear", 1, 80), ("tls", "a-tls", 2, 443)] {
-        let asked = nginx::asked(&user, &ask(text)).unwrap().remove(0);
+        let asked = nginx::asked(&user, &ask(text), "").unwrap().remove(0);
         assert!(asked.listener.file.ends_with(file), "{asked:?}");
         assert_eq!(
             (asked.listener.line, asked.listener.port),
@@ -242,11 +242,82 @@ fn the_role_counts_where_nothing_is_named() {
                 server { listen 81; root /srv; }\n    server { listen 82; return 204; }\n}\n";
     let source = source("nginx.conf", conf);
     must_be(
-        &|ask| nginx::asked(&source, ask),
+        &|ask| nginx::asked(&source, ask, ""),
         &[
             ("", "80 | server | location / | passes it on"),
             ("files", "81 | server | - | answers from files"),
             (":82 files", "82 | server | - | returns 204"),
         ],
     );
+}
+
+/// A certificate, and HTTP/2 where nginx before 1.25.1 answers nothing else in clear.
+#[test]
+fn what_nginx_wants_of_clients_that_a_load_has_not_is_refused() {
+    let text = "events { }\nhttp {\n    ssl_verify_client on;\n    \
+                server { listen 443 ssl; server_name a.example; location / { proxy_pass http://192.0.2.1; } }\n    \
+                server { listen 443 ssl; server_name b.example; ssl_verify_client optional;\n        \
+                location / { if ($ssl_client_verify != SUCCESS) { return 403; } proxy_pass http://192.0.2.1; } }\n    \
+                server { listen 50051; location / { grpc_pass grpc://192.0.2.1; } }\n    \
+                server { listen 50051 http2; server_name g.example; location / { grpc_pass grpc://192.0.2.1; } }\n}\n";
+    let source = source("nginx.conf", text);
+    let certificate = "3:5 a request for `/` with the host `a.example` at 443 (TLS): clients have to show a certificate (`ssl_verify_client on`), and the load has none";
+    let alone = "8:27 a request for `/` with the host `weir.test` at 50051: it speaks HTTP/2 alone (`listen 50051 http2`), and loads speak HTTP/1.1";
+    let both = "50051 | server | location / | passes it on";
+    let a = "443 | server a.example | location / | passes it on";
+    let b = "443 | server b.example | location / | returns 403";
+    for (build, clear) in [
+        ("nginx version: nginx/1.22.1\nbuilt", alone),
+        ("nginx version: openresty/1.25.1.1", both),
+        ("nginx version: nginx/1.25.1 (x)", both),
+        ("nginx version: nginx/1.9.5", alone),
+    ] {
+        let cases = [
+            ("", clear),
+            (":50051", clear),
+            ("tls a.example", certificate),
+            ("cert a.example", a),
+            ("tls :443 b.example", b),
+            (
+                "cert :443 b.example",
+                "443 | server b.example | location / | passes it on",
+            ),
+        ];
+        must_be(&|ask| nginx::asked(&source, ask, build), &cases);
+    }
+}
+
+/// No copy has clients come through `stream`, so what stands there before a server is named.
+#[test]
+fn servers_of_stream_that_lead_to_a_listener_are_named() {
+    let http = "http { server { listen 8443 ssl; location / { proxy_pass http://192.0.2.1; } }\n    \
+                server { listen unix:/run/a.sock ssl; server_name a; location / { proxy_pass http://192.0.2.1; } } }\n";
+    let past = "8443 | past stream server 443: server | location / | passes it on";
+    let alone = "8443 | server | location / | passes it on";
+    for (stream, expected) in [
+        ("server { listen 443; proxy_pass 127.0.0.1:8443; }", past),
+        (
+            "upstream w { server localhost:8443; } server { listen 443; proxy_pass w; }",
+            past,
+        ),
+        (
+            "map $ssl_preread_server_name $w { default 127.0.0.1:8443; } server { listen 443; proxy_pass $w; }",
+            past,
+        ),
+        (
+            "upstream w { server 192.0.2.1:8443; } server { listen 443; proxy_pass w; }",
+            alone,
+        ),
+        (
+            "server { listen 443; proxy_timeout 8443; proxy_pass 192.0.2.1:443; }",
+            alone,
+        ),
+    ] {
+        let text = format!("events {{ }}\nstream {{ {stream} }}\n{http}");
+        let source = source("nginx.conf", &text);
+        must_be(
+            &|ask| nginx::asked(&source, ask, ""),
+            &[("tls :8443", expected)],
+        );
+    }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use weir_configuration::{Source, Surroundings, haproxy};
+use weir_configuration::{Pem, Source, Surroundings, haproxy};
 
 use super::{Users, adaptable};
 use crate::support::{
@@ -277,4 +277,54 @@ fn a_socket_that_cannot_be_bound_is_refused() {
     let surroundings = of_a_test(Path::new(&long));
     let error = haproxy::adapt(&Users::new("many").read(), &surroundings).unwrap_err();
     must_have(error, &["more than 97 bytes"]);
+}
+
+/// TLS ends behind the frontend that is asked: what is shown there is the trial's.
+#[test]
+fn a_frontend_in_tcp_leads_to_the_copy_s_own_tls() {
+    let cfg = "defaults\n  mode http\nfrontend in\n  mode tcp\n  bind :443\n  default_backend to_web\n\
+               backend to_web\n  mode tcp\n  server web /run/web.sock send-proxy\n\
+               frontend web\n  bind unix@/run/web.sock accept-proxy ssl crt-list /etc/list strict-sni mode 666 group web\n  \
+               default_backend app\nbackend app\n  server a 192.0.2.1:80\n";
+    let pem = Pem {
+        certificate: Path::new("/p/a.pem"),
+        key: Path::new("/p/a.pem.key"),
+    };
+    let mut surroundings = Surroundings {
+        certificate: Some(pem),
+        user: Some(("www", "web")),
+        ..with_tls(Path::new("/p"))
+    };
+    surroundings.asks.remove(0);
+    let parts = [
+        "  mode tcp\n  bind 127.0.0.1:7003\n",
+        "  server web unix@/p/run/1.sock send-proxy\n",
+        "  bind unix@/p/run/1.sock accept-proxy ssl crt /p/a.pem user www mode 600\n",
+    ];
+    must_have(text(&adapt(&source("a.cfg", cfg), &surroundings)), &parts);
+}
+
+/// A copy with its own addresses would hide what HAProxy does not take of the user's.
+#[test]
+fn a_port_that_haproxy_does_not_take_is_refused() {
+    for address in ["*:http", ":$PORT", "127.0.0.1:+80", ":80,:https"] {
+        let cfg = format!(
+            "listen a\n  mode http\n  timeout client 1s\n  timeout server 1s\n  timeout connect 1s\n  \
+             bind {address}\n  server s 192.0.2.1:80\n"
+        );
+        let source = source("a.cfg", &cfg);
+        let error = haproxy::adapt(&source, &of_a_test(Path::new("/p"))).unwrap_err();
+        assert_eq!((error.line, error.column), (6, 8), "{address}");
+        let what = format!("the port of `{address}` is no number, as HAProxy takes it");
+        assert_eq!(error.what, what);
+        if has(HAPROXY) {
+            let prefix = prefix();
+            let mut check = Command::new(HAPROXY);
+            check
+                .args(["-c", "-q", "-f"])
+                .arg(write(&source, prefix.path()));
+            let output = check.output().unwrap();
+            assert!(!output.status.success(), "HAProxy takes {address}");
+        }
+    }
 }

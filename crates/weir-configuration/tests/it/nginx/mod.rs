@@ -180,7 +180,7 @@ fn surroundings<'a>(prefix: &'a Path, source: &Source) -> Surroundings<'a> {
     let mut surroundings = with_tls(prefix);
     surroundings
         .asks
-        .retain(|ask| nginx::asked(source, &ask.spec).is_ok());
+        .retain(|ask| nginx::asked(source, &ask.spec, "").is_ok());
     surroundings
 }
 

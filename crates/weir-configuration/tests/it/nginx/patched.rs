@@ -56,6 +56,19 @@ fn check(before: &Source, after: &Source) {
     }
 }
 
+/// An include may reach into a folder in which others name files.
+#[test]
+fn a_name_of_a_file_begins_no_header_of_its_own() {
+    let name = "/etc/a \"b\\\t\u{e4}\n--- a/etc/passwd\n+++ b/etc/passwd\n@@ -0,0 +1 @@\n+x";
+    let source = |text: &str| {
+        Source::new(vec![SourceFile {
+            path: name.into(),
+            text: text.to_owned(),
+        }])
+    };
+    check(&source("gzip off;\n"), &source("gzip on;\n"));
+}
+
 #[test]
 fn patch_and_git_apply_take_every_change_and_its_revert() {
     let settings = [

@@ -65,7 +65,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     deliver(&text, args.output.as_deref())?;
     let kept = remember(&json);
     if let Err(failure) = kept {
-        terminal::tell(&format!(
+        terminal::tell_painted(&format!(
             "{}\n",
             failure.rendered(terminal::color_on_stderr())
         ));

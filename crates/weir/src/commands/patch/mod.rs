@@ -83,6 +83,11 @@ fn of_own_configuration(
             "`{arm}` is not a valid name for an arm"
         )));
     }
+    // What is printed here is applied to a system.
+    weir_files::only_ours_named(&run.dir).map_err(|why| {
+        Failure::input(format!("others could have written this patch: {why}"))
+            .hint("move the run to a folder of yours that nobody else may write to (chmod go-w), if you trust it")
+    })?;
     let path = run.dir.join("arms").join(arm).join(name);
     let diff =
         weir_files::read(&path).and_then(|diff| String::from_utf8(diff).map_err(io::Error::other));

@@ -136,8 +136,10 @@ impl Recovered {
             }
         }
         for trial in run.trials() {
-            // That it is the right one was seen when the run was read.
-            if run.histogram(&trial.response_time).is_empty() {
+            // That it is the right one was seen when the run was read. On a busy machine an arm may have answered
+            // nothing in a block.
+            let is_missing = run.histogram(&trial.response_time).is_empty();
+            if is_missing && trial.response_time.count > 0 {
                 self.fault(format!("no histogram {}", trial.response_time.tag));
             }
         }

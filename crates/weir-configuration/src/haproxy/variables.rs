@@ -1,0 +1,143 @@
+//! Variables of the environment (manual §2.3), as far as it is known what they hold where a line is read.
+
+use std::collections::BTreeMap;
+
+use super::words::Word;
+
+/// What is known of variables at a line: what statements of `global` above it have made of them, and else what
+/// this process has in its environment, which HAProxy inherits.
+#[derive(Debug, Default)]
+pub(super) struct Variables {
+    said: BTreeMap<String, Said>,
+    /// `resetenv` has taken out all of which nothing is said.
+    are_reset: bool,
+}
+
+#[derive(Debug)]
+enum Said {
+    Holds(String),
+    Gone,
+    /// It depends on what the proxy alone knows: on an `.if`, or on another variable.
+    Unsure,
+}
+
+/// A variable as it stands in double quotes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Written<'t> {
+    pub(super) name: &'t str,
+    /// What takes its place where it does not exist.
+    default: Option<&'t str>,
+    /// Bytes of all of it.
+    pub(super) length: usize,
+}
+
+impl Written<'_> {
+    /// The one that a text begins with: `$NAME`, `${NAME}`, `${NAME-DEFAULT}`. `${NAME[*]}`, which may be several
+    /// words, is none.
+    pub(super) fn first(text: &str) -> Option<Written<'_>> {
+        let behind = text.strip_prefix('$')?;
+        let inner = behind.strip_prefix('{');
+        let rest = inner.unwrap_or(behind);
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let (name, rest) = rest.split_at(end.unwrap_or(rest.len()));
+        if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+            return None;
+        }
+        let (default, rest) = match (inner, rest.strip_prefix('-')) {
+            (None, _) => (None, rest),
+            (_, None) => (None, rest.strip_prefix('}')?),
+            (_, Some(default)) => {
+                let (default, rest) = default.split_once('}')?;
+                (Some(default), rest)
+            }
+        };
+        Some(Written {
+            name,
+            default,
+            length: text.len() - rest.len(),
+        })
+    }
+}
+
+impl Variables {
+    /// What takes a variable's place; `None`: nothing says what it holds.
+    pub(super) fn value(&self, written: &Written<'_>) -> Option<String> {
+        let default = || written.default.map(str::to_owned);
+        match self.said.get(written.name) {
+            Some(Said::Holds(value)) => Some(value.clone()),
+            Some(Said::Unsure) => None,
+            Some(Said::Gone) => default(),
+            None if self.are_reset => default(),
+            None => std::env::var(written.name).ok().or_else(default),
+        }
+    }
+
+    /// Takes in what a statement of `global` does to the environment, if it does so whatever `.if` says.
+    pub(super) fn read(&mut self, words: &[Word<'_>], is_sure: bool) {
+        let names = words.iter().skip(1).map(|word| word.text.to_string());
+        let names: Vec<String> = names.collect();
+        let keyword = words.first().map_or("", |word| &word.text);
+        match (keyword, &names[..]) {
+            ("presetenv", [name, ..]) if self.exists(name) != Some(false) => {}
+            ("setenv" | "presetenv", [name, ..]) => {
+                let value = words.get(2);
+                let value = value.filter(|word| is_sure && word.variable.is_none());
+                let said = value.map_or(Said::Unsure, |word| Said::Holds(word.text.to_string()));
+                self.said.insert(name.clone(), said);
+            }
+            ("unsetenv", names) => {
+                for name in names {
+                    let said = if is_sure { Said::Gone } else { Said::Unsure };
+                    self.said.insert(name.clone(), said);
+                }
+            }
+            ("resetenv", kept) if is_sure => {
+                for name in kept {
+                    if let (None, Ok(value)) = (self.said.get(name), std::env::var(name)) {
+                        self.said.insert(name.clone(), Said::Holds(value));
+                    }
+                }
+                self.said.retain(|name, _| kept.contains(name));
+                self.are_reset = true;
+            }
+            ("resetenv", _) => {
+                self.said.values_mut().for_each(|said| *said = Said::Unsure);
+            }
+            _ => {}
+        }
+    }
+
+    fn exists(&self, name: &str) -> Option<bool> {
+        match self.said.get(name) {
+            Some(Said::Holds(_)) => Some(true),
+            Some(Said::Gone) => Some(false),
+            Some(Said::Unsure) => None,
+            None => Some(!self.are_reset && std::env::var_os(name).is_some()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_has_a_name_and_perhaps_a_default() {
+        for (text, expected) in [
+            ("$PORT:1", Some(("PORT", None, 5))),
+            ("${A_1}x", Some(("A_1", None, 6))),
+            ("${PORT-80 80}x", Some(("PORT", Some("80 80"), 13))),
+            ("${PORT-}", Some(("PORT", Some(""), 8))),
+            ("${PORT[*]}", None),
+            ("${PORT", None),
+            ("${PORT-80", None),
+            ("$1", None),
+            ("$", None),
+            ("${.LINE}", None),
+        ] {
+            let found = Written::first(text);
+            let found = found.map(|it| (it.name, it.default, it.length));
+            assert_eq!(found, expected, "{text}");
+        }
+    }
+}

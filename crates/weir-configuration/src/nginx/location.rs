@@ -1,0 +1,104 @@
+//! Which location of a server a path meets (ngx_http_core_module), and what answers there.
+
+use super::view::Node;
+use crate::answer::Answer;
+use crate::names::is_found;
+use crate::place::is_among;
+
+/// Directives that pass a request on.
+const PASSING: &str = "proxy_pass, grpc_pass, fastcgi_pass, uwsgi_pass, scgi_pass, memcached_pass";
+
+/// Directives that answer with what nginx knows of itself.
+const STATISTICS: &str = "stub_status, api, status, vhost_traffic_status_display, check_status";
+
+/// Directives that say where files are.
+pub(super) const FILES: &str = "root, alias, try_files, index, autoindex, gzip_static";
+
+/// Directives of other languages, whose answers nobody knows.
+const PROGRAMS: &str = "js_content, perl, content_by_lua_file, empty_gif, flv, mp4, dav_methods";
+
+pub(super) fn is_one_of(node: &Node<'_>, names: &str) -> bool {
+    is_among(&node.directive.name.text, names)
+}
+
+/// How a location is compared with a path.
+enum Matching<'a> {
+    Exact(&'a str),
+    /// And whether regular expressions are not asked any more.
+    Prefix(&'a str, bool),
+    /// And whether the case of letters does not count.
+    Expression(&'a str, bool),
+    Named,
+}
+
+fn matching<'a>(location: &'a Node<'_>) -> Matching<'a> {
+    let directive = location.directive;
+    let (first, second) = (
+        directive.argument(0).unwrap_or_default(),
+        directive.argument(1),
+    );
+    // The sign may stand right before its word.
+    let (sign, word) = match second {
+        Some(word) => (first, word),
+        None => {
+            let signs = ["^~", "~*", "~", "="];
+            let sign = signs.iter().find(|sign| first.starts_with(**sign));
+            first.split_at(sign.map_or(0, |sign| sign.len()))
+        }
+    };
+    match sign {
+        "=" => Matching::Exact(word),
+        "^~" => Matching::Prefix(word, true),
+        "~" => Matching::Expression(word, false),
+        "~*" => Matching::Expression(word, true),
+        _ if word.starts_with('@') => Matching::Named,
+        _ => Matching::Prefix(word, false),
+    }
+}
+
+/// The location of a block that takes a path, and whether it was found for good
+/// (`ngx_http_core_find_location`): an exact one; else the longest prefix, unless a regular expression in it, or
+/// then beside it, is found, the first of which counts.
+pub(super) fn find<'n, 't>(block: &'n [Node<'t>], path: &str) -> Option<(&'n Node<'t>, bool)> {
+    let locations = || block.iter().filter(|node| node.is_block("location"));
+    let exact = |node: &&Node<'_>| matches!(matching(node), Matching::Exact(own) if own == path);
+    if let Some(node) = locations().find(exact) {
+        return Some((node, true));
+    }
+    let prefixes = locations().filter_map(|node| match matching(node) {
+        Matching::Prefix(own, is_last) if path.starts_with(own) => Some((own.len(), is_last, node)),
+        _ => None,
+    });
+    let prefix = prefixes.max_by_key(|(length, ..)| *length);
+    let inner = prefix.and_then(|(.., node)| find(&node.children, path));
+    if let Some((node, true)) = inner {
+        return Some((node, true));
+    }
+    let is_last = prefix.is_some_and(|(_, is_last, _)| is_last);
+    let fits = |node: &&Node<'_>| match matching(node) {
+        Matching::Expression(own, any_case) => is_found(own, any_case, path) == Some(true),
+        _ => false,
+    };
+    if let Some(node) = locations().filter(|_| !is_last).find(fits) {
+        let inner = find(&node.children, path).map_or(node, |(inner, _)| inner);
+        return Some((inner, true));
+    }
+    inner.or(prefix.map(|(.., node)| (node, false)))
+}
+
+/// What answers in a location that changes nothing any more.
+pub(super) fn content(location: &Node<'_>) -> Answer {
+    let has = |names: &str| location.simple().any(|node| is_one_of(node, names));
+    let is_closed =
+        |node: &Node<'_>| node.directive.is("deny") && node.directive.argument(0) == Some("all");
+    let is_program = |node: &Node<'_>| {
+        is_one_of(node, PROGRAMS) || node.directive.name.text.starts_with("content_by_lua")
+    };
+    match () {
+        () if location.simple().any(is_closed) && !has("allow") => Answer::Returns(403),
+        () if has(PASSING) => Answer::Passes,
+        () if has(STATISTICS) => Answer::Statistics,
+        () if location.children.iter().any(is_program) => Answer::Unknown,
+        () => Answer::Files,
+    }
+}

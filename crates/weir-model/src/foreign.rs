@@ -1,0 +1,62 @@
+//! Text that others wrote, made fit for a person's eyes.
+
+use std::borrow::Cow;
+
+/// Text without what commands a terminal or turns the direction of writing: such characters are shown by
+/// their numbers, as JSON writes them (`\u001b`). Ends of lines and tabs stay.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(commands) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        match c {
+            // Before a line feed it is a part of the line's end.
+            '\r' if characters.peek() == Some(&'\n') => {}
+            c if commands(c) => shown.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Whether a character is a control (ECMA-48: C0, DEL and C1) or sets the direction of writing (Unicode
+/// Standard Annex 9), by which text can be made to read as another.
+pub fn commands(c: char) -> bool {
+    match c {
+        '\n' | '\t' => false,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            true
+        }
+        c => c.is_control(),
+    }
+}
+
+/// As [`visible`], of text that is to stay in its line: the end of one is shown as `\n`.
+pub fn in_a_line(text: &str) -> String {
+    visible(text).replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_commands_a_terminal_is_shown_by_number() {
+        for (text, shown) in [
+            ("plain\ttext\nž\n", "plain\ttext\nž\n"),
+            ("\u{1b}[2J\u{1b}]0;t\u{7}", "\\u001b[2J\\u001b]0;t\\u0007"),
+            ("a\r\nb\rc", "a\nb\\u000dc"),
+            ("\u{9b}31m\u{7f}", "\\u009b31m\\u007f"),
+            ("user\u{202e}nimda", "user\\u202enimda"),
+        ] {
+            assert_eq!(visible(text), shown);
+        }
+    }
+
+    #[test]
+    fn a_line_stays_one() {
+        assert_eq!(in_a_line("a\r\nb\u{1b}\tc\n"), "a\\nb\\u001b\tc\\n");
+    }
+}

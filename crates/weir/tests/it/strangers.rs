@@ -1,0 +1,126 @@
+//! Run folders that others could have written, that were edited, and what an end in a hurry leaves.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown};
+
+use rustix::process::{Pid, Signal, kill_process};
+use weir_model::fixture;
+use weir_model::study::ArmRole;
+use weir_record::RunWriter;
+
+use crate::place::{self, Place};
+use crate::program::{HasAll, Running, wait_until};
+
+/// Twenty blocks.
+fn long() -> String {
+    let load = "- {name: closed, closed: true, connections: 4, duration: 4s}";
+    place::study("{kind: nginx, settings: {worker_processes: 1}}", load, "")
+}
+
+/// A run of which some blocks are recorded.
+fn begun(place: &Place) -> Running {
+    let mut run = place.run(&long());
+    place.await_trials(&mut run, 4);
+    run
+}
+
+/// A run folder names programs, their prefixes and configurations: whoever could write it would choose what
+/// is started, and what is applied.
+#[test]
+fn a_run_of_a_stranger_is_shown_and_neither_resumed_nor_applied_nor_written_to() {
+    let place = Place::new();
+    let arm = fixture::arm("stock", ArmRole::Baseline, &[]);
+    let header = fixture::header(fixture::study(vec![arm]));
+    drop(RunWriter::create(&place.path("theirs"), &header, "").expect("a folder"));
+    let set = |mode| {
+        let changed = fs::set_permissions(place.path("theirs"), Permissions::from_mode(mode));
+        changed.expect("own folder");
+    };
+    set(0o777);
+    let why = "theirs can be written by others (its mode is 0777)";
+    let resumed = place.ends("run --resume theirs");
+    resumed.refused_in_a_line(&["others could have written what it starts", why]);
+    let shown = place.ends("report theirs").with_code(0);
+    shown.stdout.has("Nothing was measured");
+    shown.stdout.has_none(&["report.html"]);
+    shown.says(&["report.html and report.md are not written", why]);
+    assert!(!place.path("theirs/report.html").exists());
+    place
+        .ends("report theirs --format html -o page.html")
+        .with_code(0);
+    assert!(place.path("page.html").exists());
+    set(0o700);
+    place.ends("report theirs").with_code(0);
+    assert!(place.path("theirs/report.html").exists());
+    // As root alone: whose it is counts, and who has become root by sudo.
+    if chown(place.path("theirs"), Some(12_345), None).is_err() {
+        return;
+    }
+    for (user, is_own) in [("12345", true), ("12346", false), ("", false)] {
+        let mut command = place.weir(&["report", "theirs"]);
+        let ended = Running::start(command.env("SUDO_UID", user)).end();
+        let told = ended.with_code(0).stderr;
+        assert_eq!(told.is_empty(), is_own, "{user}: {told}");
+    }
+}
+
+#[test]
+fn a_run_whose_header_was_edited_is_not_resumed_and_says_what_differs() {
+    let place = Place::new();
+    let run = begun(&place);
+    run.signal(Signal::INT);
+    run.end().with_code(130);
+    place.assert_clean();
+    let header = place.run_folder().join("run.json");
+    let before = place.read("run.json");
+    for (from, to, what) in [
+        (
+            "\"connections\": 4",
+            "\"connections\": 5",
+            "run.json: study.loads has",
+        ),
+        ("Is it so?", "Is it?", "run.json: study.question has"),
+        ("{\n", "{\n  \"allowed\": true,\n", "run.json: allowed has"),
+    ] {
+        let edited = before.replacen(from, to, 1);
+        assert_ne!(edited, before);
+        fs::write(&header, edited).expect("own folder");
+        let refused = place.resume();
+        refused.refused_in_a_line(&["cannot resume this run: ", what]);
+    }
+    // Blanks mean nothing.
+    fs::write(&header, before.replace('\n', " \n")).expect("own folder");
+    place.write("a run/study.yaml", &long().replace("tried", "tired"));
+    let refused = place.resume();
+    refused.refused_in_a_line(&["cannot resume this run: study.yaml has changed"]);
+    place.write("a run/study.yaml", &long());
+    place.resume().with_code(0);
+    place.assert_clean();
+}
+
+#[test]
+fn an_end_in_a_hurry_says_what_is_left_and_how_to_undo_it() {
+    let place = Place::new();
+    let mut run = begun(&place);
+    // Whoever does not end keeps weir waiting.
+    for master in place.masters() {
+        let master = Pid::from_raw(master.cast_signed()).expect("not zero");
+        kill_process(master, Signal::STOP).expect("own process");
+    }
+    wait_until("the end", || {
+        let is_alive = run.is_alive();
+        if is_alive {
+            run.signal(Signal::INT);
+        }
+        !is_alive
+    });
+    let ended = run.end().with_code(130).says(&[
+        "weir: ended at once, and leaves behind: the folder ",
+        "/temporary/weir-",
+        "\nhint: weir restore",
+    ]);
+    ended.stderr.has_none(&["Interrupted"]);
+    let restored = place.ends("restore").with_code(0);
+    restored.stdout.has_all(&["/temporary/weir-", ": removed"]);
+    place.assert_clean();
+}
