@@ -77,7 +77,7 @@ impl Door {
         !self.is_udp && (self.is_either || self.listener.tls == tls)
     }
 
-    fn has_port(&self, wanted: u16) -> bool {
+    pub(crate) fn has_port(&self, wanted: u16) -> bool {
         let first = self.listener.port;
         first.is_some_and(|first| (first..=self.last_port.unwrap_or(first)).contains(&wanted))
     }
@@ -104,6 +104,11 @@ pub(crate) struct Request<'a> {
     pub(crate) path: &'a str,
     /// All of the target.
     pub(crate) target: &'a str,
+    /// Its method.
+    pub(crate) method: &'a str,
+    fields: &'a [(String, String)],
+    /// The port that is named for it.
+    pub(crate) port: Option<u16>,
     /// Whether the load names the host, so that the server must be one for it.
     pub(crate) is_named: bool,
     /// Whether its client shows a certificate.
@@ -122,6 +127,12 @@ impl<'a> Request<'a> {
                 host: without_port(host),
                 path: target.split('?').next().unwrap_or_default(),
                 target,
+                method: match &*requested.method {
+                    "" => "GET",
+                    method => method,
+                },
+                fields: &requested.fields,
+                port: ask.port.or(ask.proxy_port),
                 is_named: ask.host.is_some() && requested.host.is_none(),
                 is_certified: ask.certified,
                 may_miss: requested.may_miss,
@@ -132,6 +143,29 @@ impl<'a> Request<'a> {
     /// Whether it came over TLS.
     pub(crate) fn is_tls(&self) -> bool {
         self.server_name.is_some()
+    }
+
+    /// What comes behind the `?` of its target.
+    pub(crate) fn query(&self) -> &'a str {
+        self.target.split_once('?').map_or("", |(_, query)| query)
+    }
+
+    /// The value of a field but Host, empty where the load sends none; `None`: it has a slot or is
+    /// there several times, or the engine makes it.
+    pub(crate) fn field(&self, name: &str) -> Option<&'a str> {
+        let is_it = |own: &str| own.eq_ignore_ascii_case(name);
+        if ["connection", "content-length", "host", "transfer-encoding"]
+            .into_iter()
+            .any(is_it)
+        {
+            return None;
+        }
+        let mut values = self.fields.iter().filter(|(own, _)| is_it(own));
+        match (values.next(), values.next()) {
+            (None, _) => Some(""),
+            (Some((_, value)), None) if !value.contains("{{") => Some(value),
+            _ => None,
+        }
     }
 }
 
@@ -185,6 +219,11 @@ pub(crate) trait Map {
 
     /// The way of a request that comes in at a door.
     fn way(&self, door: usize, request: &Request<'_>) -> Way;
+
+    /// Whether a server there is called as the request's host.
+    fn is_for_host(&self, _door: usize, _request: &Request<'_>) -> bool {
+        false
+    }
 
     /// The variable by which a door has its port, where nothing says what it holds.
     fn variable(&self, _door: usize) -> Option<&str> {
@@ -307,11 +346,13 @@ fn choose(map: &dyn Map, ask: &AskSpec) -> Result<usize, ConfigurationError> {
     best(&outer).ok_or_else(|| none_by_itself(map, &outer, &request))
 }
 
-/// Of some doors the first that suits a load best, those with a port before others.
+/// Of some doors the first that suits a load best, those with a port before others, and those of servers
+/// that are called as the host before those that take any.
 fn best(map: &dyn Map, among: &[usize], request: &Request<'_>, files: bool) -> Option<usize> {
     let ranked = among.iter().filter_map(|&door| {
         let rank = map.way(door, request).answer.rank(files)?;
-        Some((map.doors().all[door].listener.port.is_none(), rank, door))
+        let has_port = map.doors().all[door].listener.port.is_some();
+        Some((!has_port, !map.is_for_host(door, request), rank, door))
     });
     ranked.min().map(|(.., door)| door)
 }
@@ -374,10 +415,10 @@ fn none_by_itself(map: &dyn Map, all: &[usize], request: &Request<'_>) -> Config
         request.host,
         each.join(", ")
     );
-    let hint = match request.host == HOST {
-        true => "name `host`, `path` or `port` in the load",
-        false => "name another `host`, `path` or `port` in the load",
-    };
+    let other = if request.host == HOST { "" } else { "another " };
+    let hint = format!(
+        "name {other}`host`, `path` or `port` in the load; headers that conditions ask for are `fields` of its request"
+    );
     error(&map.doors().source.files[first.at.0], first.at.1, what).hint(hint)
 }
 

@@ -7,11 +7,11 @@ use crate::place::is_among;
 
 /// Families of extensions of which each is harmless, by the begins of their names.
 #[rustfmt::skip]
-const FAMILIES: [&str; 27] = [
+const FAMILIES: [&str; 28] = [
     "envoy.extensions.access_loggers.filters.", "envoy.extensions.clusters.aggregate.",
     "envoy.extensions.compression.", "envoy.extensions.early_data.", "envoy.extensions.formatter.",
     "envoy.extensions.health_check.event_sinks.file.", "envoy.extensions.health_checkers.",
-    "envoy.extensions.http.early_header_mutation.", "envoy.extensions.http.header_formatters.",
+    "envoy.extensions.http.cache.simple_http_cache.", "envoy.extensions.http.early_header_mutation.", "envoy.extensions.http.header_formatters.",
     "envoy.extensions.http.header_validators.", "envoy.extensions.http.original_ip_detection.",
     "envoy.extensions.http.stateful_session.", "envoy.extensions.internal_redirect.",
     "envoy.extensions.load_balancing_policies.", "envoy.extensions.matching.",
@@ -24,7 +24,7 @@ const FAMILIES: [&str; 27] = [
 
 /// HTTP filters, by what stands between `envoy.extensions.filters.http.` and their version.
 const HTTP_FILTERS: &str = "adaptive_concurrency, admission_control, bandwidth_limit, basic_auth, buffer, \
-     cdn_loop, compressor, cors, csrf, decompressor, ext_authz, ext_proc, fault, grpc_http1_bridge, \
+     cache, cdn_loop, compressor, cors, csrf, decompressor, ext_authz, ext_proc, fault, grpc_http1_bridge, \
      grpc_http1_reverse_bridge, grpc_json_transcoder, grpc_stats, grpc_web, header_mutation, \
      header_to_metadata, health_check, ip_tagging, json_to_metadata, jwt_authn, local_ratelimit, oauth2, \
      ratelimit, rbac, router, set_filter_state, set_metadata, stateful_session, upstream_codec";

@@ -349,6 +349,9 @@ impl Map for Frontends<'_, '_> {
 
     fn way(&self, door: usize, request: &Request<'_>) -> Way {
         let mut line = self.lines[door];
+        let own = &self.doors.all[door];
+        let named = request.port.filter(|port| own.has_port(*port));
+        let port = named.or(own.listener.port);
         let mut tls = match request.is_tls() {
             true => Tls::Sealed,
             false => Tls::None,
@@ -359,7 +362,7 @@ impl Map for Frontends<'_, '_> {
             let conditions = Conditions {
                 sections: self.chain(section),
                 request: *request,
-                port: self.doors.all[door].listener.port,
+                port,
             };
             let is_http = mode(&conditions.sections) == "http";
             // Of listeners that another frontend leads to: they expect TLS where there is none any more, or none.

@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use weir_model::study::AskSpec;
 
 use super::listen::{self, Listen, Socket};
-use super::location::{FILES, Fallback, content, fallback, find, is_one_of, rewritten};
+use super::location::{FILES, content, find, is_one_of};
+use super::rewrite::{End, Fallback, Passage};
 use super::syntax::Directive;
 use super::view::{self, Node};
 use crate::answer::{Answer, Barrier};
@@ -214,61 +215,76 @@ impl<'a> Servers<'a> {
         Some(Barrier::http2(at, &format!("listen {}", words.join(" "))))
     }
 
-    /// What a server does with a request that no location changes any more.
-    fn in_server(&self, server: &'a Node<'a>, request: &Request<'_>) -> Way {
+    /// What a server does with a request, by way of all the locations that it is sent on to.
+    fn in_server(&self, server: &'a Node<'a>, mut passage: Passage<'_>) -> Way {
         let of_server = Some(self.spot(server, server_name(server)));
         let way = |location: Option<&Node<'_>>, answer| Way {
             server: of_server.clone(),
             location: location.map(|node| self.spot(node, location_name(node))),
             ..Way::end(answer)
         };
-        if let Some(answer) = rewritten(server, request) {
+        if let Some(End::Answer(answer)) = passage.rewritten(server) {
             return way(None, answer);
         }
-        let mut path = request.path.to_owned();
-        let mut location = find(&server.children, &path).map(|(location, _)| location);
+        let taking = |path: &str| find(&server.children, path).map(|(location, _)| location);
+        let mut location = taking(&passage.path);
         for _ in 0..MOST_STEPS {
-            let Some(node) = location else {
-                let has_locations = server.children.iter().any(|node| node.is_block("location"));
-                let says_files = server.simple().any(|node| is_one_of(node, FILES));
-                return way(
-                    None,
-                    match self.has_files() || says_files || !has_locations {
-                        true => Answer::Files,
-                        false => Answer::Nothing(format!(
-                            "no location of {} takes it, and no `root` says where files are",
-                            server_name(server)
-                        )),
-                    },
-                );
-            };
-            if let Some(answer) = rewritten(node, request) {
-                return way(Some(node), answer);
+            let before = passage.path.clone();
+            match location.and_then(|node| passage.rewritten(node)) {
+                Some(End::Answer(answer)) => return way(location, answer),
+                Some(End::Last) | None if passage.path != before => {
+                    location = taking(&passage.path);
+                    continue;
+                }
+                _ => {}
             }
-            match fallback(node) {
+            match passage.fallback(location.unwrap_or(server)) {
                 Some(Fallback::Named(name)) => {
                     let named = |node: &&Node<'a>| {
                         node.is_block("location") && node.directive.argument(0) == Some(name)
                     };
                     match server.children.iter().find(named) {
                         Some(next) => location = Some(next),
-                        None => return way(Some(node), Answer::Unknown),
+                        None => return way(location, Answer::Unknown),
                     }
+                    continue;
                 }
-                Some(Fallback::Path(next)) if next != path => {
-                    path = next;
-                    location = find(&server.children, &path).map(|(location, _)| location);
-                }
-                _ => return way(Some(node), content(node)),
+                Some(Fallback::Path(next)) if next != passage.path => passage.path = next,
+                _ => match (
+                    self.content(location, server),
+                    passage.index(location, server),
+                ) {
+                    (Answer::Files, Some(next)) if next != passage.path => passage.path = next,
+                    (answer, _) => return way(location, answer),
+                },
             }
+            location = taking(&passage.path);
         }
         way(location, Answer::Unknown)
+    }
+
+    /// What answers where nothing sends a request on.
+    fn content(&self, location: Option<&Node<'_>>, server: &Node<'_>) -> Answer {
+        let has_locations = || server.children.iter().any(|node| node.is_block("location"));
+        let says_files = || server.simple().any(|node| is_one_of(node, FILES));
+        match location {
+            Some(location) => content(location),
+            None if self.has_files() || says_files() || !has_locations() => Answer::Files,
+            None => Answer::Nothing(format!(
+                "no location of {} takes it, and no `root` says where files are",
+                server_name(server)
+            )),
+        }
     }
 }
 
 impl Map for Servers<'_> {
     fn doors(&self) -> &Doors<'_> {
         &self.doors
+    }
+
+    fn is_for_host(&self, door: usize, request: &Request<'_>) -> bool {
+        self.server(door, request.host).1
     }
 
     fn before(&self, door: usize) -> Vec<Spot> {
@@ -316,7 +332,14 @@ impl Map for Servers<'_> {
                 server: Some(self.spot(server, server_name(server))),
                 ..Way::end(answer)
             },
-            None => self.in_server(server, request),
+            None => {
+                let passage = Passage {
+                    request,
+                    port: self.listens[door].socket.port(),
+                    path: request.path.to_owned(),
+                };
+                self.in_server(server, passage)
+            }
         }
     }
 }

@@ -273,6 +273,18 @@ fn all_remedies_go_together() {
     host.is_silent_about("origin-keepalive-missing");
 }
 
+/// What to write is about the place that has no upstream block, and its scheme stays.
+#[test]
+fn an_origin_server_behind_tls_gets_an_upstream_of_its_port() {
+    let host = Host::debian();
+    let behind = "location /b { proxy_pass https://back.example; } location / {";
+    host.site(&SITE.replace("location / {", behind));
+    let change = host.finding("origin-keepalive-missing").change.join("\n");
+    let group = "upstream origin { server back.example:443; keepalive 64; }";
+    assert!(change.contains(group), "{change}");
+    assert!(change.contains("proxy_pass https://origin;"), "{change}");
+}
+
 #[test]
 fn other_rules_have_their_cause() {
     let nginx = |to: &str| DEBIAN_NGINX.replace("gzip on;", to);

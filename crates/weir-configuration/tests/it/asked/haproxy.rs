@@ -167,6 +167,46 @@ fn the_port_of_the_proxy_is_weaker_than_the_load_s() {
     must_have(look_up("", 81).unwrap_err(), &["on port 81"]);
 }
 
+#[test]
+fn haproxy_knows_the_headers_that_a_load_sends() {
+    let conf = "\
+frontend balanced
+    mode http
+    bind :80
+    http-request tarpit deny_status 429 if METH_POST
+    http-request deny deny_status 405 if METH_GET { path /head }
+    redirect scheme https if !{ hdr(X-Forwarded-Proto) -i https }
+    default_backend app
+frontend marked
+    mode http
+    bind :81
+    http-request set-header X-Forwarded-Proto https
+    redirect scheme https if !{ hdr(X-Forwarded-Proto) https }
+    default_backend app
+backend app
+    mode http
+    http-request deny if { hdr(X-Blocked) -m reg ^$ }
+    server a 192.0.2.1:80
+";
+    let source = source("haproxy.cfg", conf);
+    must_be(
+        &|ask| haproxy::asked(&source, ask),
+        &[
+            (":80", ":80 | frontend balanced | - | redirects"),
+            (
+                ":80 X-Forwarded-Proto=HTTPS",
+                ":80 | frontend balanced | backend app | passes it on",
+            ),
+            (
+                ":80 HEAD /head",
+                ":80 | frontend balanced | - | returns 405",
+            ),
+            // What rules write into a header, and when, is not followed.
+            (":81", ":81 | frontend marked | backend app | passes it on"),
+        ],
+    );
+}
+
 /// What stands in double quotes has what the lines of `global` before it have made of the environment.
 #[test]
 fn variables_are_what_the_lines_before_have_made_of_them() {

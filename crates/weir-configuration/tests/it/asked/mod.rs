@@ -8,24 +8,29 @@ use weir_configuration::{Asked, ConfigurationError};
 use weir_model::study::{AskSpec, RequestedSpec};
 
 /// What is asked, in short: `tls`, `cert` for a client with a certificate, `:8080` for a port, `shop.example` for a
-/// host, `/path`; or nothing of it.
+/// host, `/path`, `HEAD`, `name=value` for a field; or nothing of it.
 fn ask(text: &str) -> AskSpec {
     let mut ask = AskSpec::default();
-    let mut target = "/".to_owned();
+    let mut requested = RequestedSpec {
+        target: "/".to_owned(),
+        ..RequestedSpec::default()
+    };
     for word in text.split(' ').filter(|word| !word.is_empty()) {
         match word.split_at(1) {
             (":", port) => ask.port = port.parse().ok(),
-            ("/", _) => target = word.to_owned(),
+            ("/", _) => requested.target = word.to_owned(),
+            _ if word == "HEAD" => requested.method = word.to_owned(),
+            _ if word.contains('=') => {
+                let (name, value) = word.split_once('=').unwrap();
+                requested.fields.push((name.to_owned(), value.to_owned()));
+            }
             _ if word == "tls" => ask.tls = true,
             _ if word == "cert" => (ask.tls, ask.certified) = (true, true),
             _ if word == "files" => ask.files = true,
             _ => ask.host = Some(word.to_owned()),
         }
     }
-    ask.requests = vec![RequestedSpec {
-        target,
-        ..RequestedSpec::default()
-    }];
+    ask.requests = vec![requested];
     ask
 }
 

@@ -101,6 +101,105 @@ fn a_host_that_no_server_of_nginx_has_is_refused_unless_the_default_is_for_all()
     }
 }
 
+/// Front controllers, as frameworks of PHP have them, and what only some requests meet.
+const FRONTS: &str = r#"
+events { }
+http {
+    root /srv;
+    server {
+        listen 81;
+        location / { try_files $uri /index.php$is_args$args; }
+        location ~ ^/index\.php(/|$) { fastcgi_pass 192.0.2.1:9000; internal; }
+    }
+    server {
+        listen 82;
+        location / { try_files $uri @old; }
+        location @old { rewrite ^/(.*)$ /index.php?q=$1; }
+        location ~ \.php$ { fastcgi_pass 192.0.2.1:9000; }
+    }
+    server {
+        listen 83;
+        index index.php /index.php$request_uri;
+        location = / { }
+        location ~ \.php(?:$|/) { fastcgi_pass 192.0.2.1:9000; }
+    }
+    server {
+        listen 84;
+        rewrite ^/(?!(assets|\.well-known)/) /index.php last;
+        location / { proxy_pass http://192.0.2.1; }
+        location ~ \.php$ { fastcgi_pass 192.0.2.1:9000; }
+    }
+    server {
+        listen 85;
+        try_files $uri/index.html $uri @app;
+        location @app { proxy_pass http://192.0.2.1; }
+    }
+    server {
+        listen 86;
+        location / {
+            if ($http_x_forwarded_proto != "https") { return 301 https://$host$request_uri; }
+            if ($request_method = HEAD) { return 405; }
+            if ($cookie_beta) { return 302 /beta; }
+            proxy_pass http://192.0.2.1;
+        }
+    }
+    server {
+        listen 87;
+        if ($server_port = 87) { rewrite ^ https://$host$request_uri? permanent; }
+        location / { proxy_pass http://192.0.2.1; }
+    }
+    server {
+        listen 88;
+        location /a/ { rewrite ^/a/(.*)$ /b/$1 break; proxy_pass http://192.0.2.1; }
+        location /b/ { return 404; }
+        location / { rewrite ^ $unknown last; }
+    }
+    server { listen 89; server_name shop.example; location / { return 204; } }
+    server { listen 90; server_name _; location / { proxy_pass http://192.0.2.1; } }
+}
+"#;
+
+#[test]
+fn rewrites_variables_and_headers_are_followed_as_far_as_the_load_decides_them() {
+    let source = source("nginx.conf", FRONTS);
+    let cases = [
+        (":81", r"location ~ ^/index\.php(/|$) | passes it on"),
+        (":81 /a?b=c", r"location ~ ^/index\.php(/|$) | passes it on"),
+        (":82 /a/b", r"location ~ \.php$ | passes it on"),
+        (":83", r"location ~ \.php(?:$|/) | passes it on"),
+        (":84 /shop", r"location ~ \.php$ | passes it on"),
+        (":84 /assets/a.css", "location / | passes it on"),
+        (":85 /a", "location @app | passes it on"),
+        (":86", "location / | redirects"),
+        (":86 X-Forwarded-Proto=https", "location / | passes it on"),
+        (
+            ":86 X-Forwarded-Proto={{line:protos}}",
+            "location / | passes it on",
+        ),
+        (
+            ":86 HEAD X-Forwarded-Proto=https",
+            "location / | returns 405",
+        ),
+        (":87", "- | redirects"),
+        (":88 /a/x", "location /a/ | passes it on"),
+        (
+            ":88",
+            "location / | does what the configuration alone does not say",
+        ),
+    ];
+    let cases = cases.map(|(ask, shown)| {
+        let port = ask[1..].split(' ').next().unwrap();
+        (ask, format!("{port} | server | {shown}"))
+    });
+    let mut cases: Vec<(&str, &str)> = cases.iter().map(|(ask, shown)| (*ask, &**shown)).collect();
+    // Who is called as the host comes before who takes any.
+    cases.push((
+        "shop.example",
+        "89 | server shop.example | location / | returns 204",
+    ));
+    must_be(&|ask| nginx::asked(&source, ask, ""), &cases);
+}
+
 /// As `sites-enabled` has it: the main file knows no listener by itself.
 #[test]
 fn listeners_of_nginx_are_found_through_includes() {

@@ -385,7 +385,7 @@ fn is_lost(name: &str, row: &Parameter, one: &str, other: &str) -> bool {
             // Nor where the file's own words about them stood, once nothing is kept.
             "cache" | "lua" => is_kept(one) != is_kept(other),
             // A group that was made for them, and an entry of a `map` that closes none, are there to stay.
-            "limits" | "websocket" => is_kept(one) != is_kept(other),
+            "limits" | "tls" | "websocket" => is_kept(one) != is_kept(other),
             _ => false,
         },
         // Nor does whoever has no cache know the name of the one that was shared.
