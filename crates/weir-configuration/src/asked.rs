@@ -311,9 +311,10 @@ fn choose(map: &dyn Map, ask: &AskSpec) -> Result<usize, ConfigurationError> {
     let doors = &map.doors().all;
     let fits = |door: &usize| doors[*door].speaks(ask.tls);
     let all: Vec<usize> = (0..doors.len()).filter(fits).collect();
-    let at = |port: u16| -> Vec<usize> {
-        let at_port = all.iter().filter(|door| doors[**door].has_port(port));
-        at_port.copied().collect()
+    let at = |port: u16| {
+        let mut there = all.clone();
+        there.retain(|door| doors[*door].has_port(port));
+        there
     };
     let Some(request) = Request::all(ask).next() else {
         return Err(missing(map, ask.tls, None));
@@ -326,20 +327,18 @@ fn choose(map: &dyn Map, ask: &AskSpec) -> Result<usize, ConfigurationError> {
         if let Some(first) = there.first() {
             return Ok(best(&there).unwrap_or(*first));
         }
-        let other = doors
-            .iter()
-            .find(|door| door.has_port(port) && !door.is_udp);
-        let Some(other) = other.filter(|_| !is_of_load) else {
+        let is_other = |door: &&Door| !is_of_load && door.has_port(port) && !door.is_udp;
+        let Some(other) = doors.iter().find(is_other) else {
             return Err(missing(map, ask.tls, Some(port)));
         };
-        let near = all.iter().filter(|door| doors[**door].group == other.group);
-        let near: Vec<usize> = near.copied().collect();
+        let mut near = all.clone();
+        near.retain(|door| doors[*door].group == other.group);
         if let Some(door) = best(&near) {
             return Ok(door);
         }
     }
-    let outer = all.iter().filter(|door| !doors[**door].is_inner);
-    let outer: Vec<usize> = outer.copied().collect();
+    let mut outer = all;
+    outer.retain(|door| !doors[*door].is_inner);
     if outer.is_empty() {
         return Err(missing(map, ask.tls, None));
     }

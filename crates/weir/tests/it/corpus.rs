@@ -35,6 +35,9 @@ fn page() -> PathBuf {
 const TABLE: &str = "| proxy | after the shape of | asked | changed | patch | taken back |\n\
                      |---|---|---|---|---|---|\n";
 
+/// What a balancer before the proxy would say.
+const FORWARDED: &str = ", X-Forwarded-Proto: https";
+
 /// In the place of a row.
 const BROKEN: &str = "does not go all the way: ";
 
@@ -78,6 +81,9 @@ impl Shape<'_> {
                 "",
                 ", Authorization: Basic bWVtYmVyOmEtc2VjcmV0LW9mLXRoZS1ib2FyZA==",
             ],
+            "load-balancer.conf" => ["", FORWARDED],
+            // Without it too: that row is refused.
+            "forwarded.cfg" if self.row.contains("with the header") => ["", FORWARDED],
             _ => ["", ""],
         }
     }
