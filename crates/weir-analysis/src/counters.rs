@@ -12,23 +12,10 @@ use crate::evidence::Hop;
 /// How names of counters end that tell of requests or connections which the proxy turned away, gave up
 /// or had to try again: a ratio beside which one of them moved may be the ratio of a proxy that did
 /// less. Envoy's names are whole words (`upstream_rq_pending_overflow`, `upstream_cx_connect_timeout`).
+#[rustfmt::skip]
 const TELLING_ENDS: [&str; 16] = [
-    "overflow",
-    "overflowed",
-    "refused",
-    "rejected",
-    "reject",
-    "error",
-    "errors",
-    "retry",
-    "retries",
-    "timeout",
-    "timeouts",
-    "dropped",
-    "failed",
-    "fail",
-    "failures",
-    "ejected",
+    "overflow", "overflowed", "refused", "rejected", "reject", "error", "errors", "retry",
+    "retries", "timeout", "timeouts", "dropped", "failed", "fail", "failures", "ejected",
 ];
 /// The same of HAProxy, whose statistics have short names (management guide, section 9.1): requests,
 /// responses, connections and sessions denied by rules; errors of requests, connections and

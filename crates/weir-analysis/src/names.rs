@@ -101,16 +101,12 @@ mod tests {
     fn names_with_one_spelling_keep_it() {
         let arms = ["nolog", "éa b"].map(|name| fixture::arm(name, ArmRole::Change, &[]));
         let study = fixture::study(arms.into());
-        for text in [
-            "nginx carries most",
-            "HAProxy, nginx",
-            "gzip=on costs",
-            "one-worker carries",
-            "nolog makes",
-            "nolog: better",
-            "éa b makes",
-            "",
-        ] {
+        #[rustfmt::skip]
+        let words = [
+            "nginx carries most", "HAProxy, nginx", "gzip=on costs", "one-worker carries",
+            "nolog makes", "nolog: better", "éa b makes", "",
+        ];
+        for text in words {
             assert_eq!(capitalized(&study, text), text);
         }
         assert_eq!(capitalized(&study, "nologs make"), "Nologs make");

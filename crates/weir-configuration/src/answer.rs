@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use weir_model::record::FROM_FILES;
+
 /// What is done with a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
@@ -98,7 +100,7 @@ impl fmt::Display for Answer {
         match self {
             Answer::Passes => to.write_str("passes it on"),
             Answer::Tunnels => to.write_str("passes the connection on as it is"),
-            Answer::Files => to.write_str("answers from files"),
+            Answer::Files => to.write_str(FROM_FILES),
             Answer::Fixed(status) | Answer::Returns(status) => write!(to, "returns {status}"),
             Answer::Redirects => to.write_str("redirects"),
             Answer::Statistics => to.write_str("shows statistics or health"),

@@ -38,7 +38,7 @@ pub struct Asked {
 }
 
 /// A part of a configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spot {
     /// Index in [`Source::files`].
     pub file: usize,
@@ -77,7 +77,7 @@ impl Door {
         !self.is_udp && (self.is_either || self.listener.tls == tls)
     }
 
-    fn has_port(&self, wanted: u16) -> bool {
+    pub(crate) fn has_port(&self, wanted: u16) -> bool {
         let first = self.listener.port;
         first.is_some_and(|first| (first..=self.last_port.unwrap_or(first)).contains(&wanted))
     }
@@ -104,6 +104,11 @@ pub(crate) struct Request<'a> {
     pub(crate) path: &'a str,
     /// All of the target.
     pub(crate) target: &'a str,
+    /// Its method.
+    pub(crate) method: &'a str,
+    fields: &'a [(String, String)],
+    /// The port that is named for it.
+    pub(crate) port: Option<u16>,
     /// Whether the load names the host, so that the server must be one for it.
     pub(crate) is_named: bool,
     /// Whether its client shows a certificate.
@@ -122,6 +127,12 @@ impl<'a> Request<'a> {
                 host: without_port(host),
                 path: target.split('?').next().unwrap_or_default(),
                 target,
+                method: match &*requested.method {
+                    "" => "GET",
+                    method => method,
+                },
+                fields: &requested.fields,
+                port: ask.port.or(ask.proxy_port),
                 is_named: ask.host.is_some() && requested.host.is_none(),
                 is_certified: ask.certified,
                 may_miss: requested.may_miss,
@@ -132,6 +143,29 @@ impl<'a> Request<'a> {
     /// Whether it came over TLS.
     pub(crate) fn is_tls(&self) -> bool {
         self.server_name.is_some()
+    }
+
+    /// What comes behind the `?` of its target.
+    pub(crate) fn query(&self) -> &'a str {
+        self.target.split_once('?').map_or("", |(_, query)| query)
+    }
+
+    /// The value of a field but Host, empty where the load sends none; `None`: it has a slot or is
+    /// there several times, or the engine makes it.
+    pub(crate) fn field(&self, name: &str) -> Option<&'a str> {
+        let is_it = |own: &str| own.eq_ignore_ascii_case(name);
+        if ["connection", "content-length", "host", "transfer-encoding"]
+            .into_iter()
+            .any(is_it)
+        {
+            return None;
+        }
+        let mut values = self.fields.iter().filter(|(own, _)| is_it(own));
+        match (values.next(), values.next()) {
+            (None, _) => Some(""),
+            (Some((_, value)), None) if !value.contains("{{") => Some(value),
+            _ => None,
+        }
     }
 }
 
@@ -155,21 +189,41 @@ impl Way {
     }
 }
 
+/// How a language says that a listener is missing.
+#[derive(Clone, Copy)]
+pub(crate) struct Missing {
+    /// Of one in clear: `no HTTP server listens in clear`.
+    pub(crate) clear: &'static str,
+    pub(crate) tls: &'static str,
+    /// What to do where there is none at all.
+    pub(crate) hint: &'static str,
+}
+
+/// Where a configuration listens.
+pub(crate) struct Doors<'a> {
+    pub(crate) source: &'a Source,
+    /// In the order of [`Listener`]s.
+    pub(crate) all: Vec<Door>,
+    pub(crate) missing: Missing,
+}
+
+impl Doors<'_> {
+    pub(crate) fn listeners(&self) -> Vec<Listener> {
+        self.all.iter().map(|door| door.listener.clone()).collect()
+    }
+}
+
 /// A configuration in which ways can be looked up.
 pub(crate) trait Map {
-    fn source(&self) -> &Source;
-
-    /// All its listeners, in the order of [`Listener`]s.
-    fn doors(&self) -> &[Door];
-
-    /// How a listener is missed: `no HTTP server listens in clear`.
-    fn missing(&self, tls: bool) -> &'static str;
-
-    /// What to do where there is no listener at all.
-    fn without_any(&self) -> &'static str;
+    fn doors(&self) -> &Doors<'_>;
 
     /// The way of a request that comes in at a door.
     fn way(&self, door: usize, request: &Request<'_>) -> Way;
+
+    /// Whether a server there is called as the request's host.
+    fn is_for_host(&self, _door: usize, _request: &Request<'_>) -> bool {
+        false
+    }
 
     /// The variable by which a door has its port, where nothing says what it holds.
     fn variable(&self, _door: usize) -> Option<&str> {
@@ -204,7 +258,7 @@ pub(crate) trait Map {
 /// more than clients of a study have.
 pub(crate) fn look_up(map: &dyn Map, ask: &AskSpec) -> Result<Vec<Asked>, ConfigurationError> {
     let door = choose(map, ask)?;
-    let index = map.doors()[door].first;
+    let index = map.doors().all[door].first;
     let asked = |request: Request<'_>| {
         let way = map.way(index, &request);
         if let Some(error) = refused(map, index, &request, &way) {
@@ -222,7 +276,7 @@ pub(crate) fn look_up(map: &dyn Map, ask: &AskSpec) -> Result<Vec<Asked>, Config
         Ok(Asked {
             listener: Listener {
                 tls: ask.tls,
-                ..map.doors()[own].listener.clone()
+                ..map.doors().all[own].listener.clone()
             },
             index,
             past: map.before(index),
@@ -254,12 +308,13 @@ pub(crate) fn addresses(
 }
 
 fn choose(map: &dyn Map, ask: &AskSpec) -> Result<usize, ConfigurationError> {
-    let doors = map.doors();
+    let doors = &map.doors().all;
     let fits = |door: &usize| doors[*door].speaks(ask.tls);
     let all: Vec<usize> = (0..doors.len()).filter(fits).collect();
-    let at = |port: u16| -> Vec<usize> {
-        let at_port = all.iter().filter(|door| doors[**door].has_port(port));
-        at_port.copied().collect()
+    let at = |port: u16| {
+        let mut there = all.clone();
+        there.retain(|door| doors[*door].has_port(port));
+        there
     };
     let Some(request) = Request::all(ask).next() else {
         return Err(missing(map, ask.tls, None));
@@ -272,43 +327,44 @@ fn choose(map: &dyn Map, ask: &AskSpec) -> Result<usize, ConfigurationError> {
         if let Some(first) = there.first() {
             return Ok(best(&there).unwrap_or(*first));
         }
-        let other = doors
-            .iter()
-            .find(|door| door.has_port(port) && !door.is_udp);
-        let Some(other) = other.filter(|_| !is_of_load) else {
+        let is_other = |door: &&Door| !is_of_load && door.has_port(port) && !door.is_udp;
+        let Some(other) = doors.iter().find(is_other) else {
             return Err(missing(map, ask.tls, Some(port)));
         };
-        let near = all.iter().filter(|door| doors[**door].group == other.group);
-        let near: Vec<usize> = near.copied().collect();
+        let mut near = all.clone();
+        near.retain(|door| doors[*door].group == other.group);
         if let Some(door) = best(&near) {
             return Ok(door);
         }
     }
-    let outer = all.iter().filter(|door| !doors[**door].is_inner);
-    let outer: Vec<usize> = outer.copied().collect();
+    let mut outer = all;
+    outer.retain(|door| !doors[*door].is_inner);
     if outer.is_empty() {
         return Err(missing(map, ask.tls, None));
     }
     best(&outer).ok_or_else(|| none_by_itself(map, &outer, &request))
 }
 
-/// Of some doors the first that suits a load best, those with a port before others.
+/// Of some doors the first that suits a load best, those with a port before others, and those of servers
+/// that are called as the host before those that take any.
 fn best(map: &dyn Map, among: &[usize], request: &Request<'_>, files: bool) -> Option<usize> {
     let ranked = among.iter().filter_map(|&door| {
         let rank = map.way(door, request).answer.rank(files)?;
-        Some((map.doors()[door].listener.port.is_none(), rank, door))
+        let has_port = map.doors().all[door].listener.port.is_some();
+        Some((!has_port, !map.is_for_host(door, request), rank, door))
     });
     ranked.min().map(|(.., door)| door)
 }
 
 /// Nobody listens as asked.
 fn missing(map: &dyn Map, tls: bool, port: Option<u16>) -> ConfigurationError {
-    let what = map.missing(tls);
+    let missing = map.doors().missing;
+    let what = if tls { missing.tls } else { missing.clear };
     let what = match port {
         Some(port) => format!("{what} on port {port}"),
         None => what.to_owned(),
     };
-    let doors = map.doors();
+    let doors = &map.doors().all;
     let mut fitting = (0..doors.len()).filter(|&door| doors[door].speaks(tls));
     let unknown = fitting.find_map(|door| Some((&doors[door], map.variable(door)?)));
     if let (Some((door, variable)), Some(port)) = (unknown, port) {
@@ -316,23 +372,24 @@ fn missing(map: &dyn Map, tls: bool, port: Option<u16>) -> ConfigurationError {
             "{what}: `{}` has its port from the variable `{variable}` of the environment, which nothing sets",
             door.listener.address
         );
-        let place = &map.source().files[door.at.0];
+        let place = &map.doors().source.files[door.at.0];
         return error(place, door.at.1, what).hint(map.how_to_set(variable, port));
     }
     let named: Vec<String> = doors.iter().take(LISTED).map(Door::place).collect();
-    let at_first = |first: &Door| error(&map.source().files[first.at.0], first.at.1, &*what);
-    let found = doors
-        .first()
-        .map_or_else(|| about(&map.source().files[0].path, &*what), at_first);
+    let at_first = |first: &Door| error(&map.doors().source.files[first.at.0], first.at.1, &*what);
+    let found = doors.first().map_or_else(
+        || about(&map.doors().source.files[0].path, &*what),
+        at_first,
+    );
     found.hint(match named.is_empty() {
-        true => map.without_any().to_owned(),
+        true => missing.hint.to_owned(),
         false => format!("listeners: {}", named.join(", ")),
     })
 }
 
 /// There are listeners, and none that is chosen by itself.
 fn none_by_itself(map: &dyn Map, all: &[usize], request: &Request<'_>) -> ConfigurationError {
-    let doors = map.doors();
+    let doors = &map.doors().all;
     let first = &doors[all[0]];
     let sockets = all.iter().filter(|door| doors[**door].first == **door);
     let sockets: Vec<usize> = sockets.copied().collect();
@@ -357,11 +414,11 @@ fn none_by_itself(map: &dyn Map, all: &[usize], request: &Request<'_>) -> Config
         request.host,
         each.join(", ")
     );
-    let hint = match request.host == HOST {
-        true => "name `host`, `path` or `port` in the load",
-        false => "name another `host`, `path` or `port` in the load",
-    };
-    error(&map.source().files[first.at.0], first.at.1, what).hint(hint)
+    let other = if request.host == HOST { "" } else { "another " };
+    let hint = format!(
+        "name {other}`host`, `path` or `port` in the load; headers that conditions ask for are `fields` of its request"
+    );
+    error(&map.doors().source.files[first.at.0], first.at.1, what).hint(hint)
 }
 
 /// Why a request cannot be asked there, if it cannot: something that the load names is not there, or it asks
@@ -372,7 +429,7 @@ fn refused(
     request: &Request<'_>,
     way: &Way,
 ) -> Option<ConfigurationError> {
-    let door = &map.doors()[door];
+    let door = &map.doors().all[door];
     let (why, (file, at), hint) = match &way.answer {
         Answer::Nothing(why) if !request.may_miss => {
             let server = way.server.as_ref();
@@ -389,7 +446,7 @@ fn refused(
         request.host,
         door.name()
     );
-    Some(error(&map.source().files[file], at, what).hint(hint))
+    Some(error(&map.doors().source.files[file], at, what).hint(hint))
 }
 
 impl Spot {

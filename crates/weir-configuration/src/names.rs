@@ -20,12 +20,77 @@ pub(crate) fn wildcard(name: &str, host: &str) -> Option<usize> {
     is_it.then_some(name.len())
 }
 
-/// Whether a regular expression is found in a text; `None`: it has what is not known here (looking around,
-/// references back).
+/// Whether a regular expression is found in a text; `None`: it has what is not known here (looking back,
+/// references back, looking ahead in a group).
 pub(crate) fn is_found(pattern: &str, any_case: bool, text: &str) -> Option<bool> {
+    if let Some([before, inner, behind]) = looks_ahead(pattern) {
+        let is = |pattern: String, text: &str| is_found(&pattern, any_case, text);
+        // Without what it looks for ahead it stands for what is found here and goes on there.
+        let mut found = Some(false);
+        for (at, _) in text.char_indices().chain([(text.len(), ' ')]) {
+            let (left, right) = text.split_at(at);
+            if is(format!("(?:{before})$"), left)?
+                && !is(format!("^(?:{inner})"), right)?
+                && is(format!("^(?:{behind})"), right)?
+            {
+                found = Some(true);
+            }
+        }
+        return found;
+    }
+    Some(built(pattern, any_case)?.is_match(text))
+}
+
+/// What the groups of a regular expression hold in a text, the whole of it first; `None`: it is not found,
+/// or has what is not known here.
+pub(crate) fn captures(pattern: &str, text: &str) -> Option<Vec<String>> {
+    let pattern = built(pattern, false)?;
+    let found = pattern.captures(text)?;
+    let groups = found.iter();
+    let texts = groups.map(|group| group.map_or(String::new(), |group| group.as_str().to_owned()));
+    Some(texts.collect())
+}
+
+fn built(pattern: &str, any_case: bool) -> Option<regex_lite::Regex> {
     let mut builder = regex_lite::RegexBuilder::new(pattern);
-    let built = builder.case_insensitive(any_case).build();
-    Some(built.ok()?.is_match(text))
+    builder.case_insensitive(any_case).build().ok()
+}
+
+/// What stands before the first `(?!…)` outside of groups, in it, and behind it, in a regular expression without
+/// alternatives outside of groups.
+fn looks_ahead(pattern: &str) -> Option<[&str; 3]> {
+    let bytes = pattern.as_bytes();
+    let (mut at, mut depth, mut is_class) = (0, 0_usize, false);
+    let (mut open, mut close) = (None, None);
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'\\' => at += 1,
+            b']' => is_class = false,
+            _ if is_class => {}
+            b'[' => is_class = true,
+            b'|' if depth == 0 => return None,
+            b'(' => {
+                if depth == 0 && open.is_none() && pattern[at..].starts_with("(?!") {
+                    open = Some(at);
+                }
+                depth += 1;
+            }
+            b')' => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 && open.is_some() {
+                    close = close.or(Some(at));
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    let (open, close) = (open?, close?);
+    Some([
+        &pattern[..open],
+        &pattern[open + 3..close],
+        &pattern[close + 1..],
+    ])
 }
 
 #[cfg(test)]
@@ -47,7 +112,25 @@ mod tests {
         assert_eq!(is_found(r"\.php$", false, "/a.php"), Some(true));
         assert_eq!(is_found(r"\.PHP$", false, "/a.php"), Some(false));
         assert_eq!(is_found(r"\.PHP$", true, "/a.php"), Some(true));
-        assert_eq!(is_found(r"^(?!/api)", false, "/a"), None);
+        for (pattern, text, expected) in [
+            (r"^(?!/api)", "/a", Some(true)),
+            (r"^(?!/api)", "/api/x", Some(false)),
+            (r"^(?!/(\.well-known|stats))/", "/stats", Some(false)),
+            (r"^(?!/(\.well-known|stats))/", "/shop", Some(true)),
+            (r"/\.(?!well-known).*", "/.git", Some(true)),
+            (r"/\.(?!well-known).*", "/.well-known/x", Some(false)),
+            (r"/\.(?!well-known).*", "/.well-known/.x", Some(true)),
+            (r"^/(?!index|status)[^/]*\.php$", "/index.php", Some(false)),
+            (r"^/(?!index|status)[^/]*\.php$", "/page.php", Some(true)),
+            (r"[(?!]a", "!a", Some(true)),
+            (r"^(a(?!b)c)", "ac", None),
+            (r"a|b(?!c)", "a", None),
+            (r"(?<=a)b", "ab", None),
+        ] {
+            assert_eq!(is_found(pattern, false, text), expected, "{pattern} {text}");
+        }
+        let held = captures("^/(.*)/(x)?", "/a/b").unwrap();
+        assert_eq!(held, ["/a/", "a", ""]);
         for (host, expected) in [
             ("a:80", "a"),
             ("a", "a"),

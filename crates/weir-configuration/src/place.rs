@@ -103,6 +103,19 @@ pub(crate) fn is_among(word: &str, list: &str) -> bool {
     list.split(", ").any(|one| one == word)
 }
 
+/// What to do where a configuration has something that no copy may have.
+pub(crate) const LEAVE_OUT: &str = "name a copy of your configuration without it in the study";
+
+/// Why no copy may have something that is on no list of what does no harm.
+pub(crate) fn unknown(name: &str) -> String {
+    format!("weir does not know what `{name}` asks or writes, so no copy may have it")
+}
+
+/// Why no copy may have something that runs a program of the user's.
+pub(crate) fn runs_code(name: &str) -> String {
+    format!("`{name}` runs code that can ask and write anything, which no copy may")
+}
+
 /// The line end that a text uses.
 pub(crate) fn line_end(text: &str) -> &'static str {
     match text.find('\n') {

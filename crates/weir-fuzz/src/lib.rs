@@ -9,8 +9,8 @@
 //!
 //! * The same bytes give the same outcome however they are cut into pieces, also under a small limit.
 //! * What [`reference`] is sure of is what the parser says: every complete message, where it
-//!   ends, and what its fields decide.
-//! * What content is encoded comes out as long as it went in.
+//!   ends, what its fields decide, and which fields and content a sink is shown.
+//! * What content is encoded comes out as it went in.
 //! * A TLS session's memory is bounded, and after an error it holds none.
 //! * An agent's messages cost no more memory than their bytes, and every request that it can answer it
 //!   answers once.
@@ -60,6 +60,9 @@ pub fn response(data: &[u8]) {
                 let sure = reference::responses(data, to_head);
                 let same = whole.complete.get(..sure.len());
                 assert_eq!(same, Some(&sure[..]), "{:?}", whole.end);
+                let rest = &data[sure.last().map_or(0, |last| last.used)..];
+                let is_more = whole.complete.len() > sure.len();
+                assert!(!is_more || !reference::is_begun_head(rest), "{whole:?}");
             }
         }
     }
@@ -116,8 +119,9 @@ pub fn chunked(data: &[u8]) {
             panic!("{read:?}");
         };
         assert_eq!(only.used, encoded.len());
-        assert_eq!(only.end.content_bytes, data.len() as u64);
-        assert!(only.end.keep_alive);
+        assert_eq!(only.end.read.content_bytes, data.len() as u64);
+        assert_eq!(only.end.content, data);
+        assert!(only.end.read.keep_alive);
     }
 }
 

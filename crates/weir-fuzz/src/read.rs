@@ -1,8 +1,8 @@
 //! What the parsers under test make of pieces.
 
-use weir_http::ParseError;
 use weir_http::request::{self, RequestParser};
 use weir_http::response::{self, ClosedError, ResponseEnd, ResponseParser};
+use weir_http::{ParseError, Sink};
 
 /// A complete message, and where in the connection's bytes it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +11,58 @@ pub struct Message<E> {
     pub used: usize,
     /// What it came to.
     pub end: E,
+}
+
+/// A response, and what a sink was shown of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// What it came to.
+    pub read: ResponseEnd,
+    /// Fields of the final head, values without white space around.
+    pub fields: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Its content.
+    pub content: Vec<u8>,
+}
+
+/// What has been shown of a response so far.
+#[derive(Default)]
+struct Shown {
+    fields: Vec<(Vec<u8>, Vec<u8>)>,
+    content: Vec<u8>,
+}
+
+impl Sink for Shown {
+    fn field(&mut self) {
+        self.fields.push(Default::default());
+    }
+
+    fn name(&mut self, piece: &[u8]) {
+        let (name, value) = self.fields.last_mut().expect("a field has begun");
+        assert!(value.is_empty(), "the name comes first");
+        name.extend(piece);
+    }
+
+    fn value(&mut self, piece: &[u8]) {
+        let (_, value) = self.fields.last_mut().expect("a field has begun");
+        value.extend(piece);
+    }
+
+    fn content(&mut self, piece: &[u8]) {
+        self.content.extend(piece);
+    }
+}
+
+impl Shown {
+    /// Of a response that has ended; the next begins.
+    fn of(&mut self, read: ResponseEnd) -> Answer {
+        let Shown { fields, content } = std::mem::take(self);
+        let trimmed = |(name, value): (_, Vec<u8>)| (name, value.trim_ascii().to_vec());
+        Answer {
+            read,
+            fields: fields.into_iter().map(trimmed).collect(),
+            content,
+        }
+    }
 }
 
 /// How a connection ended.
@@ -67,11 +119,12 @@ fn feed<E>(
 }
 
 /// Reads responses until the pieces end, and the connection with them.
-pub(crate) fn responses(limit: u32, to_head: bool, pieces: &[&[u8]]) -> Read<ResponseEnd> {
+pub(crate) fn responses(limit: u32, to_head: bool, pieces: &[&[u8]]) -> Read<Answer> {
     let mut parser = ResponseParser::with_head_limit(limit);
+    let mut shown = Shown::default();
     parser.begin(to_head);
     let (mut complete, broken) = feed(pieces, |bytes| {
-        let fed = parser.feed(bytes)?;
+        let fed = parser.feed_with(bytes, &mut shown)?;
         let end = match fed.event {
             response::Progress::NeedMore => {
                 assert!(parser.is_begun(), "bytes came");
@@ -80,7 +133,7 @@ pub(crate) fn responses(limit: u32, to_head: bool, pieces: &[&[u8]]) -> Read<Res
             response::Progress::Complete(end) => {
                 assert!(!parser.is_begun() && !parser.head_complete());
                 parser.begin(to_head);
-                Some(end)
+                Some(shown.of(end))
             }
         };
         Ok((fed.consumed, end))
@@ -94,6 +147,7 @@ pub(crate) fn responses(limit: u32, to_head: bool, pieces: &[&[u8]]) -> Read<Res
         Ok(end) => {
             assert!(in_content, "only content can end with the connection");
             let used = pieces.iter().map(|piece| piece.len()).sum();
+            let end = shown.of(end);
             complete.push(Message { used, end });
             End::Clean
         }

@@ -8,7 +8,7 @@ use httparse::{EMPTY_HEADER, Header, Status};
 use weir_http::request::HEAD_LIMIT as REQUEST_HEAD_LIMIT;
 use weir_http::response::{HEAD_LIMIT, ResponseEnd};
 
-pub use crate::read::{Asked, Message};
+pub use crate::read::{Answer, Asked, Message};
 
 /// Field lines of a section that httparse may tell.
 const FIELDS: usize = 256;
@@ -17,13 +17,28 @@ const FIELDS: usize = 256;
 const SIZE_LINE: usize = 16 * 1024;
 
 /// The responses that `bytes` surely begin with, when the connection is closed after them.
-pub fn responses(bytes: &[u8], to_head: bool) -> Vec<Message<ResponseEnd>> {
+pub fn responses(bytes: &[u8], to_head: bool) -> Vec<Message<Answer>> {
     all(bytes, |rest| one_response(rest, to_head))
 }
 
 /// The requests that `bytes` surely begin with.
 pub fn requests(bytes: &[u8]) -> Vec<Message<Asked>> {
     all(bytes, one_request)
+}
+
+/// Whether `bytes` are surely no more than a part of a response's head, after whole interim ones.
+pub fn is_begun_head(mut bytes: &[u8]) -> bool {
+    loop {
+        let mut fields = [EMPTY_HEADER; FIELDS];
+        let mut head = httparse::Response::new(&mut fields);
+        match head.parse(bytes) {
+            Ok(Status::Partial) => return true,
+            Ok(Status::Complete(length)) if head.code.is_some_and(|code| code < 200) => {
+                bytes = &bytes[length..];
+            }
+            _ => return false,
+        }
+    }
 }
 
 fn all<E>(bytes: &[u8], one: impl Fn(&[u8]) -> Option<(usize, E)>) -> Vec<Message<E>> {
@@ -37,7 +52,7 @@ fn all<E>(bytes: &[u8], one: impl Fn(&[u8]) -> Option<(usize, E)>) -> Vec<Messag
     messages
 }
 
-fn one_response(bytes: &[u8], to_head: bool) -> Option<(usize, ResponseEnd)> {
+fn one_response(bytes: &[u8], to_head: bool) -> Option<(usize, Answer)> {
     let mut at = 0;
     loop {
         let mut fields = [EMPTY_HEADER; FIELDS];
@@ -65,18 +80,24 @@ fn one_response(bytes: &[u8], to_head: bool) -> Option<(usize, ResponseEnd)> {
         };
         let rest = &bytes[at..];
         let (length, content) = match framing {
-            Framing::Counted(length) => (length, length),
+            Framing::Counted(length) => (length, rest.get(..length)?.to_vec()),
             Framing::Chunked => chunked(rest)?,
-            Framing::None => (rest.len(), rest.len()),
+            Framing::None => (rest.len(), rest.to_vec()),
         };
         let untrusted = !bare && minor == 0 && fields.has("transfer-encoding");
-        let end = ResponseEnd {
+        let read = ResponseEnd {
             status,
             keep_alive: fields.persist(minor) && !matches!(framing, Framing::None) && !untrusted,
-            content_bytes: content as u64,
+            content_bytes: content.len() as u64,
             head_bytes: at as u64,
         };
-        return (length <= rest.len()).then(|| (at + length, end));
+        let field = |field: &Header<'_>| (field.name.into(), field.value.trim_ascii().to_vec());
+        let answer = Answer {
+            read,
+            fields: fields.0.iter().map(field).collect(),
+            content,
+        };
+        return Some((at + length, answer));
     }
 }
 
@@ -169,9 +190,9 @@ impl<'b> Fields<'_, 'b> {
     }
 }
 
-/// Bytes of chunked content with its trailer section, and bytes of data in it.
-fn chunked(bytes: &[u8]) -> Option<(usize, usize)> {
-    let (mut at, mut data) = (0, 0);
+/// Bytes of chunked content with its trailer section, and the data in it.
+fn chunked(bytes: &[u8]) -> Option<(usize, Vec<u8>)> {
+    let (mut at, mut data) = (0, Vec::new());
     loop {
         let rest = &bytes[at..];
         // httparse takes a line without digits for a size of 0.
@@ -193,7 +214,7 @@ fn chunked(bytes: &[u8]) -> Option<(usize, usize)> {
         if bytes.get(end..end.checked_add(2)?)? != b"\r\n" {
             return None;
         }
-        data += end - at;
+        data.extend(&bytes[at..end]);
         at = end + 2;
     }
     let mut fields = [EMPTY_HEADER; FIELDS];

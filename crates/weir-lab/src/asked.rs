@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use weir_agent::message::{ArmStarted, CopyJob, Missing, Wanted};
 use weir_model::flow::{FlowSpec, LoadSpec};
-use weir_model::record::{AskedRecord, Remark};
-use weir_model::study::{Arm, ArmRole, AskSpec, ProxySpec, Study};
+use weir_model::record::{AskedRecord, FROM_FILES, Remark};
+use weir_model::study::{Arm, ArmRole, AskSpec, ProxyRole, ProxySpec, Study};
 
 use crate::LabError;
 use crate::hosts::Hosts;
@@ -81,7 +81,8 @@ pub fn asked(study: &Study, options: &Options) -> Result<(AskedByArm, Vec<Remark
         ..Wanted::default()
     };
     let found = hosts.host(Role::Proxy).ask(wanted)?;
-    let (_, remarks) = without(study, no_copies(study, &found)?)?;
+    let (_, mut remarks) = without(study, no_copies(study, &found)?)?;
+    remarks.extend(from_files(study, &found));
     let named = |(name, records): (String, Vec<AskedRecord>)| {
         let arm = study.arms.iter().find(|arm| arm.name == name)?;
         let records = with_loads(study, study.proxy_of(arm), records);
@@ -89,6 +90,32 @@ pub fn asked(study: &Study, options: &Options) -> Result<(AskedByArm, Vec<Remark
     };
     let asked = found.asked.into_iter().filter_map(named).collect();
     Ok((asked, remarks))
+}
+
+/// Loads of reverse proxies that are answered from files: nobody asks the origin server then, which is seldom meant
+/// (a distribution's default server).
+pub(crate) fn from_files(study: &Study, missing: &Missing) -> Vec<Remark> {
+    let mut remarks: Vec<Remark> = Vec::new();
+    for arm in &study.arms {
+        let proxy = study.proxy_of(arm);
+        let records = missing.asked.get(&arm.name).cloned().unwrap_or_default();
+        let is_gateway = proxy.role == ProxyRole::ReverseProxy;
+        for record in with_loads(study, proxy, records) {
+            let mut requests = record.requests.iter();
+            if !is_gateway || !requests.all(|request| request.answer == FROM_FILES) {
+                continue;
+            }
+            let text = format!(
+                "{}: {}, so nobody asks the origin server; if that is not meant, name `host`, `path` or `port` in the load",
+                record.loads.join(", "),
+                record.places().join(", ")
+            );
+            if !remarks.iter().any(|known| known.text == text) {
+                remarks.push(Remark { arm: None, text });
+            }
+        }
+    }
+    remarks
 }
 
 /// What each of [`Study::asks`] meets, with the loads that ask it.

@@ -166,21 +166,15 @@ mod tests {
     #[test]
     fn a_block_is_whole_when_every_arm_of_the_study_has_a_trial() {
         let (measured, screening) = (Phase::Measurement, Phase::Screening);
-        for (trials, whole, next) in [
+        #[rustfmt::skip]
+        let rows = [
             (&[("a", 0, measured), ("b", 0, measured)][..], 1, 1),
             (&[("a", 0, measured), ("added", 0, measured)], 0, 1),
-            (
-                &[
-                    ("a", 0, measured),
-                    ("b", 0, measured),
-                    ("added", 0, measured),
-                ],
-                1,
-                1,
-            ),
+            (&[("a", 0, measured), ("b", 0, measured), ("added", 0, measured)], 1, 1),
             (&[("a", 0, measured), ("b", 1, measured)], 0, 2),
             (&[("a", 0, screening), ("b", 0, screening)], 0, 0),
-        ] {
+        ];
+        for (trials, whole, next) in rows {
             let history = after(trials);
             assert_eq!(history.whole_blocks("l"), whole, "{trials:?}");
             assert_eq!(history.next_block("l"), next, "{trials:?}");

@@ -8,7 +8,7 @@ use weir_model::study::{Arm, ArmRole, LauncherSpec, ProxyRole, Study};
 use weir_parameters::{Catalog, Hop};
 
 use crate::LabError;
-use crate::asked::{copies, no_copies};
+use crate::asked::{copies, from_files, no_copies};
 use crate::hosts::Hosts;
 use crate::options::Role;
 
@@ -42,7 +42,9 @@ pub(crate) fn by_host(
             refused.insert(arm.name.clone(), why);
         }
     }
-    without(study, refused)
+    let (study, mut remarks) = without(study, refused)?;
+    remarks.extend(from_files(&study, &missing));
+    Ok((study, remarks))
 }
 
 /// The study without the arms that cannot be had, each for its reason, and a remark for each.

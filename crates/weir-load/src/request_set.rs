@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use weir_model::flow::FlowSpec;
 use weir_model::request::{WeightedRequest, escape};
+use weir_stats::SplitMix64;
 
 use crate::expect::{ExpectError, Expectation};
-use crate::random::Random;
 use crate::template::{Files, Template, TemplateError};
 use crate::trace::Trace;
 
@@ -209,7 +209,7 @@ impl RequestSet {
 
     /// The index of the request that this arrival, counted from 0, sends.
     #[inline]
-    pub fn choose(&self, arrival: u64, random: &mut Random) -> u32 {
+    pub fn choose(&self, arrival: u64, random: &mut SplitMix64) -> u32 {
         match &self.choice {
             Choice::Single => 0,
             Choice::Weighted(table) => table.draw(random),
@@ -302,7 +302,7 @@ mod tests {
         ) {
             const DRAWS: usize = 20_000;
             let set = set(&weights).unwrap();
-            let mut random = Random::new(seed);
+            let mut random = SplitMix64::new(seed);
             let mut counts = vec![0_u32; weights.len()];
             for arrival in 0..DRAWS {
                 counts[set.choose(arrival as u64, &mut random) as usize] += 1;
@@ -347,7 +347,7 @@ mod tests {
             RequestSet::by_arrival(&specs, trace.into(), "h", &mut Files::default())
         };
         let set = traced(&[2, 0, 1]).unwrap();
-        let mut random = Random::new(0);
+        let mut random = SplitMix64::new(0);
         let chosen: Vec<u32> = (0..5).map(|k| set.choose(k, &mut random)).collect();
         assert_eq!(chosen, [2, 0, 1, 2, 0]);
         let beyond = traced(&[0, 3]).unwrap_err().to_string();

@@ -21,11 +21,11 @@ mod tests;
 
 use weir_http::request;
 use weir_model::load::RequestSpec;
+use weir_stats::SplitMix64;
 
 pub use error::{Part, Place, TemplateError};
 pub use lines::{Files, LONGEST_LINE, LinesError};
 
-use crate::random::Random;
 use slot::{Slot, Token};
 
 /// A request as it goes over the wire.
@@ -92,7 +92,7 @@ impl Template {
 
     /// Appends the request with this number, counted from 0. Allocates nothing when `out` has room
     /// for [`Template::max_len`] more bytes.
-    pub fn render(&self, number: u64, random: &mut Random, out: &mut Vec<u8>) {
+    pub fn render(&self, number: u64, random: &mut SplitMix64, out: &mut Vec<u8>) {
         if let Some(bytes) = self.fixed() {
             out.extend_from_slice(bytes);
             return;
@@ -125,7 +125,7 @@ impl Piece {
         &self,
         fixed: &'b [u8],
         number: u64,
-        random: &mut Random,
+        random: &mut SplitMix64,
         out: &mut Vec<u8>,
     ) -> &'b [u8] {
         match self {

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::load::{Arrivals, Segment, Spacing};
+use crate::load::{Segment, Spacing};
 use crate::nearest::nearest;
 use crate::quantity::{
     QuantityError, format_duration, parse_duration, parse_rate, parse_rate_or_none,
@@ -95,25 +95,6 @@ pub enum ArrivalsError {
         /// How it would be right.
         example: &'static str,
     },
-}
-
-/// Reads the arrivals of an open loop from the rate and the spacing that were typed, for a load
-/// that lasts `duration` (without its ramp_up). A rate that never changes with all gaps equal is
-/// [`Arrivals::Constant`].
-///
-/// # Errors
-/// See [`parse_segments`] and [`parse_spacing`].
-pub fn parse_arrivals(
-    rate: &str,
-    spacing: &str,
-    duration: Duration,
-) -> Result<Arrivals, ArrivalsError> {
-    let spacing = parse_spacing(spacing)?;
-    let segments = parse_segments(rate, duration)?;
-    Ok(match (&segments[..], spacing) {
-        ([only], Spacing::Even) if only.from == only.to => Arrivals::Constant { rate: only.from },
-        _ => Arrivals::Varied { segments, spacing },
-    })
 }
 
 /// Reads a rate over time, in requests per second, for a load that lasts `duration`:

@@ -1,7 +1,5 @@
 //! What a load is, in the engine's words: who sends what, when, until when.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 
 /// When the next request is due.
@@ -257,15 +255,4 @@ pub struct Censored {
     pub queued: u64,
     /// Response time that the oldest of them had reached, in nanoseconds.
     pub oldest_ns: u64,
-}
-
-/// The phases of a trial (RFC 9411 §4.3.4). Figures come from `sustain` alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Phases {
-    /// Load grows from nothing to its full height.
-    pub ramp_up: Duration,
-    /// Load stays; this is what is measured.
-    pub sustain: Duration,
-    /// At most this long is waited for requests still in flight.
-    pub drain: Duration,
 }

@@ -18,7 +18,7 @@ use crate::study::{Arm, CpuRoles, Study};
 mod asked;
 mod trial;
 
-pub use asked::{AskedRecord, RequestRecord, SpotRecord};
+pub use asked::{AskedRecord, FROM_FILES, RequestRecord, SpotRecord};
 pub use trial::{
     ArmConnections, ClockOffset, ConnectionCounts, HeldUp, HoldUps, LoadBlocks, PartRecord, Phase,
     QuantileSummary, SliceRecord, SocketCounts, TrialRecord, Validity, ValidityReason,

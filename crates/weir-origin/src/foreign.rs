@@ -35,6 +35,9 @@ struct Asked {
     is_head: bool,
     /// It is a call by gRPC.
     is_call: bool,
+    /// The message that says yes to a call of a service that gateways ask before they pass a request on; else it
+    /// is the content.
+    yes: Option<&'static [u8]>,
 }
 
 /// What came is not the protocol that it began as.

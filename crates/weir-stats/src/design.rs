@@ -15,6 +15,7 @@ impl SplitMix64 {
     }
 
     /// The next 64 bits.
+    #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
@@ -30,14 +31,25 @@ impl SplitMix64 {
 
     /// A whole number in `0..bound`, each equally likely; 0 when `bound` is 0. By Lemire's method
     /// ("Fast random integer generation in an interval", ACM TOMACS 29, 2019).
+    #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
-        // Products whose low half falls below this would favour some results; they are drawn again.
-        let unfair = bound.wrapping_neg().checked_rem(bound).unwrap_or(0);
         loop {
             let product = u128::from(self.next_u64()) * u128::from(bound);
-            if product as u64 >= unfair {
+            let low = product as u64;
+            // Products whose low half is small would favour some results; they are drawn again. The first
+            // test decides nearly always, and spares the division.
+            if low >= bound || low >= bound.wrapping_neg() % bound {
                 return (product >> 64) as u64;
             }
+        }
+    }
+
+    /// A whole number in `0..=last`, each equally likely.
+    #[inline]
+    pub fn up_to(&mut self, last: u64) -> u64 {
+        match last.checked_add(1) {
+            Some(bound) => self.below(bound),
+            None => self.next_u64(),
         }
     }
 
@@ -101,6 +113,11 @@ mod tests {
         let mut rng = SplitMix64::new(1);
         assert_eq!(rng.below(0), 0);
         assert!((0..1000).all(|_| rng.below(7) < 7));
+        assert_eq!(rng.up_to(0), 0);
+        rng.up_to(u64::MAX);
+        // Three quarters of the range: without drawing again the lower values come twice as often.
+        let low = (0..4_000).filter(|_| rng.up_to(3 << 62) < 1 << 62).count();
+        assert!((1_200..1_467).contains(&low), "{low}");
         assert!((0..1000).all(|_| (0.0..1.0).contains(&rng.unit())));
     }
 

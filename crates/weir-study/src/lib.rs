@@ -56,28 +56,11 @@ use room::Room;
 pub const VERSION: u64 = 1;
 
 /// Keys of a study, in the order in which docs/study.md explains them.
+#[rustfmt::skip]
 const KEYS: [&str; 21] = [
-    "weir",
-    "name",
-    "title",
-    "question",
-    "proxy",
-    "origin",
-    "loads",
-    "baseline",
-    "a/a",
-    "arms",
-    "one-at-a-time",
-    "cumulative",
-    "factorial",
-    "stratify",
-    "launchers",
-    "compare",
-    "blocks",
-    "objective",
-    "cpus",
-    "network",
-    "published",
+    "weir", "name", "title", "question", "proxy", "origin", "loads", "baseline", "a/a", "arms",
+    "one-at-a-time", "cumulative", "factorial", "stratify", "launchers", "compare", "blocks",
+    "objective", "cpus", "network", "published",
 ];
 
 /// Reads a study, checks all of it, and expands it to arms.

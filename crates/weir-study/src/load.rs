@@ -297,30 +297,20 @@ fn beside(
             .and_then(|node| check.name(node));
         let name = name.unwrap_or_default();
         let flow = flow::read(&own, &name, slices, check);
+        #[rustfmt::skip]
         let faults = [
-            (
-                name == MAIN
-                    || flows
-                        .iter()
-                        .any(|other| !name.is_empty() && other.name == name),
-                "two flows of the load have this name",
-                "give each flow its own name; the load's own flow is called `main`",
-            ),
-            (
-                !flow.is_held() && flow.is_open() != main.is_open(),
-                "the flows of a load must all be closed, or all have rates",
-                "closed and open loads measure different things: write two loads",
-            ),
-            (
-                matches!(flow.arrivals, ArrivalsSpec::ShareOfSlowest(_)),
-                "a flow under `flows` needs its rate in requests per second",
-                "only the load's own rate can be a share of the slowest arm's",
-            ),
-            (
-                matches!(flow.spacing, Spacing::Burst { .. }),
-                "only the load's own flow can have bursts",
-                "slices are fitted to the bursts of one flow",
-            ),
+            (name == MAIN || flows.iter().any(|other| !name.is_empty() && other.name == name),
+             "two flows of the load have this name",
+             "give each flow its own name; the load's own flow is called `main`"),
+            (!flow.is_held() && flow.is_open() != main.is_open(),
+             "the flows of a load must all be closed, or all have rates",
+             "closed and open loads measure different things: write two loads"),
+            (matches!(flow.arrivals, ArrivalsSpec::ShareOfSlowest(_)),
+             "a flow under `flows` needs its rate in requests per second",
+             "only the load's own rate can be a share of the slowest arm's"),
+            (matches!(flow.spacing, Spacing::Burst { .. }),
+             "only the load's own flow can have bursts",
+             "slices are fitted to the bursts of one flow"),
         ];
         let connections = own.get("connections").filter(|node| matrix::is_axis(node));
         let rate = own

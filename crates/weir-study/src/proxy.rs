@@ -13,25 +13,14 @@ use crate::check::{Checker, Fields, MAX_CONTENT, short};
 use crate::machine::CheckContext;
 use crate::tree::{Entry, Node, Value};
 
+#[rustfmt::skip]
 const KEYS: [&str; 8] = [
-    "kind",
-    "role",
-    "stock",
-    "settings",
-    "executable",
-    "configuration",
-    "port",
-    "address",
+    "kind", "role", "stock", "settings", "executable", "configuration", "port", "address",
 ];
 /// What the proxy of a single arm is written with; what it does is what all do.
+#[rustfmt::skip]
 const ARM_KEYS: [&str; 7] = [
-    "kind",
-    "stock",
-    "settings",
-    "executable",
-    "configuration",
-    "port",
-    "address",
+    "kind", "stock", "settings", "executable", "configuration", "port", "address",
 ];
 const ROLE_WANTED: &str = "`reverse-proxy`, or `static-files: {size: 1KiB}`";
 

@@ -13,13 +13,9 @@ use crate::check::{Checker, Fields, nearest, short};
 use crate::load::Loads;
 use crate::tree::{Entry, Node, Value};
 
+#[rustfmt::skip]
 const KEYS: [&str; 6] = [
-    "source",
-    "metric",
-    "figures",
-    "response-times",
-    "gains",
-    "dated",
+    "source", "metric", "figures", "response-times", "gains", "dated",
 ];
 
 pub(crate) fn read(

@@ -9,71 +9,33 @@ pub struct ReadyMade {
     pub text: &'static str,
 }
 
+/// The study of this name in the folder `studies`.
+macro_rules! study {
+    ($name:literal) => {
+        ReadyMade {
+            name: $name,
+            text: include_str!(concat!("../../../studies/", $name, ".yaml")),
+        }
+    };
+}
+
 const STUDIES: [ReadyMade; 16] = [
-    ReadyMade {
-        name: "stock-reverse-proxy",
-        text: include_str!("../../../studies/stock-reverse-proxy.yaml"),
-    },
-    ReadyMade {
-        name: "static-files",
-        text: include_str!("../../../studies/static-files.yaml"),
-    },
-    ReadyMade {
-        name: "requests-by-workers",
-        text: include_str!("../../../studies/requests-by-workers.yaml"),
-    },
-    ReadyMade {
-        name: "tls-transactions-by-workers",
-        text: include_str!("../../../studies/tls-transactions-by-workers.yaml"),
-    },
-    ReadyMade {
-        name: "throughput-by-workers",
-        text: include_str!("../../../studies/throughput-by-workers.yaml"),
-    },
-    ReadyMade {
-        name: "held-connections",
-        text: include_str!("../../../studies/held-connections.yaml"),
-    },
-    ReadyMade {
-        name: "kernel-backlog",
-        text: include_str!("../../../studies/kernel-backlog.yaml"),
-    },
-    ReadyMade {
-        name: "which-proxy",
-        text: include_str!("../../../studies/which-proxy.yaml"),
-    },
-    ReadyMade {
-        name: "tls-termination",
-        text: include_str!("../../../studies/tls-termination.yaml"),
-    },
-    ReadyMade {
-        name: "kernel-bypass",
-        text: include_str!("../../../studies/kernel-bypass.yaml"),
-    },
-    ReadyMade {
-        name: "kernel-bypass-direct",
-        text: include_str!("../../../studies/kernel-bypass-direct.yaml"),
-    },
-    ReadyMade {
-        name: "worker-count",
-        text: include_str!("../../../studies/worker-count.yaml"),
-    },
-    ReadyMade {
-        name: "port-range",
-        text: include_str!("../../../studies/port-range.yaml"),
-    },
-    ReadyMade {
-        name: "keepalive-requests",
-        text: include_str!("../../../studies/keepalive-requests.yaml"),
-    },
-    ReadyMade {
-        name: "ingress-matrix",
-        text: include_str!("../../../studies/ingress-matrix.yaml"),
-    },
-    ReadyMade {
-        name: "same-twice",
-        text: include_str!("../../../studies/same-twice.yaml"),
-    },
+    study!("stock-reverse-proxy"),
+    study!("static-files"),
+    study!("requests-by-workers"),
+    study!("tls-transactions-by-workers"),
+    study!("throughput-by-workers"),
+    study!("held-connections"),
+    study!("kernel-backlog"),
+    study!("which-proxy"),
+    study!("tls-termination"),
+    study!("kernel-bypass"),
+    study!("kernel-bypass-direct"),
+    study!("worker-count"),
+    study!("port-range"),
+    study!("keepalive-requests"),
+    study!("ingress-matrix"),
+    study!("same-twice"),
 ];
 
 /// The ready-made studies, the one to begin with first.

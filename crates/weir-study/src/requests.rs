@@ -27,15 +27,9 @@ use crate::engine;
 use crate::tree::{self, Form, Node, Value};
 use crate::{Engine, RequestFault, StudyErrors};
 
+#[rustfmt::skip]
 const KEYS: [&str; 8] = [
-    "name",
-    "weight",
-    "method",
-    "path",
-    "fields",
-    "content",
-    "content-file",
-    "expect",
+    "name", "weight", "method", "path", "fields", "content", "content-file", "expect",
 ];
 const EXPECT_KEYS: [&str; 4] = ["status", "fields", "size", "sha256"];
 

@@ -15,15 +15,9 @@ pub(crate) fn read(node: &Node, words: &mut Words, check: &mut Checker) {
         }
         return;
     }
+    #[rustfmt::skip]
     let known = [
-        "version",
-        "ciphers",
-        "groups",
-        "alpn",
-        "resumption",
-        "early-data",
-        "cert",
-        "key",
+        "version", "ciphers", "groups", "alpn", "resumption", "early-data", "cert", "key",
     ];
     let Some(fields) = Fields::known(node, "`tls`", &known, check) else {
         return;

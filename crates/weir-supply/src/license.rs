@@ -70,19 +70,12 @@ mod tests {
         ] {
             assert!(is_allowed(right, &allowed), "{right}");
         }
-        for wrong in [
-            "",
-            "GPL-3.0-only",
-            "MIT AND GPL-3.0-only",
-            "(MIT OR Apache-2.0) AND GPL-3.0-only",
-            "MIT WITH Y",
-            "X",
-            "MIT OR",
-            "(MIT",
-            "MIT)",
-            "MIT Apache-2.0",
-            "OR MIT",
-        ] {
+        #[rustfmt::skip]
+        let words = [
+            "", "GPL-3.0-only", "MIT AND GPL-3.0-only", "(MIT OR Apache-2.0) AND GPL-3.0-only",
+            "MIT WITH Y", "X", "MIT OR", "(MIT", "MIT)", "MIT Apache-2.0", "OR MIT",
+        ];
+        for wrong in words {
             assert!(!is_allowed(wrong, &allowed), "{wrong}");
         }
         assert_eq!(spelled("MIT/Apache-2.0"), "MIT OR Apache-2.0");

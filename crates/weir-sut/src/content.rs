@@ -6,23 +6,10 @@ use std::path::Path;
 /// Writes a page of `size` bytes. It is made of words in an order that is always the same, so it
 /// compresses about as text does and equal studies serve equal files.
 pub(crate) fn write_content(path: &Path, size: u64) -> io::Result<()> {
+    #[rustfmt::skip]
     const WORDS: [&str; 16] = [
-        "gateway ",
-        "origin ",
-        "request ",
-        "response ",
-        "connection ",
-        "capacity ",
-        "the ",
-        "of ",
-        "and ",
-        "a ",
-        "is ",
-        "under ",
-        "load ",
-        "measured ",
-        "quantile ",
-        "arrives.\n",
+        "gateway ", "origin ", "request ", "response ", "connection ", "capacity ", "the ", "of ",
+        "and ", "a ", "is ", "under ", "load ", "measured ", "quantile ", "arrives.\n",
     ];
     let mut file = BufWriter::new(weir_files::create(path)?);
     let mut left = usize::try_from(size).map_err(io::Error::other)?;

@@ -50,43 +50,20 @@ mod tests {
     fn each_program_is_told_by_its_version_and_no_other_is() {
         let caddy =
             "caddy.HomeDir=/\ncaddy.Version=v2.8.4 h1:q3pe0wpBj1OcHFZ3n/1nl4V4bxBrYoSoab7=\nA=/";
+        #[rustfmt::skip]
         let rows = [
-            (
-                ProxyKind::Nginx,
-                "nginx version: nginx/1.18.0 (Ubuntu)",
-                "nginx/1.18.0",
-            ),
-            (
-                ProxyKind::Nginx,
-                "nginx version: openresty/1.21.4.1\nbuilt",
-                "openresty/1.21.4.1",
-            ),
-            (
-                ProxyKind::Haproxy,
-                "HAProxy version 2.6.12-1+deb12u4 2026/10/17\nx",
-                "haproxy/2.6.12-1+deb12u4",
-            ),
-            (
-                ProxyKind::Haproxy,
-                "HA-Proxy version 2.2.9-2+deb11u6 2023/12",
-                "haproxy/2.2.9-2+deb11u6",
-            ),
-            (
-                ProxyKind::Envoy,
-                "envoy  version: 9e55809/1.40.0/Clean/RELEASE/BoringSSL",
-                "envoy/1.40.0",
-            ),
-            (
-                ProxyKind::Caddy,
-                "caddy.HomeDir=/\ncaddy.Version=2.6.2\nHOME=/\n",
-                "caddy/2.6.2",
-            ),
+            (ProxyKind::Nginx, "nginx version: nginx/1.18.0 (Ubuntu)", "nginx/1.18.0"),
+            (ProxyKind::Nginx, "nginx version: openresty/1.21.4.1\nbuilt", "openresty/1.21.4.1"),
+            (ProxyKind::Haproxy, "HAProxy version 2.6.12-1+deb12u4 2026/10/17\nx",
+             "haproxy/2.6.12-1+deb12u4"),
+            (ProxyKind::Haproxy, "HA-Proxy version 2.2.9-2+deb11u6 2023/12",
+             "haproxy/2.2.9-2+deb11u6"),
+            (ProxyKind::Envoy, "envoy  version: 9e55809/1.40.0/Clean/RELEASE/BoringSSL",
+             "envoy/1.40.0"),
+            (ProxyKind::Caddy, "caddy.HomeDir=/\ncaddy.Version=2.6.2\nHOME=/\n", "caddy/2.6.2"),
             (ProxyKind::Caddy, caddy, "caddy/2.8.4"),
-            (
-                ProxyKind::Httpd,
-                "Server version: Apache/2.4.57 (Debian)\nServer built",
-                "Apache/2.4.57",
-            ),
+            (ProxyKind::Httpd, "Server version: Apache/2.4.57 (Debian)\nServer built",
+             "Apache/2.4.57"),
         ];
         let others = "|caddy.Version=|envoy version: none|Server version: Other/1.0|Apache/2.4";
         for kind in ProxyKind::started() {

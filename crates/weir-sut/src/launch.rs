@@ -146,19 +146,10 @@ fn carried(name: &str) -> String {
 /// names for listening sockets to go on with, others those of systemd, which is told of starts and ends by
 /// `NOTIFY_SOCKET`; Go, and so Caddy, asks origin servers through the proxy of `HTTP_PROXY`, however it is
 /// written.
+#[rustfmt::skip]
 const LEADING_ELSEWHERE: [&str; 13] = [
-    "ALL_PROXY",
-    "HTTPS_PROXY",
-    "HTTP_PROXY",
-    "JOURNAL_STREAM",
-    "LISTEN_FDNAMES",
-    "LISTEN_FDS",
-    "LISTEN_PID",
-    "NGINX",
-    "NOTIFY_SOCKET",
-    "SSLKEYLOGFILE",
-    "all_proxy",
-    "http_proxy",
+    "ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "JOURNAL_STREAM", "LISTEN_FDNAMES", "LISTEN_FDS",
+    "LISTEN_PID", "NGINX", "NOTIFY_SOCKET", "SSLKEYLOGFILE", "all_proxy", "http_proxy",
     "https_proxy",
 ];
 

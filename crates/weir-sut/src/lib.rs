@@ -51,7 +51,7 @@ pub use known::{find, locate};
 pub use language::Language;
 pub use launch::{Launch, LaunchError, Launcher, launch_main};
 pub use port::{free_port, free_ports};
-pub use proxy::{Effective, Proxy, start};
+pub use proxy::{Effective, Proxy, Started, start};
 pub use running::RunningProxy;
 pub use site::{Own, Site, TlsListener};
 pub use task::Task;

@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 
-use weir_configuration::Asked;
+use weir_configuration::{Asked, Spot};
 
 use crate::Configuration;
 
-/// What one request of a load meets on its way in.
+/// What one request of a load meets on its way in. Its spots are in the user's files with the arm's settings in them;
+/// in the copy lines of nginx, names of HAProxy's sections and pointers are the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Met {
     /// The listener.
@@ -19,32 +20,12 @@ pub(crate) struct Met {
     pub(crate) location: Option<Spot>,
 }
 
-/// A part of a configuration, by where it stands in the user's files with the arm's settings in them. In the copy lines of
-/// nginx, names of HAProxy's sections and pointers are the same.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Spot {
-    /// Index of the file.
-    pub(crate) file: usize,
-    /// Line, counted from 1.
-    pub(crate) line: usize,
-    /// What it is called: `backend app`.
-    pub(crate) name: String,
-    /// JSON pointer in a document; else empty.
-    pub(crate) pointer: String,
-}
-
 impl Met {
     /// What was looked up.
     pub(crate) fn of(at: SocketAddr, asked: &Asked) -> Met {
-        let spot = |spot: &weir_configuration::Spot| Spot {
-            file: spot.file,
-            line: spot.line,
-            name: spot.name.clone(),
-            pointer: spot.pointer.clone(),
-        };
         Met {
-            server: asked.server.as_ref().map(spot),
-            location: asked.location.as_ref().map(spot),
+            server: asked.server.clone(),
+            location: asked.location.clone(),
             ..Met::at(at, asked.listener.tls)
         }
     }

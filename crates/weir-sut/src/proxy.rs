@@ -18,7 +18,6 @@ use weir_probe::port_is_free;
 
 use crate::installed::{Installed, words as said};
 use crate::launch::Launch;
-use crate::met::Met;
 use crate::orphans::{PROCESSES_FILE, PROGRAM_FILE};
 use crate::running::{RunningProxy, tail, tail_of};
 use crate::{Configuration, Language, Launcher, Site, SutError, Task};
@@ -94,14 +93,9 @@ pub trait Proxy: Debug + Send + Sync {
         Ok(())
     }
 
-    /// Whether a proxy that accepts connections has all its parts; asked again until it has. `since` is
-    /// how long it has accepted. Without a word of its own a proxy is ready when it accepts.
-    fn is_ready(
-        &self,
-        _configuration: &Configuration,
-        _proxy: &RunningProxy,
-        _since: Duration,
-    ) -> bool {
+    /// Whether a proxy that accepts connections has all its parts; asked again until it has. Without a word
+    /// of its own a proxy is ready when it accepts.
+    fn is_ready(&self, _started: &Started<'_>) -> bool {
         true
     }
 
@@ -142,6 +136,28 @@ pub trait Proxy: Debug + Send + Sync {
     /// Whether its log says why it did not start even where it printed something.
     fn logs_why(&self) -> bool {
         false
+    }
+}
+
+/// A proxy that was started and accepts connections.
+#[derive(Debug)]
+pub struct Started<'s> {
+    pub(crate) configuration: &'s Configuration,
+    pub(crate) proxy: &'s RunningProxy,
+    /// How long it has accepted.
+    since: Duration,
+}
+
+impl Started<'_> {
+    pub(crate) fn has_workers(&self) -> bool {
+        self.has_enough(self.proxy.count_workers())
+    }
+
+    /// Whether all workers are there, or have been waited for long enough. At a port that is taken somebody
+    /// else may accept, while a proxy that starts its workers only once it listens still tries; so one at
+    /// least must be there.
+    pub(crate) fn has_enough(&self, workers: usize) -> bool {
+        workers > 0 && (workers >= self.configuration.workers || self.since > PATIENCE)
     }
 }
 
@@ -235,21 +251,21 @@ impl Effective {
 }
 
 impl Effective {
-    /// The same where loads meet a configuration in several ways: levels that differ stand side by side. `is_of_tls`
-    /// says of which rows the listeners in clear know nothing.
+    /// The same where loads meet a configuration in several ways, each with whether it is over TLS: levels that
+    /// differ stand side by side. `is_of_tls` says of which rows the listeners in clear know nothing.
     pub(crate) fn of_ways<W>(
         text: String,
         rows: (&Catalog, ProxyKind),
-        ways: &[(Met, W)],
+        ways: &[(bool, W)],
         is_of_tls: impl Fn(&Parameter) -> bool,
         level: impl Fn(&Parameter, &W) -> Option<String>,
     ) -> Effective {
-        let any_secure = ways.iter().any(|(met, _)| met.is_secure);
+        let any_secure = ways.iter().any(|(is_secure, _)| *is_secure);
         Effective::of(text, rows, |row| {
             let secure_alone = any_secure && is_of_tls(row);
             let ways = ways
                 .iter()
-                .filter(|(met, _)| met.is_secure || !secure_alone);
+                .filter(|(is_secure, _)| *is_secure || !secure_alone);
             let mut levels: Vec<String> = Vec::new();
             for level in ways.filter_map(|(_, way)| level(row, way)) {
                 if !levels.contains(&level) {
@@ -364,8 +380,12 @@ fn wait_until_ready(
             return Err(ended_early(proxy, configuration, status));
         }
         if TcpStream::connect_timeout(&configuration.listen(), PATIENCE).is_ok() {
-            let since = accepts_since.get_or_insert_with(Instant::now).elapsed();
-            if proxy.is_ready(configuration, running, since) {
+            let started = Started {
+                configuration,
+                proxy: running,
+                since: accepts_since.get_or_insert_with(Instant::now).elapsed(),
+            };
+            if proxy.is_ready(&started) {
                 return Ok(());
             }
         }
@@ -379,13 +399,6 @@ fn wait_until_ready(
         }
         std::thread::sleep(POLL);
     }
-}
-
-/// Whether all workers are there, or have been waited for long enough. At a port that is taken somebody
-/// else may accept, while a proxy that starts its workers only once it listens still tries; so one at
-/// least must be there.
-pub(crate) fn has_workers(there: usize, wanted: usize, since: Duration) -> bool {
-    there > 0 && (there >= wanted || since > PATIENCE)
 }
 
 fn ended_early(proxy: &dyn Proxy, configuration: &Configuration, status: String) -> SutError {

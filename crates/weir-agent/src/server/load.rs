@@ -41,30 +41,19 @@ pub(super) fn check(job: &LoadJob) -> Result<(), Failure> {
     let ends = job.slices.iter().map(|slice| slice.end);
     let most = rustix::thread::CpuSet::MAX_CPU;
     let is_cpu = |cpu: &Option<u32>| cpu.is_none_or(|cpu| (cpu as usize) < most);
+    #[rustfmt::skip]
     let faults = [
         (job.flows.is_empty(), "without flows"),
         (job.slices.is_empty(), "without slices"),
         (job.threads.is_empty(), "without threads"),
-        (
-            job.flows.iter().any(|flow| flow.every_ns == Some(0)),
-            "with arrivals that begin anew all the time",
-        ),
-        (
-            !job.slices.iter().all(has_flow),
-            "with a slice of an arm that has no flow",
-        ),
-        (
-            !job.slices.iter().all(in_order) || !ends.is_sorted(),
-            "with slices that are not in the order of time",
-        ),
-        (
-            !job.flows.iter().all(|flow| flow.spec.pipeline <= DEEPEST),
-            "with more requests in flight on a connection than it can have",
-        ),
-        (
-            !job.threads.iter().all(is_cpu),
-            "with a thread on a CPU that there cannot be",
-        ),
+        (job.flows.iter().any(|flow| flow.every_ns == Some(0)),
+         "with arrivals that begin anew all the time"),
+        (!job.slices.iter().all(has_flow), "with a slice of an arm that has no flow"),
+        (!job.slices.iter().all(in_order) || !ends.is_sorted(),
+         "with slices that are not in the order of time"),
+        (!job.flows.iter().all(|flow| flow.spec.pipeline <= DEEPEST),
+         "with more requests in flight on a connection than it can have"),
+        (!job.threads.iter().all(is_cpu), "with a thread on a CPU that there cannot be"),
     ];
     match faults.into_iter().find(|(is_so, _)| *is_so) {
         Some((_, what)) => Err(Failure::other(format!("a load {what}"))),

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use weir_http::response::{Progress, ResponseParser};
 
-use weir_load::random::Random;
+use weir_load::SplitMix64;
 use weir_load::request_set::Request;
 use weir_load::tls::Connector;
 
@@ -28,7 +28,9 @@ pub(super) fn status(
 
 fn exchanged(job: &OnceJob, request: &Request, mut stream: impl Read + Write) -> io::Result<u16> {
     let mut bytes = Vec::new();
-    request.template.render(0, &mut Random::new(0), &mut bytes);
+    request
+        .template
+        .render(0, &mut SplitMix64::new(0), &mut bytes);
     stream.write_all(&bytes)?;
     stream.flush()?;
     let mut parser = ResponseParser::default();

@@ -70,43 +70,21 @@ fn found(changes: &[(&str, &str)], read: &[(&str, &str)], connects: f64) -> Find
 #[test]
 fn a_change_is_held_against_the_counter_in_which_its_purpose_shows() {
     let kept = ("origin_keepalive", "64");
-    for (changes, read, connects, expected) in [
-        (
-            &[kept][..],
-            &[("origin_keepalive", "0")][..],
-            1.0,
-            &["origin_keepalive"][..],
-        ),
-        (
-            &[kept],
-            &[("origin_keepalive", "0")],
-            0.97,
-            &["origin_keepalive"],
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        (&[kept][..], &[("origin_keepalive", "0")][..], 1.0, &["origin_keepalive"][..]),
+        (&[kept], &[("origin_keepalive", "0")], 0.97, &["origin_keepalive"]),
         (&[kept], &[("origin_keepalive", "0")], 0.001, &[]),
         // Nothing is said where it was on before, is not known, or is switched off.
         (&[kept], &[("origin_keepalive", "16")], 1.0, &[]),
         (&[kept], &[], 1.0, &[]),
-        (
-            &[("origin_keepalive", "0")],
-            &[("origin_keepalive", "16")],
-            1.0,
-            &[],
-        ),
+        (&[("origin_keepalive", "0")], &[("origin_keepalive", "16")], 1.0, &[]),
         // A row without a counter.
-        (
-            &[("worker_connections", "64")],
-            &[("worker_connections", "768")],
-            1.0,
-            &[],
-        ),
-        (
-            &[kept, ("gzip", "on")],
-            &[("origin_keepalive", "0"), ("gzip", "off")],
-            1.0,
-            &["origin_keepalive"],
-        ),
-    ] {
+        (&[("worker_connections", "64")], &[("worker_connections", "768")], 1.0, &[]),
+        (&[kept, ("gzip", "on")], &[("origin_keepalive", "0"), ("gzip", "off")], 1.0,
+         &["origin_keepalive"]),
+    ];
+    for (changes, read, connects, expected) in rows {
         let findings = found(changes, read, connects);
         let of_load = &findings.loads[0].ineffective;
         let ids: Vec<&str> = of_load.iter().map(|one| &*one.id).collect();

@@ -54,23 +54,13 @@ fn limit(findings: &Findings) -> &LimitFindings {
 #[test]
 fn a_limit_is_judged_by_the_interval_not_by_the_estimate() {
     let p99 = 100_f64.ln();
-    for (mean_ns, verdict, word) in [
-        (
-            0.5e6 / p99,
-            Holding::Holds,
-            "nginx stays within 1 ms (the 0.99 quantile",
-        ),
-        (
-            1.5e6 / p99,
-            Holding::DoesNotHold,
-            "nginx does not stay within 1 ms (",
-        ),
-        (
-            1e6 / p99,
-            Holding::NotShown,
-            "Whether nginx stays within 1 ms could not",
-        ),
-    ] {
+    #[rustfmt::skip]
+    let rows = [
+        (0.5e6 / p99, Holding::Holds, "nginx stays within 1 ms (the 0.99 quantile"),
+        (1.5e6 / p99, Holding::DoesNotHold, "nginx does not stay within 1 ms ("),
+        (1e6 / p99, Holding::NotShown, "Whether nginx stays within 1 ms could not"),
+    ];
+    for (mean_ns, verdict, word) in rows {
         let findings = of_alone(60, mean_ns, 0);
         let found = limit(&findings);
         assert_eq!(found.verdict, verdict, "{found:?}");

@@ -1,16 +1,14 @@
 //! What answers a request that comes in at a listener of a document.
 
-use std::ops::Range;
-
 use serde_json::Value as Json;
 
 use super::find::get;
-use super::listening::{Listening, Missing};
+use super::listening::Listening;
 use super::pointer::Pointer;
 use super::tree::Tree;
 use super::walk::span_of;
 use crate::answer::Answer;
-use crate::asked::{Door, Map, Request, Spot, Way};
+use crate::asked::{Door, Doors, Map, Missing, Request, Spot, Way};
 use crate::place::line_and_column;
 use crate::{Listener, Source};
 
@@ -22,12 +20,10 @@ type FindWay = fn(&Document<'_>, usize, &Request<'_>) -> Way;
 
 /// A document as ways are looked up in it.
 pub(super) struct Document<'a> {
-    source: &'a Source,
     tree: &'a Tree,
     pub(super) json: &'a Json,
     pub(super) found: Vec<Listening>,
-    doors: Vec<Door>,
-    missing: &'static Missing,
+    pub(super) doors: Doors<'a>,
     find_way: FindWay,
 }
 
@@ -35,7 +31,7 @@ impl<'a> Document<'a> {
     pub(super) fn new(
         (source, tree, json): Parts<'a>,
         found: Vec<Listening>,
-        missing: &'static Missing,
+        mut missing: Missing,
         find_way: FindWay,
     ) -> Document<'a> {
         let file = &source.files[0];
@@ -59,62 +55,45 @@ impl<'a> Document<'a> {
                 is_inner: false,
             }
         });
-        Document {
+        let all = doors.collect();
+        if get(json, &Pointer::parse("/dynamic_resources/lds_config")).is_some() {
+            missing.hint =
+                "listeners of `lds_config` are not read: write them into static_resources";
+        }
+        let doors = Doors {
             source,
+            all,
+            missing,
+        };
+        Document {
             tree,
             json,
-            doors: doors.collect(),
+            doors,
             found,
-            missing,
             find_way,
         }
     }
 
-    /// All its listeners.
-    pub(super) fn listeners(&self) -> Vec<Listener> {
-        self.doors
-            .iter()
-            .map(|door| door.listener.clone())
-            .collect()
-    }
-
     /// Where a value stands: file, and byte of its text.
     pub(super) fn place(&self, at: &Pointer) -> (usize, usize) {
-        (0, span_of(&self.source.files[0], self.tree, at).start)
+        let file = &self.doors.source.files[0];
+        (0, span_of(file, self.tree, at).start)
     }
 
     /// A value with its place.
     pub(super) fn spot(&self, at: &Pointer, name: impl Into<String>) -> Spot {
-        let span: Range<usize> = span_of(&self.source.files[0], self.tree, at);
+        let source = self.doors.source;
+        let span = span_of(&source.files[0], self.tree, at);
         Spot {
             pointer: at.to_string(),
-            ..Spot::new(self.source, 0, span, name.into())
+            ..Spot::new(source, 0, span, name.into())
         }
     }
 }
 
 impl Map for Document<'_> {
-    fn source(&self) -> &Source {
-        self.source
-    }
-
-    fn doors(&self) -> &[Door] {
+    fn doors(&self) -> &Doors<'_> {
         &self.doors
-    }
-
-    fn missing(&self, tls: bool) -> &'static str {
-        match tls {
-            true => self.missing.tls,
-            false => self.missing.clear,
-        }
-    }
-
-    fn without_any(&self) -> &'static str {
-        let discovered = Pointer::parse("/dynamic_resources/lds_config");
-        match get(self.json, &discovered) {
-            Some(_) => "listeners of `lds_config` are not read: write them into static_resources",
-            None => self.missing.hint,
-        }
     }
 
     fn way(&self, door: usize, request: &Request<'_>) -> Way {

@@ -7,16 +7,17 @@ use std::path::Path;
 use serde_json::{Value as Json, json};
 
 use super::asked::{Document, Parts};
-use super::caddy_known;
+use super::caddy_known::KNOWN;
 use super::caddy_routes;
 use super::dialect::Dialect;
 use super::find::{get, items};
-use super::listening::{Listening, Missing};
+use super::kept::check;
+use super::listening::Listening;
 use super::pointer::Pointer;
 use super::set::{Edits, set_in};
 use super::tree::Tree;
 use super::walk::Visit;
-use crate::asked::addresses;
+use crate::asked::{Missing, addresses};
 use crate::place::socket;
 use crate::{ConfigurationError, Source, Surroundings};
 
@@ -97,7 +98,7 @@ fn handlers(document: &Json, name: &str) -> Vec<Pointer> {
 /// The configuration as ways are looked up in it; `is_automatic` as for [`listening`].
 pub(super) fn document(parts: Parts<'_>, is_automatic: bool) -> Document<'_> {
     let found = listening(parts.2, is_automatic);
-    Document::new(parts, found, &MISSING, caddy_routes::way)
+    Document::new(parts, found, MISSING, caddy_routes::way)
 }
 
 /// Looks something up. A server that would have its TLS from automatic HTTPS speaks it, unless nobody asks
@@ -122,8 +123,9 @@ pub(super) fn with_document<'a, T>(
     }
 }
 
-/// All addresses. A server on the HTTPS port that nobody gave policies gets them from automatic HTTPS,
-/// which a copy has not: `is_automatic` has it count as one with TLS.
+/// All addresses. A server that nobody gave policies gets them from automatic HTTPS on the HTTPS port, and on any
+/// but the HTTP port if its routes are for hosts by name (`automaticHTTPSPhase1`). A copy has not got that:
+/// `is_automatic` has it count as one with TLS.
 fn listening(document: &Json, is_automatic: bool) -> Vec<Listening> {
     let mut addresses = Vec::new();
     for server in servers(document) {
@@ -137,25 +139,41 @@ fn listening(document: &Json, is_automatic: bool) -> Vec<Listening> {
         let (http_port, https_port) = (port_of("http_port", 80), port_of("https_port", 443));
         let is_off = document.pointer(&format!("{server}/automatic_https/disable"));
         let is_automatic = is_automatic && is_off != Some(&Json::Bool(true));
+        let has_names = is_automatic && has_names(document, &server);
         let protocols = get("protocols").and_then(Json::as_array);
         let is_quic =
             protocols.is_some_and(|all| !all.is_empty() && all.iter().all(|it| it == "h3"));
         let listen = get("listen").and_then(Json::as_array).into_iter().flatten();
         for (index, text) in listen.filter_map(Json::as_str).enumerate() {
             let port = port(text);
+            let is = |other: u64| port.map(u64::from) == Some(other);
             addresses.push(Listening {
                 at: server.child("listen").child(index),
                 server: server.clone(),
                 address: text.to_owned(),
                 port,
                 // Caddy does not speak TLS on its HTTP port, whatever the policies.
-                tls: (secure && port.map(u64::from) != Some(http_port))
-                    || (is_automatic && port.map(u64::from) == Some(https_port)),
+                tls: (secure && !is(http_port))
+                    || (is_automatic && is(https_port))
+                    || (has_names && port.is_some() && !is(http_port)),
                 udp: is_quic || text.starts_with("udp"),
             });
         }
     }
     addresses
+}
+
+/// Whether a server's own routes name hosts for which Caddy gets certificates by itself.
+fn has_names(document: &Json, server: &Pointer) -> bool {
+    let texts = |at: Pointer| {
+        let list = get(document, &at).and_then(Json::as_array);
+        list.into_iter().flatten().filter_map(Json::as_str)
+    };
+    let skipped: Vec<&str> = texts(server.join("/automatic_https/skip")).collect();
+    let routes = items(document, server.child("routes")).into_iter();
+    let sets = routes.flat_map(|route| items(document, route.child("match")));
+    let mut names = sets.flat_map(|set| texts(set.child("host")));
+    names.any(|name| !skipped.contains(&name))
 }
 
 /// The port of a network address of Caddy's; the first of a range.
@@ -175,7 +193,7 @@ fn port(address: &str) -> Option<u16> {
 ///   authorities and keys are taken out. Automatic HTTPS is off in every server, `automation` and names to be
 ///   managed are taken out, nobody is asked whether a certificate is valid (OCSP), keys of connections are
 ///   not logged, and no root certificate is put into the host's trust store. A server that
-///   has `tls_connection_policies` speaks TLS as before; one on the HTTPS port that would have got them
+///   has `tls_connection_policies` speaks TLS as before; one that would have got them
 ///   from automatic HTTPS gets one, if TLS is asked for, and else speaks in clear. With a certificate of
 ///   the surroundings, that is the only one there is; where all policies of the server that is asked are
 ///   for some clients, the first is for any.
@@ -183,7 +201,7 @@ fn port(address: &str) -> Option<u16> {
 ///   `https_port` follow. All others become the sockets `PREFIX/run/N.sock`.
 /// * All upstreams of reverse proxies have the origin server's address, dynamic ones too, and
 ///   TLS towards them is taken out, with proxies and resolvers on the way. `health_checks` stay, without a port or an upstream of their own, and
-///   ask it besides the load.
+///   ask it besides the load; what they expect of an answer is taken out.
 /// * Logs to files and to the network go to files in `PREFIX/logs/`, with their encoders and filters.
 /// * Certificates by relative path become absolute where a file stands there, seen from the user's
 ///   folder.
@@ -211,7 +229,7 @@ pub fn adapt_caddy(
     copy.upstreams(surroundings.origin);
     copy.logs();
     copy.certificates();
-    caddy_known::check(&source.files[0], &tree, &copy.edits.0)?;
+    check(&source.files[0], &tree, &copy.edits.0, &KNOWN)?;
     set_in(source, &tree, format, &copy.edits.0)
 }
 
@@ -317,8 +335,16 @@ impl Copy<'_> {
                 |door: usize| found[door].port.map(u64::from) == Some(own.unwrap_or(usual));
             let of_kind = asked.iter().filter(|(door, _)| found[*door].tls == tls);
             let best = of_kind.max_by_key(|(door, _)| (is_usual(*door), std::cmp::Reverse(*door)));
-            if let Some((_, at)) = best {
-                self.edits.put(http.child(name), at.port());
+            let is_taken = || {
+                asked
+                    .iter()
+                    .any(|(_, at)| own == Some(u64::from(at.port())))
+            };
+            match best {
+                Some((_, at)) => self.edits.put(http.child(name), at.port()),
+                // No TLS is spoken at the port of HTTP, wherever that is.
+                None if is_taken() => self.edits.put(http.child(name), usual),
+                None => {}
             }
         }
         Ok(())
@@ -365,7 +391,8 @@ impl Copy<'_> {
             ] {
                 self.edits.take(handler.child("transport").child(elsewhere));
             }
-            for elsewhere in ["port", "upstream"] {
+            // The last two are of what the user's servers answer.
+            for elsewhere in ["port", "upstream", "expect_body", "expect_status"] {
                 self.edits
                     .take(handler.join("/health_checks/active").child(elsewhere));
             }

@@ -1,11 +1,9 @@
 //! What a copy of Caddy's JSON may keep: apps, handlers and modules that are known to ask nobody but the
 //! upstreams and to write nothing but what the adaptation has moved.
 
-use super::kept::{Kept, first_foreign};
-use super::set::Edit;
-use super::tree::{Tree, Value};
-use crate::place::{error, is_among};
-use crate::{ConfigurationError, SourceFile};
+use super::kept::{Kept, Known};
+use super::tree::Value;
+use crate::place::{is_among, unknown};
 
 /// Where modules are named by a value, and the values that are known: the key, the key of what that is in
 /// (empty: anywhere), the names.
@@ -64,30 +62,11 @@ const SOUGHT: &str = "admin, automate, automatic_https, automation, certificate_
      filename, health_checks, listen, load_files, logging, logs, servers, sink, storage, \
      tls_connection_policies, transport, upstreams, writer";
 
-/// Looks at all that no edit replaces or takes out.
-///
-/// # Errors
-/// The first that could ask or write something else than the copy may, with its place.
-pub(super) fn check(
-    file: &SourceFile,
-    tree: &Tree,
-    edits: &[Edit],
-) -> Result<(), ConfigurationError> {
-    match first_foreign(file, tree, edits, &foreign) {
-        None => Ok(()),
-        Some((at, what)) => {
-            Err(error(file, at, what)
-                .hint("name a copy of your configuration without it in the study"))
-        }
-    }
-}
+pub(super) const KNOWN: Known = Known { foreign, hint: "" };
 
 /// What is foreign about a value.
 fn foreign(kept: &Kept<'_>) -> Option<String> {
     let (key, outer) = (kept.key, kept.outer);
-    let unknown = |name: &str| {
-        format!("weir does not know what `{name}` asks or writes, so no copy may have it")
-    };
     let named = NAMED
         .iter()
         .find(|(of, within, _)| *of == key && (within.is_empty() || *within == outer));

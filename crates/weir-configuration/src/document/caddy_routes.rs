@@ -76,8 +76,8 @@ fn barrier(document: &Document<'_>, server: &Pointer, request: &Request<'_>) -> 
 /// The innermost route that answers, and how.
 fn taken(json: &Json, routes: &Pointer, request: &Request<'_>) -> Option<(Pointer, Answer)> {
     let mut groups: Vec<&str> = Vec::new();
-    // One whose matchers ask for more than is known, where no other answers.
-    let mut perhaps = None;
+    // One whose matchers ask for more than is known, where no other answers, and one that may before another.
+    let (mut perhaps, mut before) = (None, None);
     for route in items(json, routes) {
         let value = get(json, &route)?;
         let group = value.get("group").and_then(Json::as_str);
@@ -89,6 +89,9 @@ fn taken(json: &Json, routes: &Pointer, request: &Request<'_>) -> Option<(Pointe
             Some(true) => {}
             Some(false) => continue,
             None => {
+                if may_answer(json, &route) {
+                    before = before.or(Some((route.clone(), Answer::Unknown)));
+                }
                 perhaps = perhaps.or(Some((route, Answer::Unknown)));
                 continue;
             }
@@ -112,13 +115,27 @@ fn taken(json: &Json, routes: &Pointer, request: &Request<'_>) -> Option<(Pointe
                 Some(name) if !is_among(name, GO_ON) => Answer::Unknown,
                 _ => continue,
             };
-            return Some((route, answer));
+            return Some(match (answer, before) {
+                (Answer::Passes, _) => (route, Answer::Passes),
+                // It may have answered, or have made it another request.
+                (_, Some(before)) => before,
+                (answer, None) => (route, answer),
+            });
         }
         if value.get("terminal") == Some(&Json::Bool(true)) {
             break;
         }
     }
     perhaps
+}
+
+/// Whether a route may answer, or have another answer.
+fn may_answer(json: &Json, route: &Pointer) -> bool {
+    let handlers = items(json, route.child("handle"));
+    let mut names = handlers
+        .iter()
+        .filter_map(|handler| get(json, &handler.child("handler"))?.as_str());
+    names.any(|name| name == "rewrite" || !is_among(name, GO_ON))
 }
 
 /// Whether one of some sets of matchers takes a request; none at all takes any.
@@ -149,6 +166,8 @@ fn takes(set: &Json, request: &Request<'_>) -> Option<bool> {
                 let pattern = value.get("pattern").and_then(Json::as_str)?;
                 is_found(pattern, false, request.path)
             }
+            "method" => Some(texts.any(|method| method == request.method)),
+            "header" => has_headers(value, request),
             "protocol" => match value.as_str()? {
                 "https" => Some(request.is_tls()),
                 "http" => Some(!request.is_tls()),
@@ -171,6 +190,26 @@ fn takes(set: &Json, request: &Request<'_>) -> Option<bool> {
         }
     }
     all
+}
+
+/// Whether a request has all these headers; each is one of some values.
+fn has_headers(headers: &Json, request: &Request<'_>) -> Option<bool> {
+    let has = |(name, values): (&String, &Json)| {
+        let mut texts = values.as_array()?.iter().filter_map(Json::as_str);
+        let value = match name.eq_ignore_ascii_case("host") {
+            true => request.host,
+            false => request.field(name)?,
+        };
+        match value.is_empty() {
+            true => Some(false),
+            false => texts.any(|text| text == value).then_some(true),
+        }
+    };
+    let said: Vec<Option<bool>> = headers.as_object()?.iter().map(has).collect();
+    match said.contains(&Some(false)) {
+        true => Some(false),
+        false => (!said.contains(&None)).then_some(true),
+    }
 }
 
 /// A host as Caddy compares it: an asterisk is one label.

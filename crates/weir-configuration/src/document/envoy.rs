@@ -7,15 +7,16 @@ use serde_json::{Value as Json, json};
 
 use super::asked::{Document, Parts};
 use super::dialect::Dialect;
-use super::envoy_known;
+use super::envoy_known::KNOWN;
 use super::envoy_routes;
 use super::find::{field, get, items};
-use super::listening::{Listening, Missing};
+use super::kept::check;
+use super::listening::Listening;
 use super::pointer::Pointer;
 use super::set::{Edits, set_in};
 use super::tree::Tree;
 use super::walk::Visit;
-use crate::asked::addresses;
+use crate::asked::{Missing, addresses};
 use crate::place::socket;
 use crate::{ConfigurationError, Pem, Source, Surroundings};
 
@@ -186,7 +187,7 @@ fn of_listener(document: &Json, at: Pointer) -> Listening {
 
 /// The bootstrap as ways are looked up in it.
 pub(super) fn document(parts: Parts<'_>) -> Document<'_> {
-    Document::new(parts, listening(parts.2), &MISSING, envoy_routes::way)
+    Document::new(parts, listening(parts.2), MISSING, envoy_routes::way)
 }
 
 /// Makes a copy run in a trial: on the given addresses, with its sockets below `PREFIX/run/` and its
@@ -196,13 +197,14 @@ pub(super) fn document(parts: Parts<'_>) -> Document<'_> {
 ///   `PREFIX/run/admin.sock`.
 /// * The listeners that loads ask ([`Surroundings::asks`]) get the addresses for that. With a
 ///   certificate of the surroundings, that is what those with a DownstreamTlsContext show, in all their
-///   filter chains; where all of these are for servers by name, the first is for any. All others become the pipes
+///   filter chains; where all chains are for servers by name, the first of these is for any. All others become the pipes
 ///   `PREFIX/run/N.sock`; for UDP, some free port of the loopback. Additional addresses are taken
 ///   out.
+/// * Filter chains for the port of a listener that is asked are for its new port, and for any address.
 /// * Every endpoint of the clusters has the origin server's address, clusters that ask the DNS
 ///   become `STATIC`, and their `transport_socket` (TLS) is taken out, with addresses to ask from and
 ///   resolvers. Which protocol a cluster speaks stays: the origin server must speak it. Active
-///   `health_checks` stay, and ask it besides the load.
+///   `health_checks` stay, and ask it besides the load; what they expect of an answer is taken out.
 /// * `stats_sinks` and reports of load and health (`load_stats_config`, `hds_config`) are taken out.
 /// * Access logs that are files, `/dev/stdout` too, go to `PREFIX/logs/access-N.log`, with their
 ///   formats and filters; logs of events (`event_log_path`) to `PREFIX/logs/events-N.log`.
@@ -236,7 +238,7 @@ pub fn adapt_envoy(
     copy.elsewhere();
     copy.clusters(surroundings.origin);
     copy.files();
-    envoy_known::check(&source.files[0], &tree, &copy.edits.0)?;
+    check(&source.files[0], &tree, &copy.edits.0, &KNOWN)?;
     set_in(source, &tree, format, &copy.edits.0)
 }
 
@@ -285,16 +287,37 @@ impl Copy<'_> {
             }
             self.edits.put(listener.at.child("address"), address);
             self.edits.take(listener.at.child("additional_addresses"));
+            if let Some((_, address)) = door {
+                self.destinations(listener, address);
+            }
         }
         Ok(())
     }
 
+    /// Filter chains for the listener's port are for the copy's, and those for some of its addresses for any.
+    fn destinations(&mut self, listener: &Listening, new: &SocketAddr) {
+        for chain in chains(self.document, &listener.at) {
+            let matching = chain.child("filter_chain_match");
+            let port = matching.child("destination_port");
+            let own = get(self.document, &port).and_then(Json::as_u64);
+            if own.is_some() && own == listener.port.map(u64::from) {
+                self.edits.put(port, new.port());
+            }
+            for name in ["address_suffix", "prefix_ranges", "suffix_len"] {
+                self.edits.take(matching.child(name));
+            }
+        }
+    }
+
     /// What a listener shows, to clients that name any server.
     fn certificate(&mut self, listener: &Pointer, pem: Pem<'_>) {
-        let chains = tls_chains(self.document, listener);
+        let secure = tls_chains(self.document, listener);
         let names = Pointer::parse("/filter_chain_match/server_names");
-        let takes_all = |chain: &Pointer| get(self.document, &chain.join(&names)).is_none();
-        if let Some(first) = chains.first().filter(|_| !chains.iter().any(takes_all)) {
+        let all = chains(self.document, listener).into_iter();
+        let mut all = all.filter(|chain| get(self.document, chain).is_some());
+        // One without TLS is for other names just as well.
+        let takes_all = all.any(|chain| get(self.document, &chain.join(&names)).is_none());
+        if let Some(first) = secure.first().filter(|_| !takes_all) {
             self.edits.take(first.join(&names));
         }
         let file = |path: &Path| json!({"filename": path.display().to_string()});
@@ -302,7 +325,7 @@ impl Copy<'_> {
             "certificate_chain": file(pem.certificate),
             "private_key": file(pem.key),
         }]);
-        for chain in chains {
+        for chain in secure {
             let common = chain.join(CHAIN_TLS).child("common_tls_context");
             for other in [
                 "tls_certificate_sds_secret_configs",
@@ -346,6 +369,9 @@ impl Copy<'_> {
                 self.edits.take(endpoint.child("health_check_config"));
                 self.edits.take(endpoint.child("additional_addresses"));
             }
+            for check in items(self.document, cluster.child("health_checks")) {
+                self.health_check(&check);
+            }
             let kind = cluster.child("type");
             // Enumerations have numbers too.
             let listed = [
@@ -373,6 +399,30 @@ impl Copy<'_> {
                 "upstream_bind_config",
             ] {
                 self.edits.take(cluster.child(other));
+            }
+        }
+    }
+
+    /// A check that the origin server can pass: its answers are not those of the user's servers. What is asked by
+    /// another protocol than HTTP is only connected to.
+    fn health_check(&mut self, check: &Pointer) {
+        let [http, tcp] = ["http_health_check", "tcp_health_check"].map(|kind| check.child(kind));
+        for expected in [
+            "expected_statuses",
+            "receive",
+            "retriable_statuses",
+            "service_name_matcher",
+        ] {
+            self.edits.take(http.child(expected));
+        }
+        for said in ["receive", "send"] {
+            self.edits.take(tcp.child(said));
+        }
+        let is_known = |kind: &Pointer| get(self.document, kind).is_some();
+        if !is_known(&http) && !is_known(&tcp) {
+            self.edits.put(tcp, json!({}));
+            for other in ["custom_health_check", "grpc_health_check"] {
+                self.edits.take(check.child(other));
             }
         }
     }

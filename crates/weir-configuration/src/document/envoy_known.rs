@@ -1,46 +1,30 @@
 //! What a copy of a bootstrap may keep: extensions that are known to ask nobody but clusters and to write
 //! nothing but what the adaptation has moved; no address, no configuration from elsewhere.
 
-use super::kept::{Kept, first_foreign};
-use super::set::Edit;
-use super::tree::{Tree, Value, camel};
-use crate::place::{error, is_among};
-use crate::{ConfigurationError, SourceFile};
+use super::kept::{Kept, Known};
+use super::tree::{Value, camel};
+use crate::place::is_among;
 
 /// Families of extensions of which each is harmless, by the begins of their names.
-const FAMILIES: [&str; 27] = [
-    "envoy.extensions.access_loggers.filters.",
-    "envoy.extensions.clusters.aggregate.",
-    "envoy.extensions.compression.",
-    "envoy.extensions.early_data.",
-    "envoy.extensions.formatter.",
-    "envoy.extensions.health_check.event_sinks.file.",
-    "envoy.extensions.health_checkers.",
-    "envoy.extensions.http.early_header_mutation.",
-    "envoy.extensions.http.header_formatters.",
-    "envoy.extensions.http.header_validators.",
-    "envoy.extensions.http.original_ip_detection.",
-    "envoy.extensions.http.stateful_session.",
-    "envoy.extensions.internal_redirect.",
-    "envoy.extensions.load_balancing_policies.",
-    "envoy.extensions.matching.",
-    "envoy.extensions.path.",
-    "envoy.extensions.rbac.",
-    "envoy.extensions.request_id.",
-    "envoy.extensions.resource_monitors.",
-    "envoy.extensions.retry.",
-    "envoy.extensions.tracers.opentelemetry.",
-    "envoy.extensions.transport_sockets.raw_buffer.",
-    "envoy.extensions.transport_sockets.tls.",
-    "envoy.extensions.upstreams.",
-    "envoy.type.",
-    "google.protobuf.",
-    "xds.type.matcher.",
+#[rustfmt::skip]
+const FAMILIES: [&str; 28] = [
+    "envoy.extensions.access_loggers.filters.", "envoy.extensions.clusters.aggregate.",
+    "envoy.extensions.compression.", "envoy.extensions.early_data.", "envoy.extensions.formatter.",
+    "envoy.extensions.health_check.event_sinks.file.", "envoy.extensions.health_checkers.",
+    "envoy.extensions.http.cache.simple_http_cache.", "envoy.extensions.http.early_header_mutation.", "envoy.extensions.http.header_formatters.",
+    "envoy.extensions.http.header_validators.", "envoy.extensions.http.original_ip_detection.",
+    "envoy.extensions.http.stateful_session.", "envoy.extensions.internal_redirect.",
+    "envoy.extensions.load_balancing_policies.", "envoy.extensions.matching.",
+    "envoy.extensions.path.", "envoy.extensions.rbac.", "envoy.extensions.request_id.",
+    "envoy.extensions.resource_monitors.", "envoy.extensions.retry.",
+    "envoy.extensions.tracers.opentelemetry.", "envoy.extensions.transport_sockets.raw_buffer.",
+    "envoy.extensions.transport_sockets.tls.", "envoy.extensions.upstreams.", "envoy.type.",
+    "google.protobuf.", "xds.type.matcher.",
 ];
 
 /// HTTP filters, by what stands between `envoy.extensions.filters.http.` and their version.
 const HTTP_FILTERS: &str = "adaptive_concurrency, admission_control, bandwidth_limit, basic_auth, buffer, \
-     cdn_loop, compressor, cors, csrf, decompressor, ext_authz, ext_proc, fault, grpc_http1_bridge, \
+     cache, cdn_loop, compressor, cors, csrf, decompressor, ext_authz, ext_proc, fault, grpc_http1_bridge, \
      grpc_http1_reverse_bridge, grpc_json_transcoder, grpc_stats, grpc_web, header_mutation, \
      header_to_metadata, health_check, ip_tagging, json_to_metadata, jwt_authn, local_ratelimit, oauth2, \
      ratelimit, rbac, router, set_filter_state, set_metadata, stateful_session, upstream_codec";
@@ -77,24 +61,10 @@ const SERVERS: &str = "google_grpc, grpc_async_client_manager_config, pipe, upst
 /// Fields that name a file that is written.
 const WRITTEN: &str = "event_log_path, key_log, perf_tracing_file_path, profile_path";
 
-/// Looks at all that no edit replaces or takes out.
-///
-/// # Errors
-/// The first that could ask or write something else than the copy may, with its place.
-pub(super) fn check(
-    file: &SourceFile,
-    tree: &Tree,
-    edits: &[Edit],
-) -> Result<(), ConfigurationError> {
-    match first_foreign(file, tree, edits, &foreign) {
-        None => Ok(()),
-        Some((at, what)) => {
-            let hint = "name a copy of your configuration without it in the study; clusters are to be in \
-                        static_resources, with their endpoints";
-            Err(error(file, at, what).hint(hint))
-        }
-    }
-}
+pub(super) const KNOWN: Known = Known {
+    foreign,
+    hint: "; clusters are to be in static_resources, with their endpoints",
+};
 
 /// What is foreign about a value.
 fn foreign(kept: &Kept<'_>) -> Option<String> {

@@ -146,23 +146,39 @@ fn managed(document: &Document<'_>, manager: &Pointer, request: &Request<'_>) ->
             ..Way::end(Answer::Redirects)
         };
     }
-    let mut routes = items(json, host.child("routes")).into_iter();
-    let route = routes.find(|route| is_taken(get(json, route), request));
-    match route {
-        Some(route) => {
-            let value = get(json, &route).unwrap_or(&Json::Null);
-            Way {
-                server,
-                location: Some(document.spot(&route, route_name(value))),
-                ..Way::end(answer(value))
-            }
-        }
-        None => Way {
-            server,
-            ..Way::end(Answer::Nothing(format!(
-                "virtual host {name} has no route for it"
-            )))
-        },
+    let routes = items(json, host.child("routes"));
+    let (route, is_sure) = taken(json, &routes, request);
+    let is_matched = field(value, "matcher").is_some();
+    let answer = match route.and_then(|route| get(json, route)) {
+        Some(route) if is_sure => answer(route),
+        None if !is_matched => Answer::Nothing(format!("virtual host {name} has no route for it")),
+        _ => Answer::Unknown,
+    };
+    let of_route = |route: &Pointer| {
+        let name = route_name(get(json, route).unwrap_or(&Json::Null));
+        document.spot(route, name)
+    };
+    Way {
+        server,
+        location: route.map(of_route),
+        ..Way::end(answer)
+    }
+}
+
+/// The first route that takes a request, and whether that is sure: one whose conditions are not decided is taken not
+/// to match, unless no other does.
+fn taken<'r>(
+    json: &Json,
+    routes: &'r [Pointer],
+    request: &Request<'_>,
+) -> (Option<&'r Pointer>, bool) {
+    let first = |wanted: Option<bool>| {
+        let mut routes = routes.iter();
+        routes.find(|route| is_taken(get(json, route), request) == wanted)
+    };
+    match first(Some(true)) {
+        Some(route) => (Some(route), true),
+        None => (first(None), false),
     }
 }
 
@@ -199,22 +215,62 @@ fn domain_rank(domain: &str, host: &str) -> Option<(u8, usize)> {
     }
 }
 
-/// Whether a route takes a request; one that asks for more than its path is taken not to.
-fn is_taken(route: Option<&Json>, request: &Request<'_>) -> bool {
+/// Whether a route takes a request; `None`: more than the request decides it.
+fn is_taken(route: Option<&Json>, request: &Request<'_>) -> Option<bool> {
     let Some(matching) = route.and_then(|route| field(route, "match")) else {
+        return Some(false);
+    };
+    if !has_path(matching, request)? {
+        return Some(false);
+    }
+    let headers = field(matching, "headers").map_or_else(Vec::new, list);
+    let mut said: Vec<Option<bool>> = headers
+        .iter()
+        .map(|header| has_header(header, request))
+        .collect();
+    let undecided = ["dynamic_metadata", "filter_state", "tls_context"];
+    for (name, value) in matching.as_object().into_iter().flatten() {
+        said.push(match name.as_str() {
+            // No load of weir's is gRPC.
+            "grpc" => Some(false),
+            // What is for all is for all unless the runtime says otherwise.
+            "runtime_fraction" | "runtimeFraction" => is_whole(value).then_some(true),
+            "query_parameters" | "queryParameters" if request.query().is_empty() => Some(false),
+            "query_parameters" | "queryParameters" => None,
+            name if undecided.contains(&name) => None,
+            _ => continue,
+        });
+    }
+    match said.contains(&Some(false)) {
+        true => Some(false),
+        false => (!said.contains(&None)).then_some(true),
+    }
+}
+
+/// The items of a list, or the one that stands in its place.
+fn list(value: &Json) -> Vec<&Json> {
+    match value {
+        Json::Array(items) => items.iter().collect(),
+        value => vec![value],
+    }
+}
+
+/// Whether a fraction is all.
+fn is_whole(fraction: &Json) -> bool {
+    let Some(fraction) = field(fraction, "default_value") else {
         return false;
     };
-    let more = [
-        "headers",
-        "query_parameters",
-        "grpc",
-        "runtime_fraction",
-        "dynamic_metadata",
-        "tls_context",
-    ];
-    if more.iter().any(|name| field(matching, name).is_some()) {
-        return false;
-    }
+    let all = match field(fraction, "denominator").and_then(Json::as_str) {
+        Some("TEN_THOUSAND") => 10_000,
+        Some("MILLION") => 1_000_000,
+        _ => 100,
+    };
+    let numerator = field(fraction, "numerator").and_then(Json::as_u64);
+    numerator.is_some_and(|numerator| numerator >= all)
+}
+
+/// Whether a request's path is one of a route's.
+fn has_path(matching: &Json, request: &Request<'_>) -> Option<bool> {
     let any_case = field(matching, "case_sensitive") == Some(&Json::Bool(false));
     let fold = |text: &str| match any_case {
         true => text.to_ascii_lowercase(),
@@ -223,19 +279,86 @@ fn is_taken(route: Option<&Json>, request: &Request<'_>) -> bool {
     let path = fold(request.path);
     let text = |name: &str| field(matching, name).and_then(Json::as_str).map(fold);
     if let Some(prefix) = text("prefix") {
-        return path.starts_with(&prefix);
+        return Some(path.starts_with(&prefix));
     }
     if let Some(exact) = text("path") {
-        return path == exact;
+        return Some(path == exact);
     }
     if let Some(prefix) = text("path_separated_prefix") {
         let behind = path.strip_prefix(&prefix);
-        return behind.is_some_and(|behind| behind.is_empty() || behind.starts_with('/'));
+        return Some(behind.is_some_and(|behind| behind.is_empty() || behind.starts_with('/')));
     }
-    let expression = field(matching, "safe_regex").and_then(|it| field(it, "regex"));
-    let expression = expression.and_then(Json::as_str);
+    if field(matching, "connect_matcher").is_some() {
+        return Some(request.method == "CONNECT");
+    }
+    let expression = field(field(matching, "safe_regex")?, "regex").and_then(Json::as_str)?;
     // It has to take the whole path.
-    expression.is_some_and(|it| is_found(&format!("^(?:{it})$"), any_case, &path) == Some(true))
+    is_found(&format!("^(?:{expression})$"), any_case, &path)
+}
+
+/// Whether a request has a header as a route asks for it.
+fn has_header(matching: &Json, request: &Request<'_>) -> Option<bool> {
+    // Envoy sets these itself.
+    const OWN: [&str; 3] = ["x-envoy-", "x-forwarded-", "x-request-id"];
+    let name = field(matching, "name")?.as_str()?.to_ascii_lowercase();
+    let value = match name.as_str() {
+        ":authority" | "host" => request.host,
+        ":method" => request.method,
+        ":path" => request.target,
+        ":scheme" if request.is_tls() => "https",
+        ":scheme" => "http",
+        name if OWN.iter().any(|own| name.starts_with(own)) => return None,
+        name => request.field(name)?,
+    };
+    let is_asked = |is_there: &Json| is_there.as_bool() == Some(!value.is_empty());
+    let old = ["exact", "prefix", "suffix", "contains", "safe_regex"]
+        .into_iter()
+        .find_map(|how| Some((how, field(matching, &format!("{how}_match"))?)));
+    let new = field(matching, "string_match");
+    let said = match (new, old, field(matching, "present_match")) {
+        (Some(matching), ..) => is_text(value, matching)?,
+        (None, Some((how, pattern)), _) => is_so(value, how, pattern)?,
+        (None, None, Some(is_there)) => is_asked(is_there),
+        (None, None, None) if field(matching, "range_match").is_some() => return None,
+        (None, None, None) => !value.is_empty(),
+    };
+    match field(matching, "invert_match") == Some(&Json::Bool(true)) {
+        // Versions differ about what is not there.
+        true if value.is_empty() => None,
+        is_inverted => Some(said != is_inverted),
+    }
+}
+
+/// Whether a text is as a `StringMatcher` has it.
+fn is_text(value: &str, matching: &Json) -> Option<bool> {
+    if field(matching, "ignore_case") == Some(&Json::Bool(true)) {
+        return None;
+    }
+    let known = ["exact", "prefix", "suffix", "contains", "safe_regex"];
+    let mut said = known
+        .into_iter()
+        .filter_map(|how| Some((how, field(matching, how)?)));
+    said.next()
+        .and_then(|(how, pattern)| is_so(value, how, pattern))
+}
+
+fn is_so(value: &str, how: &str, pattern: &Json) -> Option<bool> {
+    // Of what is not there nothing is so.
+    if how == "safe_regex" {
+        let regex = field(pattern, "regex")?.as_str()?;
+        let found = is_found(&format!("^(?:{regex})$"), false, value)?;
+        return Some(found && !value.is_empty());
+    }
+    let pattern = pattern.as_str()?;
+    Some(
+        !value.is_empty()
+            && match how {
+                "exact" => value == pattern,
+                "prefix" => value.starts_with(pattern),
+                "suffix" => value.ends_with(pattern),
+                _ => value.contains(pattern),
+            },
+    )
 }
 
 fn route_name(route: &Json) -> String {

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use super::find::{Finder, Found};
 use super::set::Edit;
 use super::tree::{Node, Tree, Value};
-use crate::SourceFile;
+use crate::place::{LEAVE_OUT, error};
+use crate::{ConfigurationError, SourceFile};
 
 /// A value that is kept.
 pub(super) struct Kept<'n> {
@@ -28,16 +29,25 @@ impl Kept<'_> {
     }
 }
 
-/// Finds the first value of those that are kept of which `is_foreign` says something, and what it says,
-/// with the byte of the text.
+/// What a dialect knows of what its copies may keep.
+pub(super) struct Known {
+    /// What is foreign about a value, if anything is.
+    pub(super) foreign: fn(&Kept<'_>) -> Option<String>,
+    /// What to do besides leaving it out.
+    pub(super) hint: &'static str,
+}
+
+/// Looks at all that no edit replaces or takes out. What has an anchor is looked at where it stands, and so are
+/// keys that are said twice.
 ///
-/// What has an anchor is looked at where it stands, and so are keys that are said twice.
-pub(super) fn first_foreign(
+/// # Errors
+/// The first that could ask or write something else than the copy may, with its place.
+pub(super) fn check(
     file: &SourceFile,
     tree: &Tree,
     edits: &[Edit],
-    is_foreign: &dyn Fn(&Kept<'_>) -> Option<String>,
-) -> Option<(usize, String)> {
+    known: &Known,
+) -> Result<(), ConfigurationError> {
     let mut finder = Finder::new(file, tree);
     let mut gone = BTreeSet::new();
     for edit in edits {
@@ -47,16 +57,21 @@ pub(super) fn first_foreign(
             gone.insert(place_of(place.node));
         }
     }
-    let search = Search { gone, is_foreign };
-    search.below(&tree.root, ["", ""], tree.root.span.start)
+    let foreign = known.foreign;
+    let search = Search { gone, foreign };
+    match search.below(&tree.root, ["", ""], tree.root.span.start) {
+        None => Ok(()),
+        Some((at, what)) => Err(error(file, at, what).hint(format!("{LEAVE_OUT}{}", known.hint))),
+    }
 }
 
-struct Search<'s> {
+struct Search {
     gone: BTreeSet<(usize, usize, bool)>,
-    is_foreign: &'s dyn Fn(&Kept<'_>) -> Option<String>,
+    foreign: fn(&Kept<'_>) -> Option<String>,
 }
 
-impl Search<'_> {
+impl Search {
+    /// The byte of the first value that is foreign, and why it is.
     fn below(&self, node: &Node, [outer, key]: [&str; 2], at: usize) -> Option<(usize, String)> {
         if self.gone.contains(&place_of(node)) {
             return None;
@@ -67,7 +82,7 @@ impl Search<'_> {
             at,
             node,
         };
-        if let Some(what) = (self.is_foreign)(&kept) {
+        if let Some(what) = (self.foreign)(&kept) {
             return Some((kept.at, what));
         }
         match &node.value {

@@ -14,12 +14,3 @@ pub(super) struct Listening {
     pub(super) tls: bool,
     pub(super) udp: bool,
 }
-
-/// How a dialect says that a listener is missing.
-pub(super) struct Missing {
-    /// Of one in clear: `no listener is in clear`.
-    pub(super) clear: &'static str,
-    pub(super) tls: &'static str,
-    /// What to do where there is none at all.
-    pub(super) hint: &'static str,
-}

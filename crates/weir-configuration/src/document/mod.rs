@@ -66,8 +66,8 @@ pub fn listeners(source: &Source, dialect: Dialect) -> Result<Vec<Listener>, Con
     let json = tree.meaning(&tree.root);
     let parts = (source, &tree, &json);
     Ok(match dialect {
-        Dialect::Envoy => envoy::document(parts).listeners(),
-        Dialect::Caddy => caddy::document(parts, true).listeners(),
+        Dialect::Envoy => envoy::document(parts).doors.listeners(),
+        Dialect::Caddy => caddy::document(parts, true).doors.listeners(),
     })
 }
 

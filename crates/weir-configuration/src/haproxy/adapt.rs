@@ -6,8 +6,13 @@ use super::known;
 use super::options::options;
 use super::paths::{made_absolute, written};
 use super::sections::{Section, Statement, Tree};
-use crate::place::socket;
+use crate::place::{is_among, socket};
 use crate::{ConfigurationError, Source, Surroundings};
+
+/// Options that have a check ask by another protocol than HTTP, or a program. Without them it connects and asks
+/// nothing.
+const CHECKS: &str = "external-check, ldap-check, mysql-check, pgsql-check, redis-check, smtpchk, spop-check, \
+     ssl-hello-chk, tcp-check";
 
 /// Makes a copy run in a trial: in the foreground, on the given addresses, with its sockets below
 /// `PREFIX/run/` (which the caller makes), and asking nobody but the given origin server.
@@ -15,6 +20,9 @@ use crate::{ConfigurationError, Source, Surroundings};
 /// * `daemon`, `master-worker`, `chroot`, `unix-bind`, `external-check` and `httpclient.…` are taken out,
 ///   and whole sections `program`, `log-forward`, `mailers`, `resolvers`, `namespace_list` and `traces`;
 ///   `user` and `group` become those of the surroundings.
+/// * `resolvers default` names the origin server, whom nobody asks: HAProxy makes that section of the host's
+///   `/etc/resolv.conf` where there is none, and tries whether a socket can be connected to those servers
+///   (`resolvers_finalize_config`, since 2.6).
 /// * Log lines go to the datagram socket `PREFIX/run/log.sock`. Nobody has to listen there: HAProxy
 ///   makes every line and sends it, so logging costs the copies of all arms alike, and what the
 ///   configuration says of logging (`option dontlog-normal`) stays a thing to be varied.
@@ -27,8 +35,9 @@ use crate::{ConfigurationError, Source, Surroundings};
 /// * Every `server`, `server-template` and `dispatch` has the origin server's address, unless
 ///   it is one that the configuration listens on itself. Options that are about how the user's
 ///   servers are reached are taken out: name resolution, TLS, the PROXY protocol, `source`, ports of
-///   checks and agents, and all that `http-check connect` and `tcp-check connect` say. `proto` stays, and
-///   `alpn h2` becomes `proto h2`. `check` stays, and asks the origin server besides the load.
+///   checks and agents, and all that `http-check connect` says. `proto` stays, and
+///   `alpn h2` becomes `proto h2`. `check` stays, and asks the origin server besides the load: by HTTP, where
+///   it does that, and else it only connects. What an answer is expected to be is taken out.
 /// * `peers` are disabled, servers and files of a `ring` and `email-alert` are taken out.
 /// * Relative paths become absolute where a file stands there, seen from the user's folder.
 ///
@@ -53,6 +62,8 @@ pub fn adapt(
         Some((_, global)) => added.iter().for_each(|text| edit.insert(global, text)),
         None => edit.insert_section("global", &added),
     }
+    let nameserver = format!("nameserver origin {}", surroundings.origin);
+    edit.append_section("resolvers default", &nameserver);
     let log = socket(surroundings.prefix, "log.sock", &source.files[0])?;
     for section in &tree.sections {
         if known::is_left_out(section.kind()) {
@@ -85,7 +96,10 @@ fn of_section(
         // The last of them would count.
         ("peers", "enabled" | "disabled") => true,
         (_, "email-alert" | "external-check") => true,
-        (_, "option") => statement.word(1) == "external-check",
+        // The origin server answers HTTP, and with content of its own.
+        (_, "tcp-check") => true,
+        (_, "http-check") => statement.word(1) == "expect",
+        (_, "option") => is_among(statement.word(1), CHECKS),
         (_, "source" | "load-server-state-from-file") => section.kind() != "global",
         _ => false,
     };
@@ -105,7 +119,7 @@ fn of_section(
         ("dispatch", _, Some(span)) => {
             edit.splice(section.file, span, surroundings.origin.to_string());
         }
-        ("http-check" | "tcp-check", "connect", _) if statement.words.len() > 2 => {
+        ("http-check", "connect", _) if statement.words.len() > 2 => {
             edit.remove_words(section.file, &statement.words, 2..statement.words.len());
         }
         _ => {}

@@ -1,10 +1,11 @@
 //! Where a copy listens, and whom it asks.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use super::asked;
 use super::edit::Edit;
-use super::listeners::{has_no_number, plain};
+use super::listeners::{has_no_number, last_port, plain, port};
 use super::options::options;
 use super::paths::written;
 use super::sections::Statement;
@@ -46,6 +47,7 @@ pub(super) fn adapt(
     let binds = binds(edit);
     let lines = asked::lines(edit.source, edit.tree, &surroundings.asks)?;
     let mut moved = BTreeMap::new();
+    let mut ports = Vec::new();
     for (index, bind) in binds.iter().enumerate() {
         let Some(address) = bind.statement.words.get(1) else {
             continue;
@@ -71,6 +73,8 @@ pub(super) fn adapt(
                 format!("unix@{}", written(path.as_ref()))
             }
         };
+        let port = under_load.and_then(|(_, new)| asked_port(&address.text, new, surroundings));
+        ports.extend(port);
         let under_load = under_load.is_some();
         edit.splice(bind.file, address.span.clone(), new.clone());
         // Workers that are somebody else ask it as well.
@@ -103,7 +107,48 @@ pub(super) fn adapt(
         );
     }
     servers(edit, surroundings, &moved);
+    destinations(edit, &ports);
     Ok(())
+}
+
+/// The port that a load asks of a `bind` line's addresses, and that of the copy.
+fn asked_port(
+    addresses: &str,
+    new: &SocketAddr,
+    surroundings: &Surroundings<'_>,
+) -> Option<(u16, u16)> {
+    let asks = surroundings.asks.iter().filter(|ask| ask.at == *new);
+    let mut named = asks.filter_map(|ask| ask.spec.port.or(ask.spec.proxy_port));
+    let named = named.find(|port| has_port(addresses, *port));
+    let own = named.or_else(|| addresses.split(',').find_map(port))?;
+    Some((own, new.port()))
+}
+
+/// Whether a port is one of those of a `bind` line's addresses.
+fn has_port(addresses: &str, wanted: u16) -> bool {
+    addresses.split(',').any(|address| {
+        let ports = port(address).map(|first| first..=last_port(address).unwrap_or(first));
+        ports.is_some_and(|ports| ports.contains(&wanted))
+    })
+}
+
+/// Conditions about the port that a load asks are about that of the copy.
+fn destinations(edit: &mut Edit<'_>, ports: &[(u16, u16)]) {
+    let tree = edit.tree;
+    for section in &tree.sections {
+        for statement in &section.statements {
+            let mut is_port = false;
+            for word in &statement.words {
+                let number: Option<u16> = word.text.parse().ok();
+                is_port =
+                    word.text == "dst_port" || (is_port && (number.is_some() || word.text == "eq"));
+                let is_own = |(own, _): &&(u16, u16)| is_port && number == Some(*own);
+                if let Some((_, new)) = ports.iter().find(is_own) {
+                    edit.splice(section.file, word.span.clone(), new.to_string());
+                }
+            }
+        }
+    }
 }
 
 fn binds<'t>(edit: &Edit<'t>) -> Vec<Bind<'t>> {

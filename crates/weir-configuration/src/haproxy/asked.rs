@@ -14,7 +14,7 @@ use super::options::options;
 use super::sections::{Section, Statement, Tree};
 use super::sides::{by_itself, first, looks_into_tls, mode, served};
 use crate::answer::{Answer, Barrier};
-use crate::asked::{self, Asked, Door, Map, Request, Spot, Way};
+use crate::asked::{self, Asked, Door, Doors, Map, Missing, Request, Spot, Way};
 use crate::place::line_and_column;
 use crate::{Ask, ConfigurationError, Listener, Source, SourceFile};
 
@@ -22,6 +22,12 @@ const NO_RULE: &str = "no rule gives it a backend";
 
 /// Frontends that a connection goes through at most: more are a circle.
 const MOST_STEPS: usize = 10;
+
+const MISSING: Missing = Missing {
+    clear: "no `bind` line of a frontend is in clear",
+    tls: "no `bind` line of a frontend has `ssl`",
+    hint: "add a frontend with a `bind` line",
+};
 
 /// Looks up what answers the requests of a load: one for each.
 ///
@@ -75,12 +81,7 @@ pub(super) fn lines(
 /// The configuration cannot be read ([`Tree::parse`]).
 pub fn listeners(source: &Source) -> Result<Vec<Listener>, ConfigurationError> {
     let tree = Tree::parse(source)?;
-    let frontends = Frontends::of(source, &tree);
-    Ok(frontends
-        .doors
-        .into_iter()
-        .map(|door| door.listener)
-        .collect())
+    Ok(Frontends::of(source, &tree).doors.listeners())
 }
 
 /// How far the TLS of a connection has come.
@@ -96,9 +97,8 @@ enum Tls {
 
 /// The sections that listen.
 struct Frontends<'s, 't> {
-    source: &'s Source,
+    doors: Doors<'s>,
     tree: &'s Tree<'t>,
-    doors: Vec<Door>,
     /// Of each door, the place of its `bind` line among all.
     lines: Vec<usize>,
     /// All `bind` lines with their sections.
@@ -117,10 +117,14 @@ impl<'s, 't> Frontends<'s, 't> {
             let binds = section.statements.iter().filter(|it| it.word(0) == "bind");
             binds.map(move |bind| (group, bind))
         });
-        let mut frontends = Frontends {
+        let doors = Doors {
             source,
+            all: Vec::new(),
+            missing: MISSING,
+        };
+        let mut frontends = Frontends {
+            doors,
             tree,
-            doors: Vec::new(),
             lines: Vec::new(),
             binds: binds.collect(),
             by_address: BTreeMap::new(),
@@ -143,14 +147,14 @@ impl<'s, 't> Frontends<'s, 't> {
     fn bind(&mut self, line: usize, is_behind: bool) {
         let (group, bind) = self.binds[line];
         let file = self.tree.sections[group].file;
-        let SourceFile { path, text } = &self.source.files[file];
+        let SourceFile { path, text } = &self.doors.source.files[file];
         let mut behind = self.behind[line].iter();
         let in_tcp = !is_tls(bind) && mode(&self.chain(group)) != "http";
         let is_either = behind.any(|line| is_tls(self.binds[*line].1))
             || (in_tcp && looks_into_tls(&self.tree.sections[group]));
-        let first = self.doors.len();
+        let first = self.doors.all.len();
         for address in bind.word(1).split(',') {
-            self.doors.push(Door {
+            self.doors.all.push(Door {
                 listener: Listener {
                     file: path.clone(),
                     line: line_and_column(text, bind.line.start).0,
@@ -211,7 +215,7 @@ impl<'s, 't> Frontends<'s, 't> {
         let name = section.name().unwrap_or_default();
         let name = format!("{} {name}", section.kind()).trim_end().to_owned();
         Spot::new(
-            self.source,
+            self.doors.source,
             section.file,
             section.header.words_from(0),
             name,
@@ -321,23 +325,8 @@ impl<'s, 't> Frontends<'s, 't> {
 }
 
 impl Map for Frontends<'_, '_> {
-    fn source(&self) -> &Source {
-        self.source
-    }
-
-    fn doors(&self) -> &[Door] {
+    fn doors(&self) -> &Doors<'_> {
         &self.doors
-    }
-
-    fn missing(&self, tls: bool) -> &'static str {
-        match tls {
-            true => "no `bind` line of a frontend has `ssl`",
-            false => "no `bind` line of a frontend is in clear",
-        }
-    }
-
-    fn without_any(&self) -> &'static str {
-        "add a frontend with a `bind` line"
     }
 
     fn before(&self, door: usize) -> Vec<Spot> {
@@ -360,6 +349,9 @@ impl Map for Frontends<'_, '_> {
 
     fn way(&self, door: usize, request: &Request<'_>) -> Way {
         let mut line = self.lines[door];
+        let own = &self.doors.all[door];
+        let named = request.port.filter(|port| own.has_port(*port));
+        let port = named.or(own.listener.port);
         let mut tls = match request.is_tls() {
             true => Tls::Sealed,
             false => Tls::None,
@@ -370,7 +362,7 @@ impl Map for Frontends<'_, '_> {
             let conditions = Conditions {
                 sections: self.chain(section),
                 request: *request,
-                port: self.doors[door].listener.port,
+                port,
             };
             let is_http = mode(&conditions.sections) == "http";
             // Of listeners that another frontend leads to: they expect TLS where there is none any more, or none.

@@ -168,10 +168,26 @@ fn proxies(edit: &mut Edit<'_>, spelling: &Spelling<'_>, context: &str, kinds: &
                 }
                 _ => index,
             };
-            edit.insert(&tree.sections[into], &text.written);
+            let section = &tree.sections[into];
+            edit.insert(section, &beside(section, spelling, text));
             present[into][number] = true;
         }
     }
+}
+
+/// What is written into a section: a number in the unit of the last line there that begins alike, if that has one.
+fn beside(section: &Section<'_>, spelling: &Spelling<'_>, text: &Text) -> String {
+    let is_number = text
+        .words
+        .last()
+        .is_some_and(|last| last.bytes().all(|byte| byte.is_ascii_digit()));
+    let mut statements = section.statements.iter().rev().filter(|_| is_number);
+    let alike = statements.find(|it| text.words.first().is_some_and(|first| it.word(0) == first));
+    let Some(alike) = alike else {
+        return text.written.clone();
+    };
+    let words: Vec<&str> = alike.words.iter().map(|word| &*word.text).collect();
+    spelling.in_style(&words, text).join(" ")
 }
 
 /// The sections where the user has done in his own way what the level is to do, there or in their

@@ -14,15 +14,13 @@ pub(super) struct Conditions<'c, 't> {
 }
 
 /// ACLs that are always there (§7.4), as far as they are decided.
-const ALWAYS: [(&str, bool); 8] = [
+const ALWAYS: [(&str, bool); 6] = [
     ("TRUE", true),
     ("FALSE", false),
     ("HTTP", true),
     ("HTTP_1.1", true),
     ("HTTP_1.0", false),
     ("HTTP_2.0", false),
-    ("METH_CONNECT", false),
-    ("METH_TRACE", false),
 ];
 
 /// How a value is compared with patterns.
@@ -109,6 +107,10 @@ impl Conditions<'_, '_> {
             .filter(|statement| statement.word(0) == "acl" && statement.word(1) == name)
             .collect();
         if lines.is_empty() {
+            if let Some(method) = name.strip_prefix("METH_") {
+                let own = self.request.method;
+                return Some(own == method || (own, method) == ("HEAD", "GET"));
+            }
             let known = ALWAYS.iter().find(|(known, _)| *known == name);
             return known.map(|(_, said)| *said);
         }
@@ -139,6 +141,10 @@ impl Conditions<'_, '_> {
                 _ => break,
             }
         }
+        // What is not there is found by no pattern.
+        let Some(value) = value else {
+            return Some(false);
+        };
         // `ssl_fc` and its like stand for themselves.
         if rest.is_empty() {
             return Some(!value.is_empty() && value != "0");
@@ -151,8 +157,8 @@ impl Conditions<'_, '_> {
         or(rest.iter().map(|pattern| method(&value, &fold(pattern))))
     }
 
-    /// What a fetch gives, and how its name has it compared. Booleans are `1` and `0`.
-    fn value(&self, fetch: &str) -> Option<(String, Matches)> {
+    /// What a fetch gives, if it gives anything, and how its name has it compared. Booleans are `1` and `0`.
+    fn value(&self, fetch: &str) -> Option<(Option<String>, Matches)> {
         let mut steps = split_outside(fetch);
         let own = steps.remove(0);
         let mut value = None;
@@ -177,7 +183,7 @@ impl Conditions<'_, '_> {
         let mut value = value?;
         for step in steps {
             match step.split('(').next().unwrap_or_default() {
-                "lower" => value = value.to_ascii_lowercase(),
+                "lower" => value = value.map(|value| value.to_ascii_lowercase()),
                 // Of a host, what stands before the port.
                 "field" | "host_only" if argument.eq_ignore_ascii_case("host") => {}
                 _ => return None,
@@ -186,18 +192,17 @@ impl Conditions<'_, '_> {
         Some((value, method))
     }
 
-    fn plain(&self, name: &str, argument: &str) -> Option<String> {
+    fn plain(&self, name: &str, argument: &str) -> Option<Option<String>> {
         let request = &self.request;
         let flag = |is_so: bool| if is_so { "1" } else { "0" }.to_owned();
-        Some(match name {
-            "hdr" | "req.hdr" | "req.fhdr" | "fhdr" | "shdr"
-                if argument.eq_ignore_ascii_case("host") =>
-            {
-                request.host.to_owned()
+        Some(Some(match name {
+            "hdr" | "req.hdr" | "req.fhdr" | "fhdr" | "shdr" => {
+                return self.header(argument);
             }
-            "path" | "pathq" => request.path.to_owned(),
-            "url" | "capture.req.uri" => request.target.to_owned(),
+            "path" => request.path.to_owned(),
+            "pathq" | "url" | "capture.req.uri" => request.target.to_owned(),
             "base" => format!("{}{}", request.host, request.path),
+            "method" => request.method.to_owned(),
             "ssl_fc" => flag(request.is_tls()),
             "ssl_c_used" | "ssl_fc_has_crt" if !request.is_certified => flag(false),
             "ssl_fc_sni" | "req.ssl_sni" | "req_ssl_sni" => {
@@ -208,7 +213,27 @@ impl Conditions<'_, '_> {
             "always_true" => flag(true),
             "always_false" => flag(false),
             _ => return None,
-        })
+        }))
+    }
+
+    /// A header, if the request has it. One with commas has several values, which are not told apart here, and
+    /// one that rules write has any.
+    fn header(&self, name: &str) -> Option<Option<String>> {
+        let name = name.split(',').next().unwrap_or_default();
+        if name.eq_ignore_ascii_case("host") {
+            return Some(Some(self.request.host.to_owned()));
+        }
+        let mut rules = self.sections.iter().flat_map(|section| &section.statements);
+        let writes = |it: &Statement<'_>| {
+            it.word(0) == "http-request" && it.word(2).eq_ignore_ascii_case(name)
+        };
+        // A backend's may have been written by any frontend.
+        if self.sections[0].kind() == "backend" || rules.any(writes) {
+            return None;
+        }
+        let value = self.request.field(name)?;
+        let is_there = !value.is_empty();
+        (!value.contains(',')).then(|| is_there.then(|| value.to_owned()))
     }
 }
 

@@ -136,6 +136,15 @@ impl<'t> Edit<'t> {
         self.splice(section.file, line.end..line.end, written);
     }
 
+    /// A new last section of the first file.
+    pub(super) fn append_section(&mut self, header: &str, statement: &str) {
+        let text = &self.source.files[0].text;
+        let end = line_end(text);
+        let before = if text.ends_with('\n') { "" } else { end };
+        let section = format!("{before}{header}{end}    {statement}{end}");
+        self.splice(0, text.len()..text.len(), section);
+    }
+
     /// A new first section of the configuration.
     pub(super) fn insert_section(&mut self, header: &str, statements: &[String]) {
         let text = &self.source.files[0].text;

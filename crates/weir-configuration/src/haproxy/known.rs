@@ -7,7 +7,7 @@ use std::path::Path;
 use super::addresses::{NOT_IN_A_COPY, is_of_servers};
 use super::options::options;
 use super::sections::{Section, Statement, Tree};
-use crate::place::{bytes, error, is_among};
+use crate::place::{LEAVE_OUT, bytes, error, is_among, runs_code, unknown};
 use crate::{ConfigurationError, Source};
 
 /// Sections that a copy has not: they listen, ask, or start programs by themselves, or are for servers of
@@ -100,8 +100,6 @@ const OF_SERVERS: &str = "alpn, backup, check, check-pool-conn-name, check-reuse
      pool-low-conn, pool-max-conn, pool-purge-delay, proto, quic-cc-algo, redir, renegotiate, rise, \
      set-proxy-v2-tlv-fmt, shard, slowstart, sni-auto, ssl-reuse, stick, strict-maxconn, tcp-md5sig, tcp-ut, \
      tfo, tls-tickets, track, weight, ws";
-
-const HINT: &str = "name a copy of your configuration without it in the study";
 
 /// Whether a copy has no section of a kind.
 pub(super) fn is_left_out(kind: &str) -> bool {
@@ -221,14 +219,10 @@ impl Check<'_> {
             _ => format!("{}` with `{}", statement.word(0), word.text),
         };
         let what = match word.text.starts_with("lua") {
-            true => {
-                format!("`{name}` runs code that can ask and write anything, which no copy may")
-            }
-            false => {
-                format!("weir does not know what `{name}` asks or writes, so no copy may have it")
-            }
+            true => runs_code(&name),
+            false => unknown(&name),
         };
-        error(&self.source.files[file], word.span.start, what).hint(HINT)
+        error(&self.source.files[file], word.span.start, what).hint(LEAVE_OUT)
     }
 }
 

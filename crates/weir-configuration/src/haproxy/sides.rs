@@ -33,23 +33,21 @@ pub(super) fn by_itself(chain: &[&Section<'_>], conditions: &Conditions<'_, '_>)
         return Some(Answer::Statistics);
     }
     for rule in &chain[0].statements {
-        let (action, argument) = match rule.word(0) {
-            "redirect" => ("redirect", 2),
-            "http-request" => (rule.word(1), 2),
+        let action = match rule.word(0) {
+            "redirect" => "redirect",
+            "http-request" => rule.word(1),
             _ => continue,
         };
         let answer = match action {
             "redirect" => Answer::Redirects,
-            "deny" | "tarpit" => Answer::Returns(403),
+            "deny" | "tarpit" => {
+                let otherwise = if action == "deny" { 403 } else { 500 };
+                Answer::of_status(status_of(rule).unwrap_or(otherwise))
+            }
             "auth" => Answer::Returns(401),
             "reject" | "silent-drop" => Answer::Closes,
             "use-service" => Answer::Statistics,
-            "return" => {
-                let mut words = rule.words.iter().skip(argument);
-                let status = words.position(|word| word.text == "status");
-                let status = status.and_then(|at| rule.word(argument + at + 1).parse().ok());
-                Answer::of_status(status.unwrap_or(200))
-            }
+            "return" => Answer::of_status(status_of(rule).unwrap_or(200)),
             _ => continue,
         };
         if conditions.holds(rule) == Some(true) {
@@ -57,6 +55,13 @@ pub(super) fn by_itself(chain: &[&Section<'_>], conditions: &Conditions<'_, '_>)
         }
     }
     statistics(chain, request)
+}
+
+/// The status that a rule says.
+fn status_of(rule: &Statement<'_>) -> Option<u16> {
+    let mut words = rule.words.iter();
+    let at = words.position(|word| matches!(&*word.text, "status" | "deny_status"))?;
+    rule.word(at + 1).parse().ok()
 }
 
 /// The page of statistics, where a section or its `defaults` have one and the request is for it.

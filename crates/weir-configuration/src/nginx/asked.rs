@@ -6,16 +6,23 @@ use std::net::SocketAddr;
 use weir_model::study::AskSpec;
 
 use super::listen::{self, Listen, Socket};
-use super::location::{FILES, Fallback, content, fallback, find, is_one_of, rewritten};
+use super::location::{FILES, content, find, is_one_of};
+use super::rewrite::{End, Fallback, Passage};
 use super::syntax::Directive;
 use super::view::{self, Node};
 use crate::answer::{Answer, Barrier};
-use crate::asked::{self, Asked, Door, Map, Request, Spot, Way};
+use crate::asked::{self, Asked, Door, Doors, Map, Missing, Request, Spot, Way};
 use crate::names::{is_found, wildcard};
 use crate::{Ask, ConfigurationError, Source};
 
 /// Ways from one location to another, by `try_files`; nginx itself gives up after ten.
 const MOST_STEPS: usize = 10;
+
+const MISSING: Missing = Missing {
+    clear: "no HTTP server listens in clear",
+    tls: "no HTTP server listens with TLS",
+    hint: "write a `server` into `http`",
+};
 
 /// Looks up what answers the requests of a load: one for each. `build` is what the program prints of itself
 /// (`nginx -V`).
@@ -48,9 +55,8 @@ pub(super) fn sockets(
 
 /// The servers of `http` by what they listen at.
 struct Servers<'a> {
-    source: &'a Source,
+    doors: Doors<'a>,
     listens: Vec<Listen<'a>>,
-    doors: Vec<Door>,
     /// What `http` itself says.
     http: Vec<&'a Node<'a>>,
     /// The listeners of `stream`, and the blocks themselves.
@@ -87,10 +93,14 @@ impl<'a> Servers<'a> {
             is_inner: false,
         });
         let blocks = |name: &'static str| nodes.iter().filter(move |node| node.is_block(name));
-        Servers {
+        let doors = Doors {
             source,
+            all: doors.collect(),
+            missing: MISSING,
+        };
+        Servers {
+            doors,
             streams: (others, blocks("stream").collect()),
-            doors: doors.collect(),
             listens,
             http: blocks("http").flat_map(Node::simple).collect(),
             tells_http2: tells_http2(build),
@@ -146,7 +156,7 @@ impl<'a> Servers<'a> {
 
     fn spot(&self, node: &Node<'_>, name: String) -> Spot {
         Spot::new(
-            self.source,
+            self.doors.source,
             node.file,
             node.directive.name.span.clone(),
             name,
@@ -205,76 +215,76 @@ impl<'a> Servers<'a> {
         Some(Barrier::http2(at, &format!("listen {}", words.join(" "))))
     }
 
-    /// What a server does with a request that no location changes any more.
-    fn in_server(&self, server: &'a Node<'a>, request: &Request<'_>) -> Way {
+    /// What a server does with a request, by way of all the locations that it is sent on to.
+    fn in_server(&self, server: &'a Node<'a>, mut passage: Passage<'_>) -> Way {
         let of_server = Some(self.spot(server, server_name(server)));
         let way = |location: Option<&Node<'_>>, answer| Way {
             server: of_server.clone(),
             location: location.map(|node| self.spot(node, location_name(node))),
             ..Way::end(answer)
         };
-        if let Some(answer) = rewritten(server, request) {
+        if let Some(End::Answer(answer)) = passage.rewritten(server) {
             return way(None, answer);
         }
-        let mut path = request.path.to_owned();
-        let mut location = find(&server.children, &path).map(|(location, _)| location);
+        let taking = |path: &str| find(&server.children, path).map(|(location, _)| location);
+        let mut location = taking(&passage.path);
         for _ in 0..MOST_STEPS {
-            let Some(node) = location else {
-                let has_locations = server.children.iter().any(|node| node.is_block("location"));
-                let says_files = server.simple().any(|node| is_one_of(node, FILES));
-                return way(
-                    None,
-                    match self.has_files() || says_files || !has_locations {
-                        true => Answer::Files,
-                        false => Answer::Nothing(format!(
-                            "no location of {} takes it, and no `root` says where files are",
-                            server_name(server)
-                        )),
-                    },
-                );
-            };
-            if let Some(answer) = rewritten(node, request) {
-                return way(Some(node), answer);
+            let before = passage.path.clone();
+            match location.and_then(|node| passage.rewritten(node)) {
+                Some(End::Answer(answer)) => return way(location, answer),
+                Some(End::Last) | None if passage.path != before => {
+                    location = taking(&passage.path);
+                    continue;
+                }
+                _ => {}
             }
-            match fallback(node) {
+            match passage.fallback(location.unwrap_or(server)) {
                 Some(Fallback::Named(name)) => {
                     let named = |node: &&Node<'a>| {
                         node.is_block("location") && node.directive.argument(0) == Some(name)
                     };
                     match server.children.iter().find(named) {
                         Some(next) => location = Some(next),
-                        None => return way(Some(node), Answer::Unknown),
+                        None => return way(location, Answer::Unknown),
                     }
+                    continue;
                 }
-                Some(Fallback::Path(next)) if next != path => {
-                    path = next;
-                    location = find(&server.children, &path).map(|(location, _)| location);
-                }
-                _ => return way(Some(node), content(node)),
+                Some(Fallback::Path(next)) if next != passage.path => passage.path = next,
+                _ => match (
+                    self.content(location, server),
+                    passage.index(location, server),
+                ) {
+                    (Answer::Files, Some(next)) if next != passage.path => passage.path = next,
+                    (answer, _) => return way(location, answer),
+                },
             }
+            location = taking(&passage.path);
         }
         way(location, Answer::Unknown)
+    }
+
+    /// What answers where nothing sends a request on.
+    fn content(&self, location: Option<&Node<'_>>, server: &Node<'_>) -> Answer {
+        let has_locations = || server.children.iter().any(|node| node.is_block("location"));
+        let says_files = || server.simple().any(|node| is_one_of(node, FILES));
+        match location {
+            Some(location) => content(location),
+            None if self.has_files() || says_files() || !has_locations() => Answer::Files,
+            None => Answer::Nothing(format!(
+                "no location of {} takes it, and no `root` says where files are",
+                server_name(server)
+            )),
+        }
     }
 }
 
 impl Map for Servers<'_> {
-    fn source(&self) -> &Source {
-        self.source
-    }
-
-    fn doors(&self) -> &[Door] {
+    fn doors(&self) -> &Doors<'_> {
         &self.doors
     }
 
-    fn missing(&self, tls: bool) -> &'static str {
-        match tls {
-            true => "no HTTP server listens with TLS",
-            false => "no HTTP server listens in clear",
-        }
-    }
-
-    fn without_any(&self) -> &'static str {
-        "write a `server` into `http`"
+    fn is_for_host(&self, door: usize, request: &Request<'_>) -> bool {
+        self.server(door, request.host).1
     }
 
     fn before(&self, door: usize) -> Vec<Spot> {
@@ -322,7 +332,14 @@ impl Map for Servers<'_> {
                 server: Some(self.spot(server, server_name(server))),
                 ..Way::end(answer)
             },
-            None => self.in_server(server, request),
+            None => {
+                let passage = Passage {
+                    request,
+                    port: self.listens[door].socket.port(),
+                    path: request.path.to_owned(),
+                };
+                self.in_server(server, passage)
+            }
         }
     }
 }

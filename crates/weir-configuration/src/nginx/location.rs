@@ -1,9 +1,7 @@
-//! Which location of a server a path meets (ngx_http_core_module), and what it does with a request, after what
-//! `return`, `rewrite` and `if` of the rewrite module do before.
+//! Which location of a server a path meets (ngx_http_core_module), and what answers there.
 
 use super::view::Node;
 use crate::answer::Answer;
-use crate::asked::Request;
 use crate::names::is_found;
 use crate::place::is_among;
 
@@ -86,94 +84,6 @@ pub(super) fn find<'n, 't>(block: &'n [Node<'t>], path: &str) -> Option<(&'n Nod
         return Some((inner, true));
     }
     inner.or(prefix.map(|(.., node)| (node, false)))
-}
-
-/// What the rewrite module answers in a block, if it does: `return`, and a `rewrite` to elsewhere.
-pub(super) fn rewritten(block: &Node<'_>, request: &Request<'_>) -> Option<Answer> {
-    for node in &block.children {
-        let directive = node.directive;
-        let answer = match &*directive.name.text {
-            "return" => Some(returned(node)),
-            "rewrite" => {
-                let goes = directive.argument(1).unwrap_or_default();
-                let flag = directive.argument(2).unwrap_or_default();
-                let schemes = ["http://", "https://", "$scheme"];
-                let leaves = schemes.iter().any(|scheme| goes.starts_with(scheme))
-                    || matches!(flag, "redirect" | "permanent");
-                let pattern = directive.argument(0).unwrap_or_default();
-                (leaves && is_found(pattern, false, request.path) == Some(true))
-                    .then_some(Answer::Redirects)
-            }
-            "if" if is_true(node, request) == Some(true) => rewritten(node, request),
-            _ => None,
-        };
-        if answer.is_some() {
-            return answer;
-        }
-    }
-    None
-}
-
-fn returned(node: &Node<'_>) -> Answer {
-    let first = node.directive.argument(0).unwrap_or_default();
-    // A URL alone is 302.
-    first.parse().map_or(Answer::Redirects, Answer::of_status)
-}
-
-/// Whether an `if` is entered, as far as the request alone decides it.
-fn is_true(node: &Node<'_>, request: &Request<'_>) -> Option<bool> {
-    let words: Vec<&str> = node.directive.words().collect();
-    let condition = words.join(" ");
-    let condition = condition
-        .trim()
-        .strip_prefix('(')?
-        .strip_suffix(')')?
-        .trim();
-    let (variable, rest) = match condition.split_once(char::is_whitespace) {
-        Some((variable, rest)) => (variable, rest.trim()),
-        None => (condition, ""),
-    };
-    let value = match variable.strip_prefix('$')? {
-        "host" | "http_host" => request.host,
-        "scheme" if request.is_tls() => "https",
-        "scheme" => "http",
-        "https" if request.is_tls() => "on",
-        "https" => "",
-        "uri" | "document_uri" => request.path,
-        "request_uri" => request.target,
-        "ssl_client_verify" if !request.is_certified => "NONE",
-        _ => return None,
-    };
-    let (sign, word) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-    let word = word.trim();
-    match sign {
-        "" => Some(!value.is_empty() && value != "0"),
-        "=" => Some(value == word),
-        "!=" => Some(value != word),
-        "~" => is_found(word, false, value),
-        "~*" => is_found(word, true, value),
-        "!~" => is_found(word, false, value).map(|found| !found),
-        "!~*" => is_found(word, true, value).map(|found| !found),
-        _ => None,
-    }
-}
-
-/// Where `try_files` goes when no file is there.
-pub(super) enum Fallback<'a> {
-    Named(&'a str),
-    Path(String),
-}
-
-pub(super) fn fallback<'a>(location: &'a Node<'_>) -> Option<Fallback<'a>> {
-    let mut simple = location.simple();
-    let tries = simple.find(|node| node.directive.is("try_files"))?;
-    let last = tries.directive.words().last()?;
-    if last.starts_with('@') {
-        return Some(Fallback::Named(last));
-    }
-    let path = last.split('?').next().unwrap_or_default();
-    let is_path = path.starts_with('/') && !path.contains('$');
-    is_path.then(|| Fallback::Path(path.to_owned()))
 }
 
 /// What answers in a location that changes nothing any more.

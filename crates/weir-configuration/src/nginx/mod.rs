@@ -18,6 +18,7 @@ pub mod pattern;
 mod place;
 mod plain;
 mod read;
+mod rewrite;
 pub mod syntax;
 mod value;
 mod view;

@@ -65,7 +65,7 @@ fn no_keepalive(shape: &Shape<'_>) -> Option<Finding> {
     let missing =
         |pass: &&Pass<'_>| matches!(pass.keepalive, Keepalive::Missing) && !pass.origins.is_empty();
     let places: Vec<&Pass<'_>> = shape.passes.iter().filter(missing).collect();
-    let first = places.first()?;
+    places.first()?;
     let finding = Finding::note("origin-keepalive-missing",
         "every request opens a connection to the origin",
     )
@@ -75,15 +75,29 @@ fn no_keepalive(shape: &Shape<'_>) -> Option<Finding> {
          port that TIME_WAIT holds for a minute. An upstream block with `keepalive` keeps connections.",
         ORIGIN_KEEPALIVE,
     );
-    Some(match (keep(&places), first.origins.first()) {
+    let direct = places.iter().find(|pass| pass.upstream.is_none());
+    Some(match (keep(&places), direct.and_then(|pass| group(pass))) {
         (Some(commands), _) => finding.change_nginx(commands),
         // Without an upstream block there is no place for `keepalive`.
-        (None, Some(origin)) => finding.change(format!(
-            "# in http: upstream origin {{ server {origin}; {KEPT}; }}   and there: proxy_pass \
-             http://origin; proxy_http_version 1.1; proxy_set_header Connection \"\";"
-        )),
+        (None, Some(group)) => finding.change(group),
         (None, None) => finding,
     })
+}
+
+/// What to write so that an origin server that a place names by its address is in an upstream block.
+fn group(pass: &Pass<'_>) -> Option<String> {
+    let origin = pass.origins.first()?;
+    let target = pass.placed.statement.argument()?;
+    let (scheme, _) = target.split_once("://")?;
+    // A group's server is at port 80 where nothing is said, whatever the scheme.
+    let port = match scheme == "https" && !origin.contains(':') {
+        true => ":443",
+        false => "",
+    };
+    Some(format!(
+        "# in http: upstream origin {{ server {origin}{port}; {KEPT}; }}   and there: proxy_pass \
+         {scheme}://origin; proxy_http_version 1.1; proxy_set_header Connection \"\";"
+    ))
 }
 
 fn few_requests(shape: &Shape<'_>) -> Option<Finding> {

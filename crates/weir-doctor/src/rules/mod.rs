@@ -21,15 +21,10 @@ use shape::Shape;
 /// What all rules find, rule by rule.
 pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
     let shape = Shape::of(facts);
+    #[rustfmt::skip]
     let rules: [fn(&Shape<'_>, &mut Vec<Finding>); 8] = [
-        descriptors::rules,
-        ports::rules,
-        backlog::rules,
-        tables::rules,
-        http::rules,
-        cpu::rules,
-        advice::rules,
-        sysctl_files::rules,
+        descriptors::rules, ports::rules, backlog::rules, tables::rules, http::rules, cpu::rules,
+        advice::rules, sysctl_files::rules,
     ];
     let mut findings = Vec::new();
     for rule in rules {
@@ -83,7 +78,11 @@ pub(crate) fn rate(per_second: f64) -> String {
 
 /// `1 worker`, `2 workers`.
 pub(crate) fn counted(number: u64, word: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
+    let plural = match number {
+        1 => "",
+        _ if word.ends_with('s') => "es",
+        _ => "s",
+    };
     format!("{} {word}{plural}", figure(number))
 }
 
@@ -100,6 +99,8 @@ mod tests {
         assert_eq!(rate(0.25), "0.2");
         assert_eq!(rate(470.4), "470");
         assert_eq!(counted(1, "worker"), "1 worker");
+        assert_eq!(counted(2, "worker"), "2 workers");
+        assert_eq!(counted(2, "address"), "2 addresses");
         assert_eq!(rounded(10_000), 16_384);
         assert_eq!(rounded(u64::MAX), u64::MAX);
     }

@@ -11,13 +11,9 @@ use crate::configuration::{Configuration, Placed, Statement};
 use crate::facts::Facts;
 
 /// Directives that pass requests on, over connections of their own.
+#[rustfmt::skip]
 const PASSES: &[&str] = &[
-    "proxy_pass",
-    "grpc_pass",
-    "fastcgi_pass",
-    "uwsgi_pass",
-    "scgi_pass",
-    "memcached_pass",
+    "proxy_pass", "grpc_pass", "fastcgi_pass", "uwsgi_pass", "scgi_pass", "memcached_pass",
 ];
 
 /// Facts, and what follows from them.

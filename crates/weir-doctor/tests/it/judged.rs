@@ -273,6 +273,18 @@ fn all_remedies_go_together() {
     host.is_silent_about("origin-keepalive-missing");
 }
 
+/// What to write is about the place that has no upstream block, and its scheme stays.
+#[test]
+fn an_origin_server_behind_tls_gets_an_upstream_of_its_port() {
+    let host = Host::debian();
+    let behind = "location /b { proxy_pass https://back.example; } location / {";
+    host.site(&SITE.replace("location / {", behind));
+    let change = host.finding("origin-keepalive-missing").change.join("\n");
+    let group = "upstream origin { server back.example:443; keepalive 64; }";
+    assert!(change.contains(group), "{change}");
+    assert!(change.contains("proxy_pass https://origin;"), "{change}");
+}
+
 #[test]
 fn other_rules_have_their_cause() {
     let nginx = |to: &str| DEBIAN_NGINX.replace("gzip on;", to);
@@ -284,34 +296,18 @@ fn other_rules_have_their_cause() {
     let memory = "/proc/sys/net/ipv4/tcp_mem";
     let aborts = "/proc/sys/net/ipv4/tcp_abort_on_overflow";
     let few = "net.ipv4.tcp_max_tw_buckets = 5000\n".to_owned();
-    for (id, files) in [
-        (
-            "client-keepalive-off",
-            vec![(conf, nginx("gzip on; keepalive_timeout 0;"))],
-        ),
-        (
-            "keepalive-requests-low",
-            vec![(conf, nginx("gzip on; keepalive_requests 100;"))],
-        ),
-        (
-            "gzip-of-compressed",
-            vec![(conf, nginx("gzip on; gzip_types image/png;"))],
-        ),
-        (
-            "workers-below-cpus",
-            vec![("/sys/devices/system/cpu/online", "0-7\n".to_owned())],
-        ),
-        (
-            "listen-port-in-range",
-            vec![("/etc/nginx/sites-enabled/default", small)],
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        ("client-keepalive-off", vec![(conf, nginx("gzip on; keepalive_timeout 0;"))]),
+        ("keepalive-requests-low", vec![(conf, nginx("gzip on; keepalive_requests 100;"))]),
+        ("gzip-of-compressed", vec![(conf, nginx("gzip on; gzip_types image/png;"))]),
+        ("workers-below-cpus", vec![("/sys/devices/system/cpu/online", "0-7\n".to_owned())]),
+        ("listen-port-in-range", vec![("/etc/nginx/sites-enabled/default", small)]),
         ("tcp-mem", vec![(memory, "10 20 300".to_owned())]),
-        (
-            "time-wait-cut-short",
-            vec![(tw, "5000".to_owned()), ("/etc/sysctl.d/1.conf", few)],
-        ),
+        ("time-wait-cut-short", vec![(tw, "5000".to_owned()), ("/etc/sysctl.d/1.conf", few)]),
         ("abort-on-overflow", vec![(aborts, "1".to_owned())]),
-    ] {
+    ];
+    for (id, files) in rows {
         let host = Host::debian().asking(100, 5.0);
         host.is_silent_about(id);
         for (path, text) in files {

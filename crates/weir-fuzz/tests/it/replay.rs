@@ -98,7 +98,7 @@ fn the_limit_of_a_size_line_is_not_that_of_all_together() {
     weir_fuzz::chunked(&many);
     let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     let sure = weir_fuzz::reference::responses(&[&head[..], &many].concat(), false);
-    assert_eq!(sure[0].end.content_bytes, 6000);
+    assert_eq!(sure[0].end.read.content_bytes, 6000);
 }
 
 /// What a connection's bytes came to.

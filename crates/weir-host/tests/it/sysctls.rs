@@ -43,32 +43,16 @@ fn a_namespace_has_settings_of_its_own() {
 #[test]
 fn blanks_tabs_and_spellings_are_no_difference() {
     inside(|| {
-        for (name, value, other_name, kept) in [
-            (
-                "net/ipv4/ip_local_port_range",
-                " 20002\t 30004\n",
-                "net.ipv4.ip_local_port_range",
-                "20002 30004",
-            ),
-            (
-                "net.ipv4.ip_local_reserved_ports",
-                "9,8,7,1",
-                "net.ipv4.ip_local_reserved_ports",
-                "1,7-9",
-            ),
-            (
-                "net.ipv4.ip_local_reserved_ports",
-                "",
-                "net.ipv4.ip_local_reserved_ports",
-                "",
-            ),
-            (
-                "net.ipv4.conf.lo.rp_filter",
-                "2",
-                "net/ipv4/conf/lo/rp_filter",
-                "2",
-            ),
-        ] {
+        #[rustfmt::skip]
+        let rows = [
+            ("net/ipv4/ip_local_port_range", " 20002\t 30004\n", "net.ipv4.ip_local_port_range",
+             "20002 30004"),
+            ("net.ipv4.ip_local_reserved_ports", "9,8,7,1", "net.ipv4.ip_local_reserved_ports",
+             "1,7-9"),
+            ("net.ipv4.ip_local_reserved_ports", "", "net.ipv4.ip_local_reserved_ports", ""),
+            ("net.ipv4.conf.lo.rp_filter", "2", "net/ipv4/conf/lo/rp_filter", "2"),
+        ];
+        for (name, value, other_name, kept) in rows {
             write(name, value).unwrap();
             assert_eq!(read(other_name).unwrap(), kept);
         }

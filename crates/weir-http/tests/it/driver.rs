@@ -61,11 +61,6 @@ pub(crate) fn responses<'p>(
     Outcome { complete, end }
 }
 
-/// Feeds the bytes whole.
-pub(crate) fn whole(heads: &[bool], bytes: &[u8]) -> Outcome {
-    responses(ResponseParser::default(), heads, [bytes])
-}
-
 /// Feeds the bytes whole, cut in two at every point, and byte by byte; all must agree.
 pub(crate) fn all_cuts(limit: u32, heads: &[bool], bytes: &[u8]) -> Outcome {
     let parser = || ResponseParser::with_head_limit(limit);

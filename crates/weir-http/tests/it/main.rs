@@ -4,6 +4,5 @@ mod driver;
 mod encode;
 mod request;
 mod response;
-mod response_properties;
 mod sink;
 mod valid;

@@ -187,29 +187,15 @@ fn a_shared_trial_that_is_stopped_goes_on_to_the_same_end() {
 #[test]
 fn loads_that_differ_in_more_than_their_rate_share_nothing() {
     type Change = fn(&mut Bench);
+    #[rustfmt::skip]
     let cases: [(&str, Change, usize); 4] = [
         ("as it is", |_| {}, 2),
-        (
-            "of no matrix",
-            |bench| {
-                bench
-                    .study
-                    .loads
-                    .iter_mut()
-                    .for_each(|load| load.cell = None);
-            },
-            6,
-        ),
-        (
-            "one of another timeout",
-            |bench| bench.study.loads[1].main.timeout = Duration::from_secs(1),
-            3,
-        ),
-        (
-            "one of another matrix",
-            |bench| bench.study.loads[1].cell.as_mut().unwrap().matrix = "other".to_owned(),
-            3,
-        ),
+        ("of no matrix",
+         |bench| { bench.study.loads.iter_mut().for_each(|load| load.cell = None); }, 6),
+        ("one of another timeout",
+         |bench| bench.study.loads[1].main.timeout = Duration::from_secs(1), 3),
+        ("one of another matrix",
+         |bench| bench.study.loads[1].cell.as_mut().unwrap().matrix = "other".to_owned(), 3),
     ];
     for (what, change, groups) in cases {
         let mut bench = matrix();

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 
 use weir_model::load::Assignment;
+use weir_stats::SplitMix64;
 
 use super::lists::{Kind, List};
 use crate::plan::{Flow, Plan};
-use crate::random::Random;
 use crate::reactor::ConnId;
 use crate::schedule::{Schedule, Share};
 use crate::tls::Connector;
@@ -48,7 +48,7 @@ pub(super) struct FlowState {
     pub(super) budget: u64,
     /// Requests sent in a closed loop.
     pub(super) sent: u64,
-    pub(super) random: Random,
+    pub(super) random: SplitMix64,
     pub(super) to_open: VecDeque<ConnId>,
     /// Nanoseconds between two connections being opened, where that is limited.
     pub(super) connect_gap: u64,
@@ -89,7 +89,7 @@ impl FlowState {
                 .limit
                 .map_or(u64::MAX, |total| plan.share(total, thread)),
             sent: 0,
-            random: Random::new(0x7765_6972 + thread as u64),
+            random: SplitMix64::new(0x7765_6972 + thread as u64),
             to_open: VecDeque::with_capacity(connections as usize),
             connect_gap: flow.connect_rate.map_or(0, |rate| gap(rate) as u64),
             next_connect: 0,

@@ -1,6 +1,7 @@
 //! Choice at random by weights.
 
-use crate::random::Random;
+use weir_stats::SplitMix64;
+
 use crate::request_set::MOST_REQUESTS;
 
 /// Why a weight leads to nothing.
@@ -64,7 +65,7 @@ impl AliasTable {
 
     /// Draws an index.
     #[inline]
-    pub fn draw(&self, random: &mut Random) -> u32 {
+    pub fn draw(&self, random: &mut SplitMix64) -> u32 {
         let bits = random.next_u64();
         let index = ((bits >> 32) * self.0.len() as u64) >> 32;
         let column = self.0[index as usize];
@@ -135,7 +136,7 @@ mod tests {
     fn chi_square_with_a_fixed_seed() {
         let weights = [3.0, 1.0, 0.5, 5.5];
         let table = AliasTable::new(&weights).unwrap();
-        let mut random = Random::new(42);
+        let mut random = SplitMix64::new(42);
         let mut counts = [0_u32; 4];
         (0..1_000_000).for_each(|_| counts[table.draw(&mut random) as usize] += 1);
         let square = |(weight, count): (&f64, &u32)| {

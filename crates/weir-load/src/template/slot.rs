@@ -5,9 +5,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use weir_stats::SplitMix64;
+
 use super::error::{Part, Place, TemplateError};
 use super::lines::{Files, Lines};
-use crate::random::Random;
 
 /// Names of slots.
 const NAMES: [&str; 4] = ["sequence", "random", "line", "pick"];
@@ -183,7 +184,7 @@ impl Slot {
 
     /// Appends what stands here in the request with this number.
     #[inline]
-    pub(super) fn render(&self, number: u64, random: &mut Random, out: &mut Vec<u8>) {
+    pub(super) fn render(&self, number: u64, random: &mut SplitMix64, out: &mut Vec<u8>) {
         match self {
             Slot::Sequence(start) => write_number(start.wrapping_add(number), out),
             Slot::Integer { low, span } => {

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use weir_http::request::{Progress, RequestParser};
 use weir_model::load::RequestSpec;
 use weir_model::request::escape;
+use weir_stats::SplitMix64;
 
 use super::{Files, Template, TemplateError};
-use crate::random::Random;
 
 fn post(target: &str, fields: &[(&str, &str)], content: &str) -> RequestSpec {
     let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
@@ -24,7 +24,7 @@ fn template(spec: &RequestSpec) -> Result<Template, TemplateError> {
 
 fn render(template: &Template, number: u64, seed: u64) -> String {
     let mut out = Vec::new();
-    template.render(number, &mut Random::new(seed), &mut out);
+    template.render(number, &mut SplitMix64::new(seed), &mut out);
     assert!(out.len() <= template.max_len());
     String::from_utf8(out).unwrap()
 }
@@ -89,7 +89,7 @@ fn braces_that_are_no_slots() {
 #[test]
 fn random_slots_keep_to_their_bounds() {
     let template = template(&RequestSpec::get("/{{random:-2..2}}/{{random}}")).unwrap();
-    let mut random = Random::new(5);
+    let mut random = SplitMix64::new(5);
     let mut seen = std::collections::BTreeSet::new();
     for number in 0..200 {
         let mut out = Vec::new();
@@ -139,25 +139,12 @@ fn lines_that_would_break_the_request_are_refused_with_their_place() {
     let content = |slot: &str| post("/", &[], slot);
     let target = |slot: &str| RequestSpec::get(slot);
     type Made<'m> = &'m dyn Fn(&str) -> RequestSpec;
+    #[rustfmt::skip]
     let cases: [(&str, Made<'_>, Made<'_>, &str); 3] = [
-        (
-            "a\nb c\n",
-            &get,
-            &field,
-            "2: the line holds white space or a control character, and the target",
-        ),
-        (
-            "a\rX: y\n",
-            &field,
-            &content,
-            "1: the line holds CR or NUL, and field `X`",
-        ),
-        (
-            "/a\n\n",
-            &target,
-            &get,
-            "2: the line is empty, and the target",
-        ),
+        ("a\nb c\n", &get, &field,
+         "2: the line holds white space or a control character, and the target"),
+        ("a\rX: y\n", &field, &content, "1: the line holds CR or NUL, and field `X`"),
+        ("/a\n\n", &target, &get, "2: the line is empty, and the target"),
     ];
     for (text, bad, good, fault) in cases {
         let lines = file(text);
@@ -172,28 +159,18 @@ fn lines_that_would_break_the_request_are_refused_with_their_place() {
 #[test]
 fn what_is_no_slot_is_said_with_its_place_and_the_nearest_right_one() {
     let get = RequestSpec::get;
-    for (spec, message, hint) in [
-        (
-            get("/ä/{{seqence}}"),
-            "the target, character 4: `seqence` is not a slot",
-            "did you mean `{{sequence}}`?",
-        ),
-        (
-            get("/{{rand:1..2}}"),
-            "the target, character 2: `rand` is not a slot",
-            "did you mean `{{random}}`?",
-        ),
-        (
-            post("/", &[("X-A", "{{customer}}")], ""),
-            "field `X-A`, character 1: `customer` is not a slot",
-            "slots are `{{sequence}}`",
-        ),
-        (
-            post("/", &[], "x {{random:1..2}"),
-            "the content, character 3: the slot has no `}}`",
-            "a plain `{{` is written `{{{{`",
-        ),
-    ] {
+    #[rustfmt::skip]
+    let rows = [
+        (get("/ä/{{seqence}}"), "the target, character 4: `seqence` is not a slot",
+         "did you mean `{{sequence}}`?"),
+        (get("/{{rand:1..2}}"), "the target, character 2: `rand` is not a slot",
+         "did you mean `{{random}}`?"),
+        (post("/", &[("X-A", "{{customer}}")], ""),
+         "field `X-A`, character 1: `customer` is not a slot", "slots are `{{sequence}}`"),
+        (post("/", &[], "x {{random:1..2}"), "the content, character 3: the slot has no `}}`",
+         "a plain `{{` is written `{{{{`"),
+    ];
+    for (spec, message, hint) in rows {
         let (said, advice) = refused(&spec);
         assert_eq!(said, message);
         assert!(advice.starts_with(hint), "{advice}");
@@ -223,7 +200,7 @@ fn nothing_is_allocated_once_there_is_room() {
     let template = template(&post("/{{random}}", &[], "{{sequence}}")).unwrap();
     let mut out = Vec::with_capacity(template.max_len());
     let capacity = out.capacity();
-    let mut random = Random::new(1);
+    let mut random = SplitMix64::new(1);
     for number in [0, 9, 10, u64::MAX] {
         out.clear();
         template.render(number, &mut random, &mut out);

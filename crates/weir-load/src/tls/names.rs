@@ -18,14 +18,10 @@ pub(super) static CIPHERS: [SupportedCipherSuite; 9] = [
 ];
 
 /// The groups of [`weir_model::tls::names::GROUPS`], in its order.
+#[rustfmt::skip]
 pub(super) static GROUPS: [&dyn SupportedKxGroup; 7] = [
-    kx_group::X25519,
-    kx_group::SECP256R1,
-    kx_group::SECP384R1,
-    kx_group::X25519MLKEM768,
-    kx_group::SECP256R1MLKEM768,
-    kx_group::MLKEM768,
-    kx_group::MLKEM1024,
+    kx_group::X25519, kx_group::SECP256R1, kx_group::SECP384R1, kx_group::X25519MLKEM768,
+    kx_group::SECP256R1MLKEM768, kx_group::MLKEM768, kx_group::MLKEM1024,
 ];
 
 /// How many of [`GROUPS`] are offered by default: x25519, secp256r1, secp384r1.

@@ -1,7 +1,10 @@
 //! What a line of a trace says.
 
-use super::json::{self, Value};
-use super::scan::Scan;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
 use super::time::{self, Stamp};
 
 /// How the lines of a file are written.
@@ -32,7 +35,6 @@ impl Wrong {
 const ANY: &str = "a time in seconds or of RFC 3339, a line of an access log, or a JSON object";
 const TIME: &str = "a time in seconds (1732194001.25) or of RFC 3339 (2026-11-21T13:00:01.25Z)";
 const LOG_TIME: &str = "a time such as [21/Nov/2026:13:00:01 +0000]";
-const END: &str = "the end of the line after the time";
 const QUOTED: &str = "a request in quotes, such as \"GET / HTTP/1.1\"";
 const OBJECT: &str = "a whole JSON object on the line";
 const TIME_KEY: &str =
@@ -40,35 +42,18 @@ const TIME_KEY: &str =
 const REQUEST_KEY: &str =
     "a key `request` (\"GET / HTTP/1.1\"), or `method` and `uri` or `path`, with the request";
 
-/// Keys of a time, the most exact first.
-const TIME_KEYS: [&[u8]; 7] = [
-    b"msec",
-    b"time",
-    b"timestamp",
-    b"@timestamp",
-    b"ts",
-    b"time_iso8601",
-    b"time_local",
-];
-const METHOD_KEYS: [&[u8]; 2] = [b"method", b"request_method"];
-/// Keys of a target. nginx's `$uri` lacks the query, so what was asked for comes first.
-const TARGET_KEYS: [&[u8]; 3] = [b"request_uri", b"uri", b"path"];
-const REQUEST_KEYS: [&[u8]; 1] = [b"request"];
+/// Longest text of a time in brackets, in bytes.
+const LONGEST_TIME: usize = 64;
 
 impl Format {
     /// The format of a file that begins with this line.
     pub(super) fn of(line: &[u8]) -> Result<Format, Wrong> {
-        let mut scan = Scan::new(line);
-        scan.blanks();
-        if scan.peek() == Some(b'{') {
-            return Ok(Format::Json);
-        }
-        if log_time(line).is_ok() {
-            return Ok(Format::AccessLog);
-        }
-        match scan.peek() {
-            Some(b'0'..=b'9') if times(line).is_ok() => Ok(Format::Times),
-            _ => Err(Wrong::new(scan.at(), ANY)),
+        let text = line.trim_ascii_start();
+        match () {
+            () if text.starts_with(b"{") => Ok(Format::Json),
+            () if log_time(line).is_ok() => Ok(Format::AccessLog),
+            () if times(line).is_ok() => Ok(Format::Times),
+            () => Err(Wrong::new(line.len() - text.len(), ANY)),
         }
     }
 
@@ -94,15 +79,9 @@ impl Format {
 }
 
 fn times(line: &[u8]) -> Result<Stamp, Wrong> {
-    let mut scan = Scan::new(line);
-    scan.blanks();
-    let at = scan.at();
-    let stamp = time::any(&mut scan).ok_or(Wrong::new(at, TIME))?;
-    scan.blanks();
-    match scan.rest() {
-        [] => Ok(stamp),
-        _ => Err(Wrong::new(scan.at(), END)),
-    }
+    let text = line.trim_ascii_start();
+    let stamp = str::from_utf8(text).ok().and_then(time::any);
+    stamp.ok_or(Wrong::new(line.len() - text.len(), TIME))
 }
 
 /// The first time in brackets, and where it ends. A user's name may have brackets too.
@@ -110,11 +89,11 @@ fn log_time(line: &[u8]) -> Result<(Stamp, usize), Wrong> {
     let brackets = line.iter().enumerate().filter(|(_, byte)| **byte == b'[');
     let mut first = None;
     for (at, _) in brackets {
-        let mut scan = Scan::part(line, at + 1, line.len());
-        if let Some(stamp) = time::access_log(&mut scan)
-            && scan.byte(b']').is_some()
-        {
-            return Ok((stamp, scan.at()));
+        let inner = &line[at + 1..line.len().min(at + 1 + LONGEST_TIME)];
+        let length = inner.iter().position(|byte| *byte == b']');
+        let text = length.and_then(|length| str::from_utf8(&inner[..length]).ok());
+        if let Some((text, stamp)) = text.and_then(|text| Some((text, time::access_log(text)?))) {
+            return Ok((stamp, at + 1 + text.len() + 1));
         }
         first = first.or(Some(at));
     }
@@ -168,58 +147,57 @@ fn put_request(method: &str, target: &str, request: &mut String) -> Option<()> {
     fits.then_some(())
 }
 
-/// A value, and the rank of its key among those it may stand under.
-type Ranked = Option<(usize, Value)>;
+/// The values of a line by their keys, as they are written.
+type Line<'l> = BTreeMap<String, &'l RawValue>;
 
-/// The values of a line that matter.
-#[derive(Default)]
-struct Found {
-    time: Ranked,
-    method: Ranked,
-    target: Ranked,
-    request: Ranked,
+/// The value of the first of these keys that is a text or a number.
+fn first<'l>(line: &Line<'l>, keys: &[&str]) -> Option<&'l str> {
+    let mut written = keys.iter().filter_map(|key| Some(line.get(*key)?.get()));
+    written.find(|text| !text.starts_with(['{', '[']) && *text != "null")
 }
 
-impl Found {
-    fn take(&mut self, key: &[u8], value: Value) {
-        keep_best(&mut self.time, &TIME_KEYS, key, value);
-        keep_best(&mut self.method, &METHOD_KEYS, key, value);
-        keep_best(&mut self.target, &TARGET_KEYS, key, value);
-        keep_best(&mut self.request, &REQUEST_KEYS, key, value);
-    }
-}
-
-fn keep_best(place: &mut Ranked, names: &[&[u8]], key: &[u8], value: Value) {
-    if let Some(rank) = names.iter().position(|name| *name == key)
-        && place.is_none_or(|(best, _)| rank < best)
+/// A string's text, a number as it is written. Half of a surrogate pair has no meaning here.
+fn text(written: &str) -> Option<Cow<'_, str>> {
+    match written
+        .strip_prefix('"')
+        .and_then(|it| it.strip_suffix('"'))
     {
-        *place = Some((rank, value));
+        Some(inner) if !inner.contains('\\') => Some(inner.into()),
+        Some(_) => serde_json::from_str(written).ok().map(Cow::Owned),
+        None => Some(written.into()),
     }
 }
+
+/// Keys of times, the most exact first.
+#[rustfmt::skip]
+const TIMES: [&str; 7] =
+    ["msec", "time", "timestamp", "@timestamp", "ts", "time_iso8601", "time_local"];
 
 fn json_line(line: &[u8], request: &mut String) -> Result<(Stamp, bool), Wrong> {
-    let mut scan = Scan::new(line);
-    let mut found = Found::default();
-    let whole = json::object(&mut scan, |key, value| found.take(key, value));
-    whole.ok_or(Wrong::new(scan.at(), OBJECT))?;
-    let (_, time) = found.time.ok_or(Wrong::new(0, TIME_KEY))?;
-    let mut scan = Scan::part(line, time.from, time.to);
-    let stamp = time::any(&mut scan).filter(|_| scan.rest().is_empty());
-    let stamp = stamp.ok_or(Wrong::new(time.from, TIME))?;
-    let (mut room, mut more) = (String::new(), String::new());
-    let sendable = match (found.request, found.target) {
-        (Some((_, value)), _) => {
-            let text = value.text(line, &mut room);
-            text.and_then(|line| put_request_line(line, request))
-        }
-        (None, Some((_, target))) => {
+    // What is no UTF-8 is no request to send, and else of no interest.
+    let whole = String::from_utf8_lossy(line);
+    let wrong = |at: usize, expected| Wrong::new(at.min(line.len()), expected);
+    let read: Line<'_> = serde_json::from_str(&whole).map_err(|error| match error.is_eof() {
+        true => wrong(line.len(), OBJECT),
+        false => wrong(error.column().saturating_sub(1), OBJECT),
+    })?;
+    let time = first(&read, &TIMES);
+    let time = time.ok_or(wrong(0, TIME_KEY))?;
+    let stamp = text(time).and_then(|time| time::any(&time));
+    let at = time.as_ptr().addr() - whole.as_ptr().addr();
+    let stamp = stamp.ok_or(wrong(at + usize::from(time.starts_with('"')), TIME))?;
+    // nginx's `$uri` lacks the query.
+    let target = first(&read, &["request_uri", "uri", "path"]);
+    let sendable = match (first(&read, &["request"]), target) {
+        (Some(line), _) => text(line).and_then(|line| put_request_line(&line, request)),
+        (None, Some(target)) => {
             // A target alone was asked for with GET.
-            let method = found.method;
-            let method = method.map_or(Some("GET"), |(_, method)| method.text(line, &mut more));
-            let pair = target.text(line, &mut room).zip(method);
-            pair.and_then(|(target, method)| put_request(method, target, request))
+            let method = first(&read, &["method", "request_method"]);
+            let method = method.map_or(Some("GET".into()), text);
+            let pair = text(target).zip(method);
+            pair.and_then(|(target, method)| put_request(&method, &target, request))
         }
-        (None, None) => return Err(Wrong::new(0, REQUEST_KEY)),
+        (None, None) => return Err(wrong(0, REQUEST_KEY)),
     };
     Ok((stamp, sendable.is_some()))
 }
@@ -265,6 +243,8 @@ mod tests {
             (r#"{"path":"/","ts":1795266001}"#, Some("GET /")),
             (r#"{"time":"21/Nov/2026:13:00:01 +0000","request":""}"#, None),
             (r#"{"time":1795266001.5,"method":"GET","path":"http://a/"}"#, None),
+            (r#"{"time":1795266001.5,"path":"/\ud800"}"#, None),
+            (r#"{"time":null,"ts":1795266001,"path":"/\u0061","more":[{"d":"}"}]} "#, Some("GET /a")),
         ];
         for (line, want) in rows {
             let want = want.map(str::to_owned);
@@ -277,7 +257,10 @@ mod tests {
         for (line, at, expected) in [
             ("hello", 0, ANY),
             ("  1795266001x", 2, ANY),
-            (r#"{"time":1795266001,"request":"GET /"#, 30, OBJECT),
+            (r#"{"time":1795266001,"request":"GET /"#, 35, OBJECT),
+            (r#"{"time":1795266001,}"#, 19, OBJECT),
+            (r#"{"time":1795266001} x"#, 20, OBJECT),
+            (r#"{"time":{"a":1}}"#, 0, TIME_KEY),
             (r#"{"request":"GET / HTTP/1.1"}"#, 0, TIME_KEY),
             (r#"{"time":1795266001}"#, 0, REQUEST_KEY),
             (r#"{"time":1795266001123,"path":"/"}"#, 8, TIME),
@@ -289,7 +272,6 @@ mod tests {
         }
         let mut request = String::new();
         for (format, line, at, expected) in [
-            (Format::Times, "1795266001 5", 11, END),
             (Format::Times, "soon", 0, TIME),
             (Format::AccessLog, "- - [yesterday] \"GET /\"", 4, LOG_TIME),
             (Format::AccessLog, "garbage", 0, LOG_TIME),

@@ -36,8 +36,6 @@ use weir_model::load::Arrivals;
 use crate::files::LARGEST_DATA;
 
 mod format;
-mod json;
-mod scan;
 mod time;
 
 use format::{Format, Wrong};

@@ -1,4 +1,4 @@
-//! The load engine on real sockets, and its TLS in memory and with nginx.
+//! The load engine on real sockets, and its TLS in memory.
 
 #![allow(
     clippy::unwrap_used,
@@ -6,12 +6,9 @@
 )]
 
 mod bypassed;
-mod kept_open;
 mod reactors;
-mod requests;
 mod stall;
 mod support;
 mod tls;
 mod tls_hostile;
-mod tls_nginx;
 mod tls_support;

@@ -270,17 +270,13 @@ fn what_cannot_be_set_up_says_where_and_what_to_do() {
     let section =
         |text| format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n");
     let line = good.lines().count() + 2;
-    for (text, words) in [
-        (
-            format!("{good}\n{}", section("!!")),
-            format!("bad.pem:{line}: "),
-        ),
-        (
-            good[..good.len() / 2].to_owned(),
-            "bad.pem:1: the section has no".to_owned(),
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        (format!("{good}\n{}", section("!!")), format!("bad.pem:{line}: ")),
+        (good[..good.len() / 2].to_owned(), "bad.pem:1: the section has no".to_owned()),
         (section("AAAA"), "bad.pem:1: not a certificate".to_owned()),
-    ] {
+    ];
+    for (text, words) in rows {
         let error = fails(&with_ca(authority.write("bad.pem", &text))).to_string();
         assert!(error.contains(&words), "{error}");
     }

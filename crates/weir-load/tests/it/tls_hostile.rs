@@ -5,6 +5,7 @@ use std::sync::Arc;
 use weir_load::tls::{Input, Received, Session, TlsErrorKind};
 
 use crate::tls_support::{Authority, Key, Pair, VERSIONS};
+
 #[test]
 fn a_byte_at_a_time() {
     let authority = Authority::new();
@@ -61,33 +62,6 @@ fn portions_that_cut_records_anywhere() {
         pair.exchange(&content);
         assert!(pair.most_buffered <= 17 * 1024, "{}", pair.most_buffered);
         assert_eq!(pair.session.buffered(), 0);
-    }
-}
-
-/// What the session says to these bytes as the server's first.
-fn first_words(bytes: &[u8]) -> TlsErrorKind {
-    let mut connector = Authority::new().connector();
-    let mut out = Vec::new();
-    let mut session = Session::begin(&mut connector, &mut out).unwrap();
-    let mut bytes = bytes.to_vec();
-    let mut input = Input::new(&mut bytes);
-    let error = session.next(&mut input, &mut out).unwrap_err();
-    assert_eq!(session.buffered(), 0);
-    assert_eq!(session.next(&mut input, &mut out), Ok(Received::Nothing));
-    error.kind()
-}
-
-#[test]
-fn what_is_not_tls_is_said_to_be_so() {
-    let http: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\r\n";
-    for (bytes, kind) in [
-        (http, TlsErrorKind::NotTls),
-        (b"SSH-2.0-OpenSSH", TlsErrorKind::NotTls),
-        (&[22, 3, 3, 0xff, 0xff], TlsErrorKind::OversizedRecord),
-        (&[21, 3, 3, 0, 2, 2, 40], TlsErrorKind::AlertReceived),
-        (&[23, 3, 3, 0, 2, 1, 0], TlsErrorKind::Misbehaved),
-    ] {
-        assert_eq!(first_words(bytes), kind, "{bytes:?}");
     }
 }
 

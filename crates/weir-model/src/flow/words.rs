@@ -242,37 +242,19 @@ pub fn read(said: &[Said], base: FlowSpec, length: Duration) -> (FlowSpec, Vec<F
 /// What a flow says that another part of it leaves without effect.
 fn contradictions(spec: &FlowSpec) -> Vec<Fault> {
     let per_request = spec.lifetime == Lifetime::Request;
+    #[rustfmt::skip]
     let all = [
-        (
-            per_request && spec.connect_rate.is_some(),
-            Key::ConnectRate,
-            "each request opens a connection, so connections have the rate of the requests",
-        ),
-        (
-            spec.overflow == Overflow::Drop && !spec.is_open(),
-            Key::Overflow,
-            "only a load with a rate can drop requests",
-        ),
-        (
-            spec.assignment == Assignment::PerConnection && !spec.is_open(),
-            Key::Schedule,
-            "only a load with a rate has a schedule",
-        ),
-        (
-            spec.spacing != Spacing::Even && !spec.is_open(),
-            Key::Arrivals,
-            "only a load with a rate has arrivals to spread",
-        ),
-        (
-            spec.pipeline > 1 && spec.is_held(),
-            Key::Pipeline,
-            "held connections send nothing",
-        ),
-        (
-            spec.pipeline > 1 && per_request,
-            Key::Pipeline,
-            "a connection per request cannot have several in flight",
-        ),
+        (per_request && spec.connect_rate.is_some(), Key::ConnectRate,
+         "each request opens a connection, so connections have the rate of the requests"),
+        (spec.overflow == Overflow::Drop && !spec.is_open(), Key::Overflow,
+         "only a load with a rate can drop requests"),
+        (spec.assignment == Assignment::PerConnection && !spec.is_open(), Key::Schedule,
+         "only a load with a rate has a schedule"),
+        (spec.spacing != Spacing::Even && !spec.is_open(), Key::Arrivals,
+         "only a load with a rate has arrivals to spread"),
+        (spec.pipeline > 1 && spec.is_held(), Key::Pipeline, "held connections send nothing"),
+        (spec.pipeline > 1 && per_request, Key::Pipeline,
+         "a connection per request cannot have several in flight"),
     ];
     let so = all.into_iter().filter(|(is_so, ..)| *is_so);
     so.map(|(_, key, message)| Fault::new(key, message))

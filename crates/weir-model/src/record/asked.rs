@@ -18,6 +18,9 @@ pub struct AskedRecord {
     pub requests: Vec<RequestRecord>,
 }
 
+/// The answer of a part that has files of its own, as records have it.
+pub const FROM_FILES: &str = "answers from files";
+
 /// What answers a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestRecord {

@@ -46,6 +46,12 @@ pub struct RequestedSpec {
     pub host: Option<String>,
     /// The target, with its query; slots as they are written.
     pub target: String,
+    /// Its method; empty for GET.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub method: String,
+    /// Its other fields; slots as they are written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<(String, String)>,
     /// Whether 404 is a right answer, so that nothing need be there.
     #[serde(default)]
     pub may_miss: bool,
@@ -67,9 +73,16 @@ impl AskSpec {
         };
         let mut requests: Vec<RequestedSpec> = Vec::new();
         for weighted in &flow.requests {
+            let request = &weighted.request;
+            let is_other = |(name, _): &&(String, String)| !name.eq_ignore_ascii_case("host");
             let requested = RequestedSpec {
-                host: host_field(&weighted.request).map(str::to_owned),
-                target: weighted.request.target.clone(),
+                host: host_field(request).map(str::to_owned),
+                target: request.target.clone(),
+                method: match &*request.method {
+                    "GET" => String::new(),
+                    other => other.to_owned(),
+                },
+                fields: request.fields.iter().filter(is_other).cloned().collect(),
                 may_miss: weighted
                     .expect
                     .as_ref()

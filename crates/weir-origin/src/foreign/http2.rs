@@ -293,11 +293,13 @@ impl Http2 {
         }
         if is_new {
             self.last = id;
+            let service = SERVICES.iter().find(|(path, _)| path.as_bytes() == target);
             let asked = Asked {
                 id,
                 content: responses.content_of(&target),
                 is_head,
                 is_call,
+                yes: service.filter(|_| is_call).map(|(_, yes)| *yes),
             };
             let stream = Stream {
                 asked,
@@ -353,7 +355,7 @@ impl Http2 {
         if size == 0 {
             return Sent::Nothing;
         }
-        let content = responses.bytes(stream.asked.content);
+        let content = content(&stream.asked, responses);
         let [a, b, c, d] = (content.len() as u32).to_be_bytes();
         let message = [0, a, b, c, d];
         let prefix: &[u8] = if stream.asked.is_call { &message } else { &[] };
@@ -380,6 +382,17 @@ impl Http2 {
     }
 }
 
+/// Services that gateways ask, by path, and the messages that say yes: the status `OK` of a `CheckResponse`, which
+/// is its default, `OK` of a `RateLimitResponse`, and `SERVING` of a `HealthCheckResponse`.
+const SERVICES: [(&str, &[u8]); 3] = [
+    ("/envoy.service.auth.v3.Authorization/Check", &[]),
+    (
+        "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
+        &[8, 1],
+    ),
+    ("/grpc.health.v1.Health/Check", &[8, 1]),
+];
+
 /// Bytes before a message of gRPC: that it is not compressed, and its length.
 const PREFIX: usize = 5;
 
@@ -388,8 +401,14 @@ fn length(asked: &Asked, responses: &Responses) -> usize {
     let prefix = if asked.is_call { PREFIX } else { 0 };
     match asked.is_head {
         true => 0,
-        false => prefix + responses.bytes(asked.content).len(),
+        false => prefix + content(asked, responses).len(),
     }
+}
+
+/// What an answer says.
+fn content<'r>(asked: &Asked, responses: &'r Responses) -> &'r [u8] {
+    let content = || responses.bytes(asked.content);
+    asked.yes.unwrap_or_else(content)
 }
 
 /// The payload without padding (§6.1).

@@ -33,6 +33,7 @@ impl Protocol for Memcached {
                 content: responses.content_of(key),
                 is_head: false,
                 is_call: false,
+                yes: None,
             });
             self.keys.push_back(key.to_vec());
             used += end + 1;

@@ -34,6 +34,7 @@ impl Params {
             content: responses.content_of(&self.target),
             is_head: self.is_head,
             is_call: false,
+            yes: None,
         }
     }
 }

@@ -67,13 +67,10 @@ pub(super) fn blocks(spec: Option<&LoadSpec>, load: &LoadFindings) -> Vec<Block>
 /// The columns that have figures.
 fn columns(is_held: bool, is_tls: bool, has_queues: bool) -> Vec<Shown> {
     let small = |small: &str| Column::new("").small(small);
+    #[rustfmt::skip]
     let mut shown: Vec<Shown> = vec![
-        (Column::new("connections").small("opened"), |c| {
-            number::count(c.asking.opened)
-        }),
-        (small("per request"), |c| {
-            number::share(c.asking.opened as f64 / c.answered as f64)
-        }),
+        (Column::new("connections").small("opened"), |c| { number::count(c.asking.opened) }),
+        (small("per request"), |c| { number::share(c.asking.opened as f64 / c.answered as f64) }),
     ];
     if is_held {
         shown.push((Column::new("held").small("at the start"), |c| {

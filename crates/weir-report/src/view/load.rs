@@ -164,13 +164,9 @@ fn arms(load: &LoadFindings, open_loop: bool) -> Vec<Block> {
     if all.is_empty() {
         return Vec::new();
     }
+    #[rustfmt::skip]
     let heads = [
-        "completed/s",
-        "offered/s",
-        "CPU/request",
-        "requests",
-        "failures",
-        "never ended",
+        "completed/s", "offered/s", "CPU/request", "requests", "failures", "never ended",
     ];
     let columns = heads.map(Column::new).into_iter();
     let columns = columns.chain([Column::new("origin connects").small("per request")]);

@@ -145,15 +145,11 @@ fn around(text: &str) -> String {
 fn the_checker_finds_faults() {
     let page = |body: &str| format!("<!DOCTYPE html><html>{body}</html>");
     assert_eq!(check(&page("<p id=\"a\">x<br></p>")).len(), 3);
+    #[rustfmt::skip]
     let faults = [
-        "<p>x",
-        "<p><b>x</p></b>",
-        "<p id=\"a\"></p><p id=\"a\"></p>",
-        "<a href=\"https://example.org/\"></a>",
-        "<a href=\"#none\"></a>",
-        "<img src=\"x\">",
-        "a > b",
-        "<p class=x></p>",
+        "<p>x", "<p><b>x</p></b>", "<p id=\"a\"></p><p id=\"a\"></p>",
+        "<a href=\"https://example.org/\"></a>", "<a href=\"#none\"></a>", "<img src=\"x\">",
+        "a > b", "<p class=x></p>",
     ];
     for fault in faults {
         let html = page(fault);

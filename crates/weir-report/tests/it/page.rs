@@ -26,23 +26,16 @@ fn everything_that_was_asked_for_is_there() {
     let run = fixture::run();
     // No-break spaces are for the eye.
     let page = html(&run.input()).replace('\u{a0}', " ");
+    #[rustfmt::skip]
     let expected = [
         "Which well-known settings make a stock nginx",
-        "Keepalive to the origin carries 2.61 times as much",
-        "2.61×<small>2.58–2.65</small>",
-        "upstream_keepalive: 0 → 64",
-        "two equal arms differed by 0.4 %, interval ±1.3 %",
-        "a change of this arm would show from 1.9 % on",
-        "generator-busy",
-        "the worst of 41 of 480 trials",
-        "no effect here",
+        "Keepalive to the origin carries 2.61 times as much", "2.61×<small>2.58–2.65</small>",
+        "upstream_keepalive: 0 → 64", "two equal arms differed by 0.4 %, interval ±1.3 %",
+        "a change of this arm would show from 1.9 % on", "generator-busy",
+        "the worst of 41 of 480 trials", "no effect here",
         "reads back the same as the baseline, although the study asks for proxy_buffering: on → off",
-        "generator and origin share CPU 1",
-        "net.ipv4.tcp_tw_reuse",
-        "weir run study.yaml",
-        "0.1.0 (d878f56)",
-        "weir-run/2",
-        "one_at_a_time:",
+        "generator and origin share CPU 1", "net.ipv4.tcp_tw_reuse", "weir run study.yaml",
+        "0.1.0 (d878f56)", "weir-run/2", "one_at_a_time:",
     ];
     markup::has_all(&page, &expected);
 }

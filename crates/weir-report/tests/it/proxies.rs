@@ -304,16 +304,12 @@ fn rename(load: &mut LoadFindings, records: &mut [Record], from: &str, to: &str)
 
 #[test]
 fn what_kept_copies_from_others_is_said_by_every_output() {
-    for (copies, words) in [
-        (
-            Protection::Checked,
-            "no network namespace separated it from other hosts",
-        ),
-        (
-            Protection::CheckedWithoutRoute,
-            "in a network namespace without a route to other hosts",
-        ),
-    ] {
+    #[rustfmt::skip]
+    let rows = [
+        (Protection::Checked, "no network namespace separated it from other hosts"),
+        (Protection::CheckedWithoutRoute, "in a network namespace without a route to other hosts"),
+    ];
+    for (copies, words) in rows {
         let mut run = everything();
         run.header.copies = Some(copies);
         let input = run.input();

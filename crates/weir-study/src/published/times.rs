@@ -20,18 +20,9 @@ const QUANTILES: [(&str, f64); 7] = [
     ("p99.9", 0.999),
     ("max", 1.0),
 ];
+#[rustfmt::skip]
 const KEYS: [&str; 12] = [
-    "arm",
-    "load",
-    "connections",
-    "rate",
-    "unchanged",
-    "p50",
-    "p75",
-    "p90",
-    "p95",
-    "p99",
-    "p99.9",
+    "arm", "load", "connections", "rate", "unchanged", "p50", "p75", "p90", "p95", "p99", "p99.9",
     "max",
 ];
 const BOUNDS: RangeInclusive<Duration> = Duration::from_nanos(1)..=Duration::from_secs(3600);

@@ -65,28 +65,18 @@ fn bursts_that_would_come_to_some_arms_alone_are_refused() {
 
 #[test]
 fn bursts_that_cannot_be_are_refused() {
-    for (load, words) in [
-        (
-            "name: open, rate: 100, burst: 500, connections: 499",
-            "bursts of 500 requests need 500 connections, and the load has 499",
-        ),
-        (
-            "name: open, closed: true, burst: 500, connections: 500",
-            "a closed load has no bursts",
-        ),
-        (
-            "name: open, rate: 50% of slowest, burst: 500, connections: 500",
-            "needs its rate in requests per second",
-        ),
-        (
-            "name: open, rate: 100, burst: 1, connections: 500",
-            "`1` is not a whole number from 2 to 1000000",
-        ),
-        (
-            "rate: [100, 150], burst: 500, connections: 500",
-            "slices of 5s do not hold whole bursts",
-        ),
-    ] {
+    #[rustfmt::skip]
+    let rows = [
+        ("name: open, rate: 100, burst: 500, connections: 499",
+         "bursts of 500 requests need 500 connections, and the load has 499"),
+        ("name: open, closed: true, burst: 500, connections: 500", "a closed load has no bursts"),
+        ("name: open, rate: 50% of slowest, burst: 500, connections: 500",
+         "needs its rate in requests per second"),
+        ("name: open, rate: 100, burst: 1, connections: 500",
+         "`1` is not a whole number from 2 to 1000000"),
+        ("rate: [100, 150], burst: 500, connections: 500", "slices of 5s do not hold whole bursts"),
+    ];
+    for (load, words) in rows {
         let said = refused(load, FIVE);
         assert!(said.contains(words), "{said}");
         assert!(said.contains("--> study.yaml:7:"), "{said}");

@@ -200,13 +200,10 @@ fn within_strata_each_arm_is_compared_with_its_own_stratums() {
         .map(|arm| (&*arm.name, arm.against, arm.changes.clone()))
         .collect();
     let sockmap = || settings(&[("transport", "sockmap")]);
+    #[rustfmt::skip]
     let expected = [
         ("plain", 0, settings(&[])),
-        (
-            "keepalive_requests=50",
-            0,
-            settings(&[("keepalive_requests", "50")]),
-        ),
+        ("keepalive_requests=50", 0, settings(&[("keepalive_requests", "50")])),
         ("transport=sockmap", 0, sockmap()),
         ("keepalive_requests=50+transport=sockmap", 1, sockmap()),
     ];
@@ -314,49 +311,20 @@ fn a_study_with_open_loads_only_is_judged_by_response_times() {
 
 #[test]
 fn keys_that_cannot_have_their_effect_are_remarks() {
+    #[rustfmt::skip]
     let cases = [
-        (
-            "",
-            "closed: true",
-            "closed: true, spin: 10us",
-            "`spin` of load `closed` has no effect",
-        ),
-        (
-            "",
-            "connections: 20",
-            "connections: 20, requests: [{path: /, weight: 5}]",
-            "the weight of the only request",
-        ),
-        (
-            "launchers: {slow: {prefix: nice}}",
-            "",
-            "",
-            "launcher `slow` has no effect",
-        ),
-        (
-            "a/a: false\ncompare: pairs\narms: [{name: a, settings: {gzip: off}}]",
-            "",
-            "",
-            "`compare: pairs` has no effect",
-        ),
-        (
-            "blocks: {instances: 100, slice: 1s}",
-            "",
-            "",
-            "`instances: 100` cannot have its effect: load `closed` has ",
-        ),
-        (
-            "blocks: {slice: 1s}\nobjective: {confidence: 99.9999%}",
-            "",
-            "",
-            "`confidence: 99.9999%` cannot have its effect: it takes 21 blocks",
-        ),
-        (
-            "origin: {size: 2KiB}",
-            "kind: nginx",
-            "kind: nginx, role: {static-files: {size: 1KiB}}",
-            "`origin` has no effect",
-        ),
+        ("", "closed: true", "closed: true, spin: 10us", "`spin` of load `closed` has no effect"),
+        ("", "connections: 20", "connections: 20, requests: [{path: /, weight: 5}]",
+         "the weight of the only request"),
+        ("launchers: {slow: {prefix: nice}}", "", "", "launcher `slow` has no effect"),
+        ("a/a: false\ncompare: pairs\narms: [{name: a, settings: {gzip: off}}]", "", "",
+         "`compare: pairs` has no effect"),
+        ("blocks: {instances: 100, slice: 1s}", "", "",
+         "`instances: 100` cannot have its effect: load `closed` has "),
+        ("blocks: {slice: 1s}\nobjective: {confidence: 99.9999%}", "", "",
+         "`confidence: 99.9999%` cannot have its effect: it takes 21 blocks"),
+        ("origin: {size: 2KiB}", "kind: nginx", "kind: nginx, role: {static-files: {size: 1KiB}}",
+         "`origin` has no effect"),
     ];
     for (more, from, to, said) in cases {
         let text = with(more).replace(from, to);

@@ -33,48 +33,24 @@ fn gains_are_read_for_arms_and_for_levels() {
 
 #[test]
 fn gains_that_say_nothing_or_cannot_be_are_refused() {
+    #[rustfmt::skip]
     let cases = [
         ("metric: rate, arms: x, mean: 1%", "no arm is named `x`"),
-        (
-            "metric: rate, mean: 1%",
-            "a published gain needs either `arms` or a `level`",
-        ),
-        (
-            "metric: rate, level: transport=tcp, arms: baseline, mean: 1%",
-            "a published gain needs either `arms` or a `level`",
-        ),
-        (
-            "metric: rate, level: transport",
-            "a published gain needs a `mean` or a `peak`",
-        ),
-        (
-            "metric: rate, level: transport, mean: 1%",
-            "`transport` is not a level of a parameter",
-        ),
-        (
-            "metric: rate, level: transport=carrier-pigeon, mean: 1%",
-            "no arm has `transport=carrier-pigeon`",
-        ),
-        (
-            "metric: rate, level: transport=sockmap, mean: 2.8",
-            "`2.8` is not a change in percent",
-        ),
-        (
-            "metric: rate, level: transport=sockmap, mean: -100%",
-            "`-100%` is not a change in percent",
-        ),
-        (
-            "metric: speed, level: transport=sockmap, mean: 1%",
-            "`speed` is not `rate`, `received-bytes`, `cpu-per-request`, `response-p50` or `response-p99`",
-        ),
-        (
-            "level: transport=sockmap, mean: 1%",
-            "a published gain needs the key `metric`",
-        ),
-        (
-            "metric: rate, level: transport=sockmap, mean: 1%, load: clsed",
-            "no load is named `clsed`",
-        ),
+        ("metric: rate, mean: 1%", "a published gain needs either `arms` or a `level`"),
+        ("metric: rate, level: transport=tcp, arms: baseline, mean: 1%",
+         "a published gain needs either `arms` or a `level`"),
+        ("metric: rate, level: transport", "a published gain needs a `mean` or a `peak`"),
+        ("metric: rate, level: transport, mean: 1%", "`transport` is not a level of a parameter"),
+        ("metric: rate, level: transport=carrier-pigeon, mean: 1%",
+         "no arm has `transport=carrier-pigeon`"),
+        ("metric: rate, level: transport=sockmap, mean: 2.8", "`2.8` is not a change in percent"),
+        ("metric: rate, level: transport=sockmap, mean: -100%",
+         "`-100%` is not a change in percent"),
+        ("metric: speed, level: transport=sockmap, mean: 1%",
+         "`speed` is not `rate`, `received-bytes`, `cpu-per-request`, `response-p50` or `response-p99`"),
+        ("level: transport=sockmap, mean: 1%", "a published gain needs the key `metric`"),
+        ("metric: rate, level: transport=sockmap, mean: 1%, load: clsed",
+         "no load is named `clsed`"),
     ];
     for (entry, expected) in cases {
         let text = with(&format!(

@@ -154,18 +154,13 @@ fn optional_loads_without_room_are_left_out_and_the_last_one_is_an_error() {
 #[test]
 fn levels_may_be_left_to_the_machine() {
     let text = with("one-at-a-time: {worker_processes: 1..cpus}");
-    for (set, expected) in [
-        (
-            "0-5",
-            &[
-                "worker_processes=2",
-                "worker_processes=4",
-                "worker_processes=6",
-            ][..],
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        ("0-5", &["worker_processes=2", "worker_processes=4", "worker_processes=6"][..]),
         ("2,7", &["worker_processes=2"]),
         ("3", &[]),
-    ] {
+    ];
+    for (set, expected) in rows {
         let study = on(&cpus(set), &text);
         let study = study.unwrap_or_else(|errors| panic!("{}", errors.render(false)));
         let changes = study.arms.iter().filter(|arm| arm.role == ArmRole::Change);

@@ -32,13 +32,9 @@ const SMALL: &str = "- {connections: 100..300 step 100, rate: [50, 1k], duration
 #[test]
 fn every_combination_is_a_load_that_knows_its_place() {
     let study = read(&text(SMALL, "")).expect("it is right");
+    #[rustfmt::skip]
     let expected = [
-        "c100-r50",
-        "c100-r1000",
-        "c200-r50",
-        "c200-r1000",
-        "c300-r50",
-        "c300-r1000",
+        "c100-r50", "c100-r1000", "c200-r50", "c200-r1000", "c300-r50", "c300-r1000",
     ];
     assert_eq!(names(&study), expected);
     let last = &study.loads[5];
@@ -61,14 +57,9 @@ fn one_axis_and_names_make_a_matrix_too() {
                  - {name: share, rate: 50% of slowest, connections: [1, 2], duration: 1m}\n\
                  - {name: alone, rate: 9, connections: 3, duration: 1m}";
     let study = read(&text(loads, "")).unwrap_or_else(|e| panic!("{}", e.render(false)));
+    #[rustfmt::skip]
     let expected = [
-        "closed-c5",
-        "closed-c10",
-        "open-c7-r100",
-        "open-c7-r300",
-        "share-c1",
-        "share-c2",
-        "alone",
+        "closed-c5", "closed-c10", "open-c7-r100", "open-c7-r300", "share-c1", "share-c2", "alone",
     ];
     assert_eq!(names(&study), expected);
     assert_eq!(study.loads[6].cell, None);

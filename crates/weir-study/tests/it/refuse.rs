@@ -85,21 +85,15 @@ fn a_proxy_that_weir_does_not_start_has_no_settings_in_any_arm() {
         let started = "{kind: nginx, settings: {worker_processes: 1}}";
         with(rest).replace(started, "{kind: external, address: \"192.0.2.7:80\"}")
     };
-    for (rest, id) in [
-        (
-            "one-at-a-time: {rlimit_nofile: [2048, 4096]}",
-            "rlimit_nofile",
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        ("one-at-a-time: {rlimit_nofile: [2048, 4096]}", "rlimit_nofile"),
         ("factorial: {transport: [tcp, sockmap]}", "transport"),
-        (
-            "arms: [{name: a, settings: {launcher: onload}}]\nlaunchers: {onload: {prefix: onload}}",
-            "launcher",
-        ),
-        (
-            "cumulative: [{name: a, settings: {net.core.somaxconn: 4096}}]",
-            "net.core.somaxconn",
-        ),
-    ] {
+        ("arms: [{name: a, settings: {launcher: onload}}]\nlaunchers: {onload: {prefix: onload}}",
+         "launcher"),
+        ("cumulative: [{name: a, settings: {net.core.somaxconn: 4096}}]", "net.core.somaxconn"),
+    ];
+    for (rest, id) in rows {
         let expected = format!("`{id}` is for a proxy that weir starts");
         assert_eq!(messages_of(&external(rest)), [expected], "{rest}");
     }
@@ -116,16 +110,13 @@ fn a_proxy_that_weir_does_not_start_has_no_settings_in_any_arm() {
 
 #[test]
 fn a_stratum_needs_an_arm_that_its_others_are_compared_with() {
-    for (factors, hint) in [
-        (
-            "transport: [sockmap, sockmap-inbound]",
-            "list the baseline's level of `transport` too",
-        ),
-        (
-            "net.core.somaxconn: [128, 4096]",
-            "say in the proxy's `settings` what `net.core.somaxconn` is, and list that level too",
-        ),
-    ] {
+    #[rustfmt::skip]
+    let rows = [
+        ("transport: [sockmap, sockmap-inbound]", "list the baseline's level of `transport` too"),
+        ("net.core.somaxconn: [128, 4096]",
+         "say in the proxy's `settings` what `net.core.somaxconn` is, and list that level too"),
+    ];
+    for (factors, hint) in rows {
         let rest = format!(
             "factorial: {{worker_processes: [1, 2], {factors}}}\nstratify: worker_processes"
         );

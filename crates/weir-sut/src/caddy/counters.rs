@@ -65,15 +65,10 @@ process_cpu_seconds_total 0.22
 # TYPE caddy_admin_http_requests_total counter
 caddy_admin_http_requests_total{path="/config/"} 7
 "#;
+        #[rustfmt::skip]
         let expected = [
-            (
-                r#"caddy_http_requests_total{handler="reverse_proxy",server="a b"}"#,
-                1_500_000,
-            ),
-            (
-                r#"caddy_http_request_duration_seconds_count{code="200"}"#,
-                20,
-            ),
+            (r#"caddy_http_requests_total{handler="reverse_proxy",server="a b"}"#, 1_500_000),
+            (r#"caddy_http_request_duration_seconds_count{code="200"}"#, 20),
         ];
         let expected = expected.map(|(name, value)| (name.to_owned(), value));
         assert_eq!(parse(text), BTreeMap::from(expected));

@@ -63,11 +63,10 @@ pub(super) fn read(
     environment: &Environment,
     catalog: &Catalog,
 ) -> Effective {
-    let way = |met: Met| {
-        let way = Way::of(document, &met);
-        (met, way)
-    };
-    let ways: Vec<(Met, Way<'_>)> = met.into_iter().map(way).collect();
+    let ways = met
+        .iter()
+        .map(|met| (met.is_secure, Way::of(document, met)));
+    let ways: Vec<(bool, Way<'_>)> = ways.collect();
     let text = format!("{document:#}\n");
     Effective::of_ways(text, (catalog, KIND), &ways, is_of_tls, |row, way| {
         level(row, way, environment)

@@ -18,14 +18,13 @@ mod own;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
-use std::time::Duration;
 
 use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
 
 use crate::admin;
 use crate::installed::{Installed, Marks, word_behind};
-use crate::proxy::check;
+use crate::proxy::{Started, check};
 use crate::{Configuration, Effective, Language, Proxy, RunningProxy, SutError, Task};
 
 const KIND: ProxyKind = ProxyKind::Caddy;
@@ -101,13 +100,8 @@ impl Proxy for Caddy {
     }
 
     /// It answers with its configuration once all listeners are open, and not before.
-    fn is_ready(
-        &self,
-        configuration: &Configuration,
-        _proxy: &RunningProxy,
-        _since: Duration,
-    ) -> bool {
-        effective::document(configuration).is_ok()
+    fn is_ready(&self, started: &Started<'_>) -> bool {
+        effective::document(started.configuration).is_ok()
     }
 
     /// What `GET /config/` answers; without a process, the file after `caddy validate` took it.

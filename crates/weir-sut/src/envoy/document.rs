@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 
 use serde_json::{Map, Value};
+use weir_configuration::Spot;
 use weir_model::study::ProxyKind;
 use weir_parameters::Directive;
 
 use crate::SutError;
-use crate::met::{Met, Spot};
+use crate::met::Met;
 
 /// Names that Envoy's statistics and dumps have our parts under.
 pub(super) const CLEAR: &str = "clear";

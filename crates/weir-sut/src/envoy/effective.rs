@@ -61,20 +61,12 @@ fn loaded(dump: &Value) -> Option<Value> {
     };
     let mut bootstrap = part(".BootstrapConfigDump")?.get("bootstrap")?.clone();
     bootstrap.as_object_mut()?.remove("node");
-    for (kind, list, one, into) in [
-        (
-            ".ListenersConfigDump",
-            "static_listeners",
-            "listener",
-            "listeners",
-        ),
-        (
-            ".ClustersConfigDump",
-            "static_clusters",
-            "cluster",
-            "clusters",
-        ),
-    ] {
+    #[rustfmt::skip]
+    let rows = [
+        (".ListenersConfigDump", "static_listeners", "listener", "listeners"),
+        (".ClustersConfigDump", "static_clusters", "cluster", "clusters"),
+    ];
+    for (kind, list, one, into) in rows {
         // What is empty is left out.
         let in_force = match part(kind)?.get(list) {
             Some(list) => list.as_array()?.as_slice(),
@@ -109,7 +101,7 @@ fn read(document: &Document, met: Vec<Met>, catalog: &Catalog, nofile: Option<u6
         bootstrap,
     } = document;
     let text = json!({"command_line_options": arguments, "bootstrap": bootstrap});
-    let ways: Vec<(Met, Met)> = met.into_iter().map(|met| (met.clone(), met)).collect();
+    let ways: Vec<(bool, Met)> = met.into_iter().map(|met| (met.is_secure, met)).collect();
     let (text, rows) = (format!("{text:#}\n"), (catalog, ProxyKind::Envoy));
     Effective::of_ways(text, rows, &ways, is_of_tls, |row, met| {
         level(row, document, met, nofile)

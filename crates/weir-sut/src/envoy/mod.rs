@@ -19,13 +19,12 @@ mod own;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
-use std::time::Duration;
 
 use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
 
 use crate::installed::{Installed, Marks};
-use crate::proxy::check;
+use crate::proxy::{Started, check};
 use crate::{Configuration, Effective, Language, Proxy, RunningProxy, SutError, Task, admin};
 
 /// The mark of a warning in Envoy's log, behind time and thread.
@@ -92,13 +91,8 @@ impl Proxy for Envoy {
     }
 
     /// Its own word: LIVE once all listeners are there and all workers run.
-    fn is_ready(
-        &self,
-        configuration: &Configuration,
-        _proxy: &RunningProxy,
-        _since: Duration,
-    ) -> bool {
-        admin::get(configuration, "/ready").is_ok_and(|state| state.trim() == "LIVE")
+    fn is_ready(&self, started: &Started<'_>) -> bool {
+        admin::get(started.configuration, "/ready").is_ok_and(|state| state.trim() == "LIVE")
     }
 
     fn effective(

@@ -10,7 +10,6 @@ use weir_parameters::{Catalog, EffectiveFrom, Parameter};
 
 use super::runtime::{Row, info, is_of, pool_size, stat};
 use super::way::Way;
-use crate::met::Met;
 use crate::{Configuration, Effective, RunningProxy, SutError, admin};
 
 /// Keywords of `global` that `show info` tells, and by which name.
@@ -38,11 +37,9 @@ pub(super) fn read(
     };
     let source = Source::new(configuration.texts()?.into_iter().map(file).collect());
     let tree = Tree::parse(&source)?;
-    let way = |met: Met| {
-        let way = Way::of(&tree, &met);
-        (met, way)
-    };
-    let mut ways: Vec<(Met, Way)> = configuration.met().into_iter().map(way).collect();
+    let met = configuration.met().into_iter();
+    let ways = met.map(|met| (met.is_secure, Way::of(&tree, &met)));
+    let mut ways: Vec<(bool, Way)> = ways.collect();
     let texts: Vec<&str> = source.files.iter().map(|file| &*file.text).collect();
     let mut text = texts.join("\n");
     if proxy.is_some() {
@@ -137,8 +134,10 @@ fn option(row: &Parameter, line: &str) -> Option<String> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use weir_configuration::Spot;
+
     use super::*;
-    use crate::met::Spot;
+    use crate::met::Met;
 
     const ASKED: &str = "127.0.0.1:18080";
 
@@ -155,9 +154,9 @@ mod tests {
         let way = |met: Met| {
             let mut way = Way::of(&tree, &met);
             way.told_of_proxies(&stat(told));
-            (met, way)
+            (met.is_secure, way)
         };
-        let ways: Vec<(Met, Way)> = met.into_iter().map(way).collect();
+        let ways: Vec<(bool, Way)> = met.into_iter().map(way).collect();
         let rows = (&Catalog::builtin(), ProxyKind::Haproxy);
         Effective::of_ways(String::new(), rows, &ways, is_of_tls, level).levels
     }

@@ -87,6 +87,9 @@ impl Layout {
         );
         section(&mut text, "frontend weir", self.frontend(site));
         section(&mut text, "backend origin", self.backend(origin));
+        // Else HAProxy tries whether the host's name servers can be reached, since 2.6.
+        let nameserver = [format!("nameserver origin {origin}")];
+        section(&mut text, "resolvers default", nameserver.into_iter());
         text
     }
 

@@ -20,14 +20,13 @@ mod way;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
-use std::time::Duration;
 
 use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
 
 use crate::admin;
 use crate::installed::{Installed, Marks, word_behind};
-use crate::proxy::has_workers;
+use crate::proxy::Started;
 use crate::{Configuration, Effective, Language, Proxy, RunningProxy, SutError, Task};
 
 /// The master's own socket, below the prefix, as Debian's service has one.
@@ -86,15 +85,10 @@ impl Proxy for Haproxy {
 
     /// The master opens the listeners before it has a worker, and only that one accepts and answers. And
     /// the master must have settled.
-    fn is_ready(
-        &self,
-        configuration: &Configuration,
-        proxy: &RunningProxy,
-        since: Duration,
-    ) -> bool {
-        has_workers(proxy.count_workers(), configuration.workers, since)
-            && worker(configuration).is_ok()
-            && master_answers(configuration)
+    fn is_ready(&self, started: &Started<'_>) -> bool {
+        started.has_workers()
+            && worker(started.configuration).is_ok()
+            && master_answers(started.configuration)
     }
 
     /// The configuration, and of a proxy that runs what it says of itself: HAProxy prints no

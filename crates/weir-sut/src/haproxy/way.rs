@@ -1,8 +1,9 @@
 //! The way of the load through a configuration: which of its sections, lines and options it meets.
 
+use weir_configuration::Spot;
 use weir_configuration::haproxy::{self, Section, Statement, Tree, is_used_by};
 
-use crate::met::{Met, Spot};
+use crate::met::Met;
 
 /// What the load meets. Of several lines of one keyword that counts which stands first.
 #[derive(Debug, Default)]

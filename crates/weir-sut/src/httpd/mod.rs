@@ -17,14 +17,13 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
 
 use self::modules::Modules;
 use crate::installed::{Installed, Marks, word_behind};
-use crate::proxy::has_workers;
+use crate::proxy::Started;
 use crate::{Configuration, Effective, Proxy, RunningProxy, SutError, Task};
 
 /// What it logs once its processes are started.
@@ -97,15 +96,9 @@ impl Proxy for Httpd {
         true
     }
 
-    fn is_ready(
-        &self,
-        configuration: &Configuration,
-        proxy: &RunningProxy,
-        since: Duration,
-    ) -> bool {
-        let log = fs::read(configuration.error_log()).unwrap_or_default();
-        String::from_utf8_lossy(&log).contains(STARTED)
-            && has_workers(proxy.count_workers(), configuration.workers, since)
+    fn is_ready(&self, started: &Started<'_>) -> bool {
+        let log = fs::read(started.configuration.error_log()).unwrap_or_default();
+        String::from_utf8_lossy(&log).contains(STARTED) && started.has_workers()
     }
 
     /// What the running httpd says of its configuration, or what it makes of the file.

@@ -1,11 +1,12 @@
 //! What nginx is really running with, read back from what it prints of itself.
 
+use weir_configuration::Spot;
 use weir_configuration::nginx::Plain;
 use weir_model::study::ProxyKind;
 use weir_parameters::{Catalog, EffectiveFrom, Parameter};
 
 use crate::Effective;
-use crate::met::{Met, Spot};
+use crate::met::Met;
 
 /// Reads the levels of all parameters from what the text means, where loads meet it. Process limits are known only
 /// of a proxy that runs.
@@ -16,11 +17,8 @@ pub(super) fn read(
     catalog: &Catalog,
     nofile: Option<u64>,
 ) -> Effective {
-    let way = |met: Met| {
-        let way = Way::of(tree, &met);
-        (met, way)
-    };
-    let ways: Vec<(Met, Way<'_>)> = met.into_iter().map(way).collect();
+    let ways = met.iter().map(|met| (met.is_secure, Way::of(tree, met)));
+    let ways: Vec<(bool, Way<'_>)> = ways.collect();
     let rows = (catalog, ProxyKind::Nginx);
     Effective::of_ways(text, rows, &ways, is_of_tls, |row, way| {
         level(row, way, nofile)

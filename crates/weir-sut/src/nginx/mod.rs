@@ -10,7 +10,6 @@ mod status;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
-use std::time::Duration;
 
 use weir_configuration::nginx::directives;
 use weir_model::study::ProxyKind;
@@ -18,7 +17,7 @@ use weir_parameters::Catalog;
 
 use crate::admin;
 use crate::installed::{Installed, Marks, word_behind};
-use crate::proxy::{answer, has_workers};
+use crate::proxy::{Started, answer};
 use crate::{Configuration, Effective, Language, Proxy, RunningProxy, SutError, Task};
 
 pub(crate) const MARKS: Marks = Marks {
@@ -91,15 +90,10 @@ impl Proxy for Nginx {
         arguments
     }
 
-    fn is_ready(
-        &self,
-        configuration: &Configuration,
-        proxy: &RunningProxy,
-        since: Duration,
-    ) -> bool {
-        match configuration.own.is_some() {
-            true => own::has_workers(proxy, configuration.workers, since),
-            false => has_workers(proxy.count_workers(), configuration.workers, since),
+    fn is_ready(&self, started: &Started<'_>) -> bool {
+        match started.configuration.own.is_some() {
+            true => own::has_workers(started),
+            false => started.has_workers(),
         }
     }
 

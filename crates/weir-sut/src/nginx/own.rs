@@ -1,7 +1,6 @@
 //! A copy of a user's nginx.conf.
 
 use std::path::Path;
-use std::time::Duration;
 
 use weir_configuration::nginx::{Plain, adapt, asked, change, expanded, read};
 use weir_configuration::{Asked, ConfigurationError, Source, Surroundings, Wanted};
@@ -12,8 +11,9 @@ use super::Nginx;
 use super::configuration::{USERS, workers_of};
 use crate::configuration::Configuration;
 use crate::own::Copying;
+use crate::proxy::Started;
 use crate::user::{Id, WorkerUser};
-use crate::{Language, Own, RunningProxy, SutError, Task, proxy};
+use crate::{Language, Own, SutError, Task};
 
 pub(super) fn write(
     nginx: &Nginx,
@@ -94,9 +94,10 @@ pub(super) fn shares_port(tree: &[Plain]) -> bool {
     })
 }
 
-/// As [`proxy::has_workers`], where there may be processes for caches beside the workers, and each must
+/// As [`Started::has_workers`], where there may be processes for caches beside the workers, and each must
 /// have said what it is.
-pub(super) fn has_workers(running: &RunningProxy, wanted: usize, since: Duration) -> bool {
+pub(super) fn has_workers(started: &Started<'_>) -> bool {
+    let running = started.proxy;
     // What it was started through, and what that started besides, are none of nginx's.
     let titles: Vec<String> = running
         .below()
@@ -112,7 +113,8 @@ pub(super) fn has_workers(running: &RunningProxy, wanted: usize, since: Duration
         .iter()
         .filter(|title| title.contains("worker process"));
     let there = workers.count();
-    wanted == 0 || (unsaid == usize::from(!is_main) && proxy::has_workers(there, wanted, since))
+    let is_said = unsaid == usize::from(!is_main);
+    started.configuration.workers == 0 || (is_said && started.has_enough(there))
 }
 
 /// Whether a process reads what is in a cache on the disk, and ends once it has.

@@ -315,39 +315,21 @@ fn connections_to_the_origin_are_kept_as_the_settings_say() {
     let always = ("http_reuse", "always");
     let server_close = ("http_connection_mode", "http-server-close");
     // Each request on a client's connection of its own.
-    for (kind, changes, connections) in [
+    #[rustfmt::skip]
+    let rows = [
         (Nginx, vec![worker], each.clone()),
         (Nginx, vec![worker, ("origin_keepalive", "16")], 1..=1),
         (Httpd, vec![ALONE], 1..=1),
-        (
-            Httpd,
-            vec![ALONE, ("proxy_disablereuse", "on")],
-            each.clone(),
-        ),
+        (Httpd, vec![ALONE, ("proxy_disablereuse", "on")], each.clone()),
         (Envoy, vec![single], one_of_envoy),
-        (
-            Envoy,
-            vec![single, ("origin_keepalive_requests", "1")],
-            REQUESTS..=REQUESTS + 1,
-        ),
-        (
-            Envoy,
-            vec![single, ("origin_keepalive_requests", "10")],
-            2..=3,
-        ),
+        (Envoy, vec![single, ("origin_keepalive_requests", "1")], REQUESTS..=REQUESTS + 1),
+        (Envoy, vec![single, ("origin_keepalive_requests", "10")], 2..=3),
         (Haproxy, vec![thread, ("http_reuse", "safe")], each.clone()),
-        (
-            Haproxy,
-            vec![thread, always, ("pool_purge_delay", "60s")],
-            few,
-        ),
-        (
-            Haproxy,
-            vec![thread, always, ("pool_max_conn", "0")],
-            each.clone(),
-        ),
+        (Haproxy, vec![thread, always, ("pool_purge_delay", "60s")], few),
+        (Haproxy, vec![thread, always, ("pool_max_conn", "0")], each.clone()),
         (Haproxy, vec![thread, always, server_close], each),
-    ] {
+    ];
+    for (kind, changes, connections) in rows {
         let origin = Origin::start();
         let mut arm = Setup::proxy(kind, &changes, origin.address).start();
         let before = arm.proxy.cpu_ns();
@@ -395,21 +377,14 @@ fn must_have_noted(arm: &Arm) {
 #[test]
 fn two_arms_live_side_by_side_and_each_has_its_workers() {
     let origin = Origin::start();
-    for (kind, one, other, workers) in [
-        (
-            Nginx,
-            &[("worker_processes", "1")],
-            [("worker_processes", "3"), ("reuseport", "on")],
-            [1, 3],
-        ),
+    #[rustfmt::skip]
+    let rows = [
+        (Nginx, &[("worker_processes", "1")], [("worker_processes", "3"), ("reuseport", "on")],
+         [1, 3]),
         // One master and one worker each.
-        (
-            Haproxy,
-            &[("nbthread", "1")],
-            [("nbthread", "2"), ("shards", "2")],
-            [1, 1],
-        ),
-    ] {
+        (Haproxy, &[("nbthread", "1")], [("nbthread", "2"), ("shards", "2")], [1, 1]),
+    ];
+    for (kind, one, other, workers) in rows {
         let arms = [&one[..], &other].map(|it| Setup::proxy(kind, it, origin.address).start());
         let counts = arms.each_ref().map(|arm| arm.proxy.worker_pids().len());
         assert_eq!(counts, workers);

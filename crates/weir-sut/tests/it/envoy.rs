@@ -86,32 +86,6 @@ fn settings_without_their_part_are_idle_and_read_back_as_defaults() {
 }
 
 #[test]
-fn nothing_outside_of_the_prefix_is_named() {
-    let folder = WorkFolder::create().unwrap();
-    let changes = [("access_log", "on"), ("gzip", "on"), ("io_uring", "on")];
-    let configuration = proxy(&changes, nobody()).write(&folder);
-    let text = fs::read_to_string(configuration.file()).unwrap();
-    let is_path = |line: &&str| {
-        ["\"/", ".sock\"", ".log\""]
-            .iter()
-            .any(|it| line.contains(it))
-    };
-    let paths = text.lines().filter(is_path);
-    let mut found: Vec<&str> = paths
-        .map(|path| path.trim().trim_end_matches(','))
-        .collect();
-    found.sort_unstable();
-    // Envoy's log, its socket and a request's path.
-    let expected = [
-        "\"path\": \"logs/access.log\"",
-        "\"path\": \"run/admin.sock\"",
-        "\"prefix\": \"/\"",
-    ];
-    assert_eq!(found, expected, "{text}");
-    assert_eq!(envoy().check(&configuration).unwrap(), Vec::<String>::new());
-}
-
-#[test]
 fn its_own_words_about_a_taken_port_are_understood() {
     // What weir's look before the start misses when the port is taken right after it: here, since the
     // file names another than weir knows.

@@ -126,36 +126,6 @@ fn timeouts_and_the_limit_of_connections_are_counted() {
 }
 
 #[test]
-fn responses_are_compressed_for_who_asks_if_they_are_to_be() {
-    let origin = Gate::start();
-    let fields = format!("{HOST}Accept-Encoding: gzip\r\nConnection: close\r\n");
-    for gzip in ["on", "off"] {
-        let arm = arm(&[("gzip", gzip), ("gzip_comp_level", "1")], origin.address);
-        let head = Client::asking(arm.proxy.address(), "/", &fields)
-            .head()
-            .unwrap();
-        let is_compressed = head.contains("content-encoding: gzip\r\n");
-        assert_eq!(is_compressed, gzip == "on", "{head}");
-    }
-}
-
-#[test]
-fn the_access_log_is_in_the_arm_s_own_folder_and_whole_at_the_end() {
-    let origin = Origin::start();
-    for (level, lines) in [("on", Some(3)), ("off", None)] {
-        let arm = arm(&[("access_log", level)], origin.address);
-        for _ in 0..3 {
-            arm.get("/logged");
-        }
-        let log = arm.configuration.prefix().join("logs/access.log");
-        arm.proxy.stop();
-        let text = fs::read_to_string(log).ok();
-        let found = text.map(|text| text.matches("GET /logged HTTP/1.1").count());
-        assert_eq!(found, lines);
-    }
-}
-
-#[test]
 fn io_uring_carries_requests_where_it_may_be_used() {
     if fs::read_to_string("/proc/sys/kernel/io_uring_disabled").is_ok_and(|text| text.trim() != "0")
     {

@@ -3,9 +3,9 @@
 use std::fs;
 use std::sync::Arc;
 
-use weir_model::study::{ProxyKind, Settings};
+use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
-use weir_sut::{Launch, Proxy, WorkFolder};
+use weir_sut::{Launch, Proxy};
 
 use crate::setup::{Arm, Changes, Setup, nobody, program};
 use crate::support::{Origin, until};
@@ -153,39 +153,4 @@ fn allowed_cpus(pid: u32) -> String {
         .lines()
         .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     line.expect("proc(5) has it").trim().to_owned()
-}
-
-#[test]
-fn nothing_of_the_system_s_service_is_named() {
-    let folder = WorkFolder::create().unwrap();
-    let stock = Setup::proxy(ProxyKind::Haproxy, &[], nobody());
-    let bare = Setup {
-        settings: Settings::new(),
-        ..stock.clone()
-    };
-    for setup in [&stock, &bare] {
-        let text = fs::read_to_string(setup.write(&folder).file()).unwrap();
-        let mut words = text.split_ascii_whitespace();
-        let strange = words.find(|word| word.starts_with('/') || word.contains("@/"));
-        assert_eq!(strange, None);
-    }
-    // The program's own defaults wait for ever, which it does not like.
-    let remarks = haproxy().check(&bare.write(&folder)).unwrap().join("\n");
-    assert!(remarks.contains("missing timeouts"), "{remarks}");
-    let arm = stock.start();
-    let prefix = fs::canonicalize(arm.configuration.prefix()).unwrap();
-    let workers = arm.proxy.worker_pids();
-    for file in (workers.into_iter().chain([arm.proxy.master_pid()])).flat_map(files_of) {
-        let is_own = file.starts_with(&prefix) || !file.is_absolute();
-        assert!(is_own || file.starts_with("/dev"), "{}", file.display());
-    }
-}
-
-/// What a process has open: files by their paths, everything else by a name without a folder.
-fn files_of(pid: u32) -> Vec<std::path::PathBuf> {
-    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).expect("it runs");
-    descriptors
-        .flatten()
-        .filter_map(|descriptor| fs::read_link(descriptor.path()).ok())
-        .collect()
 }

@@ -113,21 +113,14 @@ fn launch_raw(arguments: &[&str]) -> (Option<i32>, String) {
 
 #[test]
 fn what_cannot_be_had_is_said() {
-    for (arguments, said) in [
+    #[rustfmt::skip]
+    let rows = [
         (&["--parent", "1", "--", "true"][..], "process 1) has ended"),
-        (
-            &["--", "/nonexistent/program"],
-            "cannot run /nonexistent/program: No such file",
-        ),
-        (
-            &["--cpus", "1023", "--", "true"],
-            "cannot run on CPUs 1023: Invalid argument",
-        ),
-        (
-            &["--cpus", "many", "--", "true"],
-            "`--cpus many` is not understood",
-        ),
-    ] {
+        (&["--", "/nonexistent/program"], "cannot run /nonexistent/program: No such file"),
+        (&["--cpus", "1023", "--", "true"], "cannot run on CPUs 1023: Invalid argument"),
+        (&["--cpus", "many", "--", "true"], "`--cpus many` is not understood"),
+    ];
+    for (arguments, said) in rows {
         let (code, words) = launch_raw(arguments);
         assert_eq!(code, Some(127));
         assert!(words.contains(said), "{words}");

@@ -1,5 +1,6 @@
 //! Real processes: the launcher, and the proxies that are installed on this machine.
 
+mod alike;
 mod caddy;
 mod closed;
 mod configured;
@@ -17,5 +18,4 @@ mod own;
 mod secure;
 mod setup;
 mod support;
-mod tidy;
 mod tls;

@@ -1,10 +1,9 @@
 //! What is nginx's own about its configurations.
 
-use std::fs;
 use std::sync::Arc;
 
-use weir_model::study::{ProxyKind, Settings};
-use weir_sut::{Launch, Proxy, WorkFolder};
+use weir_model::study::ProxyKind;
+use weir_sut::{Launch, Proxy};
 
 use crate::setup::{Changes, Setup, program};
 use crate::support::until;
@@ -42,26 +41,6 @@ fn limits_are_those_that_were_asked_for() {
     let effective = own.effective();
     assert_eq!(effective.levels["worker_rlimit_nofile"], "901");
     assert!(effective.text.contains("worker_rlimit_nofile 901;"));
-}
-
-#[test]
-fn nothing_of_the_system_s_service_is_named() {
-    let folder = WorkFolder::create().unwrap();
-    // Not even the access log, which nginx writes unless it is told otherwise.
-    let setup = Setup {
-        settings: Settings::new(),
-        ..files(&[])
-    };
-    let configuration = setup.write(&folder);
-    let text = fs::read_to_string(configuration.file()).unwrap();
-    let of_paths = |line: &&str| line.contains('/') && !line.starts_with('#');
-    for line in text.lines().filter(of_paths) {
-        let is_own = !line.contains(" /") && !line.contains("\"/");
-        let is_fixed = line.contains("mime.types") || line.contains("location /");
-        assert!(is_own || is_fixed, "{line}");
-    }
-    assert_eq!(nginx().check(&configuration).unwrap(), Vec::<String>::new());
-    assert!(text.contains("access_log logs/access.log;"));
 }
 
 #[test]

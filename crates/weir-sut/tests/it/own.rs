@@ -176,43 +176,15 @@ fn what_users_files_say_in_other_words_is_read() {
     let switched_off = "{\"apps\": {\"http\": {\"servers\": {\"web\": {\"listen\": [\":18080\"], \"routes\": [\
                         {\"handle\": [{\"handler\": \"reverse_proxy\", \"upstreams\": [{\"dial\": \"192.0.2.1:80\"}], \
                         \"transport\": {\"protocol\": \"http\", \"keep_alive\": {\"enabled\": false}}}]}]}}}}}\n";
-    for (kind, name, text, [id, level], expected) in [
-        (
-            Envoy,
-            "e.json",
-            envoy_json(&log("StdoutAccessLog"), ""),
-            ["access_log", "off"],
-            "on",
-        ),
-        (
-            Envoy,
-            "e.json",
-            envoy_json("", &log("StderrAccessLog")),
-            ["access_log", "off"],
-            "on",
-        ),
-        (
-            Envoy,
-            "e.json",
-            envoy_json("", ""),
-            ["access_log", "on"],
-            "off",
-        ),
-        (
-            Nginx,
-            "nginx.conf",
-            other_group.to_owned(),
-            ["origin_keepalive", "8"],
-            "0",
-        ),
-        (
-            Caddy,
-            "c.json",
-            switched_off.to_owned(),
-            ["origin_keepalive", "8"],
-            "0",
-        ),
-    ] {
+    #[rustfmt::skip]
+    let rows = [
+        (Envoy, "e.json", envoy_json(&log("StdoutAccessLog"), ""), ["access_log", "off"], "on"),
+        (Envoy, "e.json", envoy_json("", &log("StderrAccessLog")), ["access_log", "off"], "on"),
+        (Envoy, "e.json", envoy_json("", ""), ["access_log", "on"], "off"),
+        (Nginx, "nginx.conf", other_group.to_owned(), ["origin_keepalive", "8"], "0"),
+        (Caddy, "c.json", switched_off.to_owned(), ["origin_keepalive", "8"], "0"),
+    ];
+    for (kind, name, text, [id, level], expected) in rows {
         let read = |settings: &[(&str, &str)]| {
             let folder = WorkFolder::create().unwrap();
             let file = folder.prefix(name);
@@ -249,44 +221,16 @@ const TWO_FRONTENDS: &str = "global\n    ssl-default-bind-options ssl-min-ver TL
 fn levels_are_read_where_the_loads_go() {
     let (gzip, cache) = ("gzip", "ssl_session_cache");
     let (client, server, version) = ("timeout_client", "timeout_server", "ssl_min_ver");
-    for (kind, text, asked, expected) in [
-        (
-            Nginx,
-            TWO_SERVERS,
-            &["/"][..],
-            &[(gzip, "off"), (cache, "off")][..],
-        ),
-        (
-            Nginx,
-            TWO_SERVERS,
-            &["/api/x"],
-            &[(gzip, "on"), (cache, "off")],
-        ),
-        (
-            Nginx,
-            TWO_SERVERS,
-            &["", "/"],
-            &[(gzip, "on and off"), (cache, "off")],
-        ),
-        (
-            Haproxy,
-            TWO_FRONTENDS,
-            &["/"],
-            &[(client, "7s"), (server, "1s"), (version, "TLSv1.3")],
-        ),
-        (
-            Haproxy,
-            TWO_FRONTENDS,
-            &["/api/x"],
-            &[(client, "7s"), (server, "9s")],
-        ),
-        (
-            Haproxy,
-            TWO_FRONTENDS,
-            &["", "/"],
-            &[(client, "5s and 7s"), (version, "TLSv1.3")],
-        ),
-    ] {
+    #[rustfmt::skip]
+    let rows = [
+        (Nginx, TWO_SERVERS, &["/"][..], &[(gzip, "off"), (cache, "off")][..]),
+        (Nginx, TWO_SERVERS, &["/api/x"], &[(gzip, "on"), (cache, "off")]),
+        (Nginx, TWO_SERVERS, &["", "/"], &[(gzip, "on and off"), (cache, "off")]),
+        (Haproxy, TWO_FRONTENDS, &["/"], &[(client, "7s"), (server, "1s"), (version, "TLSv1.3")]),
+        (Haproxy, TWO_FRONTENDS, &["/api/x"], &[(client, "7s"), (server, "9s")]),
+        (Haproxy, TWO_FRONTENDS, &["", "/"], &[(client, "5s and 7s"), (version, "TLSv1.3")]),
+    ];
+    for (kind, text, asked, expected) in rows {
         let folder = WorkFolder::create().unwrap();
         let certificate = Certificate::make(folder.path(), &[NAME.to_owned()]).unwrap();
         let file = folder.prefix("user.conf");

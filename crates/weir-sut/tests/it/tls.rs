@@ -200,6 +200,7 @@ const REUSED: &str = "frontend.ssl_reused_sess";
 const RESUMED: &str = "listener.tls.ssl.session_reused";
 const HITS: &str = "CacheRetrieveHitCount";
 /// Whether sessions are resumed, by settings.
+#[rustfmt::skip]
 const SESSIONS: [(ProxyKind, Changes<'static>, bool, Counted); 14] = [
     (Nginx, &[TICKETS], true, &[]),
     (Nginx, &[NO_TICKETS], false, &[]),
@@ -215,12 +216,7 @@ const SESSIONS: [(ProxyKind, Changes<'static>, bool, Counted); 14] = [
     // Whichever process of the two the second connection comes to.
     (Httpd, &[TWO, TICKETS, NO_CACHE], true, &[(HITS, 0)]),
     (Httpd, &[TWO, NO_TICKETS, NO_CACHE], false, &[(HITS, 0)]),
-    (
-        Httpd,
-        &[TWO, NO_TICKETS, ("ssl_session_cache", "500k")],
-        true,
-        &[(HITS, 1)],
-    ),
+    (Httpd, &[TWO, NO_TICKETS, ("ssl_session_cache", "500k")], true, &[(HITS, 1)]),
 ];
 
 #[test]

@@ -1,6 +1,6 @@
 //! Users' configurations in the shapes of public ones, each taken all the way: read, copied, asked, changed,
-//! patched, checked by its proxy, and taken back. What comes of each is told in `docs/corpus.md`, and must be
-//! what is told there.
+//! patched, checked by its proxy, and taken back. The table of `docs/corpus.md` says what is done with each and
+//! what comes of it, which must be what is told there.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -15,23 +15,97 @@ use std::thread;
 use http::Uri;
 use weir_record::Run;
 
-use crate::corpus_shapes::{SHAPES, Shape};
 use crate::place::{self, Place, proxy_of};
 use crate::program::{self, Ended};
 use crate::run_own::User;
-use crate::run_own_cases::{CADDY, ENVOY, HAPROXY, NGINX};
+use crate::run_own_cases::check;
 
 /// So many at a time: each waits for most of its time.
 const AT_ONCE: usize = 6;
+
+fn data() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/corpus")
+}
+
+fn page() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/corpus.md")
+}
 
 /// The begin of the table, which ends the page.
 const TABLE: &str = "| proxy | after the shape of | asked | changed | patch | taken back |\n\
                      |---|---|---|---|---|---|\n";
 
+/// What a balancer before the proxy would say.
+const FORWARDED: &str = ", X-Forwarded-Proto: https";
+
 /// In the place of a row.
 const BROKEN: &str = "does not go all the way: ";
 
-/// Run with WEIR_CORPUS=write it writes the table anew. Only root can have nginx check what listens at ports
+/// A row of the table: a configuration after the shape of public ones.
+struct Shape<'p> {
+    /// The row up to what comes of it.
+    row: &'p str,
+    /// The proxy and its folder.
+    kind: &'p str,
+    /// In the folder a file, a folder of files, or a folder with its main file.
+    file: &'p str,
+    /// What loads ask for. `https` is a load over TLS; a port is that of the study's `proxy`.
+    asked: Vec<Uri>,
+    /// What the arm changes, as a study says it.
+    setting: &'p str,
+}
+
+impl Shape<'_> {
+    fn of(line: &str) -> Shape<'_> {
+        let (end, _) = line.match_indices(" | ").nth(3).expect("four columns");
+        let row = &line[..end];
+        let columns: Vec<&str> = row.trim_start_matches("| ").split(" | ").collect();
+        let [kind, what, asked, setting] = columns[..] else {
+            panic!("{row}");
+        };
+        let asked = asked.split(", ").map(|url| url.parse().expect("a URL"));
+        Shape {
+            row,
+            kind,
+            file: what.split('`').nth(1).expect("a file"),
+            asked: asked.collect(),
+            setting: setting.trim_matches('`'),
+        }
+    }
+
+    /// More keys of the study's `proxy`, and more fields of its requests.
+    fn more(&self) -> [&'static str; 2] {
+        match self.file {
+            "boilerplate/nginx.conf" => [", role: {static-files: {size: 1KiB}}", ""],
+            "members/nginx.conf" => [
+                "",
+                ", Authorization: Basic bWVtYmVyOmEtc2VjcmV0LW9mLXRoZS1ib2FyZA==",
+            ],
+            "load-balancer.conf" => ["", FORWARDED],
+            // Without it too: that row is refused.
+            "forwarded.cfg" if self.row.contains("with the header") => ["", FORWARDED],
+            _ => ["", ""],
+        }
+    }
+}
+
+#[test]
+fn every_configuration_of_the_corpus_is_in_the_table() {
+    let text = fs::read_to_string(page()).expect("the page of the corpus");
+    let names = |folder: &Path| {
+        let entries = fs::read_dir(folder).expect("a folder").flatten();
+        let names = entries.map(|entry| entry.file_name().into_string().expect("UTF-8"));
+        names.collect::<Vec<_>>()
+    };
+    for kind in names(&data()) {
+        for name in names(&data().join(&kind)) {
+            let begin = format!("| {kind} | `{name}");
+            assert!(name == "shared" || text.contains(&begin), "{begin}");
+        }
+    }
+}
+
+/// Run with WEIR_CORPUS=write it writes the last two columns anew. Only root can have nginx check what listens at ports
 /// such as 80, and has network namespaces, which the reasons of some refusals are of.
 #[test]
 fn a_corpus_of_configurations_goes_all_the_way() {
@@ -39,12 +113,19 @@ fn a_corpus_of_configurations_goes_all_the_way() {
         println!("skipped: only root can go all the way");
         return;
     }
+    let text = fs::read_to_string(page()).expect("the page of the corpus");
+    let (before, told) = text.split_once(TABLE).expect("the page has the table");
+    let shapes: Vec<Shape<'_>> = told.lines().map(Shape::of).collect();
     let (next, rows) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let next_of = || {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        Some((index, shapes.get(index)?))
+    };
     let take = || {
-        while let Some((index, shape)) = next_of(&next) {
+        while let Some((index, shape)) = next_of() {
             let row = catch_unwind(AssertUnwindSafe(|| row(shape)));
             // What went wrong is printed already.
-            let row = row.unwrap_or_else(|_| format!("{BROKEN}{}", shape.main));
+            let row = row.unwrap_or_else(|_| format!("{BROKEN}{}", shape.file));
             let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
             rows.insert(index, row);
         }
@@ -55,13 +136,10 @@ fn a_corpus_of_configurations_goes_all_the_way() {
         }
     });
     let rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/corpus.md");
-    let text = fs::read_to_string(&page).expect("the page of the corpus");
-    let (before, told) = text.split_once(TABLE).expect("the page has the table");
     let seen: Vec<&str> = rows.values().map(String::as_str).collect();
     if std::env::var("WEIR_CORPUS").is_ok_and(|it| it == "write") {
         let table = seen.join("\n");
-        fs::write(&page, format!("{before}{TABLE}{table}\n")).expect("the page");
+        fs::write(page(), format!("{before}{TABLE}{table}\n")).expect("the page");
     } else {
         assert_eq!(seen, told.lines().collect::<Vec<_>>());
     }
@@ -69,18 +147,10 @@ fn a_corpus_of_configurations_goes_all_the_way() {
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
-fn next_of(next: &AtomicUsize) -> Option<(usize, &'static Shape)> {
-    let index = next.fetch_add(1, Ordering::Relaxed);
-    Some((index, SHAPES.get(index)?))
-}
-
 /// What comes of a shape, as a row of the table.
-fn row(shape: &Shape) -> String {
+fn row(shape: &Shape<'_>) -> String {
     let [patch, taken_back] = all_the_way(shape);
-    let asked = shape.asked.join(", ");
-    let (kind, file) = shape.main.split_once('/').expect("a folder");
-    let (like, setting) = (shape.like, shape.setting);
-    format!("| {kind} | `{file}`: {like} | {asked} | `{setting}` | {patch} | {taken_back} |")
+    format!("{} | {patch} | {taken_back} |", shape.row)
 }
 
 /// A configuration and what it names, in a user's folder.
@@ -92,26 +162,25 @@ struct Users {
 }
 
 impl Users {
-    fn of(shape: &Shape) -> Users {
+    fn of(shape: &Shape<'_>) -> Users {
         let place = Place::new();
         let root = place.path("user").display().to_string();
-        let (folder, name) = shape.main.rsplit_once('/').expect("a folder");
-        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/corpus");
+        let data = data().join(shape.kind);
+        let (from, below_name, main) = match shape.file.rsplit_once('/') {
+            Some((folder, name)) => (folder, "", name),
+            None => (shape.file, shape.file, shape.file),
+        };
         let mut files = Vec::new();
-        if folder.contains('/') {
-            below(&data.join(folder), "", &mut files);
-        } else {
-            below(&data.join(shape.main), name, &mut files);
-        }
-        if folder.starts_with("nginx") {
-            below(&data.join("nginx/shared"), "", &mut files);
+        below(&data.join(from), below_name, &mut files);
+        if shape.kind == "nginx" {
+            below(&data.join("shared"), "", &mut files);
         }
         files.extend(tls_and_pages());
         for (_, text) in &mut files {
             *text = text.replace("ROOT", &root);
         }
         let user = User::new(&place, &pairs(&files));
-        let main = user.path(name);
+        let main = user.path(main);
         Users {
             place,
             user,
@@ -122,12 +191,9 @@ impl Users {
 
     /// The proxy takes the files as they are now.
     #[track_caller]
-    fn accepted(&self, shape: &Shape) {
-        let (kind, _) = shape.main.split_once('/').expect("a folder");
-        let cases = [&NGINX, &HAPROXY, &ENVOY, &CADDY];
-        let case = cases.into_iter().find(|case| case.kind == kind);
-        let mut check = (case.expect("a proxy that checks").check)(&self.main);
-        if kind == "caddy" && self.main.extension().is_none_or(|it| it != "json") {
+    fn accepted(&self, shape: &Shape<'_>) {
+        let mut check = check(shape.kind, &self.main);
+        if shape.kind == "caddy" && self.main.extension().is_none_or(|it| it != "json") {
             check.args(["--adapter", "caddyfile"]);
         }
         succeeds(&mut check);
@@ -183,7 +249,7 @@ fn tls_and_pages() -> [(String, String); 5] {
 }
 
 /// The last two columns: what came of the patch, and of taking it back; or why there is none.
-fn all_the_way(shape: &Shape) -> [String; 2] {
+fn all_the_way(shape: &Shape<'_>) -> [String; 2] {
     let users = Users::of(shape);
     let place = &users.place;
     let ended = place.run(&study(shape, &users.main)).end();
@@ -229,15 +295,13 @@ fn all_the_way(shape: &Shape) -> [String; 2] {
     [patch, "byte for byte".to_owned()]
 }
 
-fn study(shape: &Shape, main: &Path) -> String {
-    let urls = shape.asked.iter();
-    let urls: Vec<Uri> = urls.map(|url| url.parse().expect("a URL")).collect();
-    let port = urls.iter().find_map(Uri::port_u16);
+fn study(shape: &Shape<'_>, main: &Path) -> String {
+    let port = shape.asked.iter().find_map(Uri::port_u16);
     let port = port.map_or(String::new(), |port| format!(", port: {port}"));
-    let (kind, _) = shape.main.split_once('/').expect("a folder");
-    let (main, proxy, fields) = (main.display(), shape.proxy, shape.fields);
+    let [proxy, fields] = shape.more();
+    let (kind, main) = (shape.kind, main.display());
     let proxy = format!("{{kind: {kind}, configuration: {main}{port}{proxy}}}");
-    let loads = urls.iter().enumerate().map(|(number, url)| {
+    let loads = shape.asked.iter().enumerate().map(|(number, url)| {
         let tls = url.scheme_str() == Some("https");
         let (host, path) = (url.host().expect("a host"), url.path());
         format!(
@@ -256,7 +320,7 @@ fn study(shape: &Shape, main: &Path) -> String {
 }
 
 /// Both arms answered as the origin server does, under each load, and the one ran with what the other did not.
-fn ran(shape: &Shape, run: &Run) {
+fn ran(shape: &Shape<'_>, run: &Run) {
     for arm in ["baseline", "changed"] {
         for number in 0..shape.asked.len() {
             let mut classes = [0; 6];

@@ -91,23 +91,25 @@ pub(crate) fn only_error(report: &LoadReport) -> (ErrorKind, &str, u64) {
 
 #[test]
 fn the_document_agrees_with_what_the_server_counted() {
-    let origin = origin();
-    let report = origin.reported("-n 1000 -c 7 -t 2");
-    let seen = origin.counters(0);
-    assert_eq!(report.format, FORMAT);
-    assert_eq!(report.outcome, "complete");
-    assert_eq!(report.counts.completed_whole, 1000);
-    assert_eq!(seen.requests, 1000);
-    assert_eq!(report.response_time.count, 1000);
-    assert_eq!(report.counts.received_bytes, seen.sent_bytes);
-    assert_eq!(report.counts.content_bytes, 1000 * 1024);
-    assert_eq!(only_status(&report), (200, 1000));
-    assert_eq!((report.counts.connected, report.counts.reconnects), (7, 0));
-    // One more: weir looks first whether anybody is there.
-    assert_eq!(report.counts.connects + 1, seen.connections);
-    assert!(report.errors.is_empty(), "{:?}", report.errors);
-    assert_eq!(report.load.requests, Some(1000));
-    assert_eq!(report.load.cpus.len(), 2);
+    for io in ["epoll", "auto"] {
+        let origin = origin();
+        let report = origin.reported(&format!("--io {io} -n 1000 -c 7 -t 2"));
+        let seen = origin.counters(0);
+        assert_eq!(report.format, FORMAT);
+        assert_eq!(report.outcome, "complete");
+        assert_eq!(report.counts.completed_whole, 1000);
+        assert_eq!(seen.requests, 1000);
+        assert_eq!(report.response_time.count, 1000);
+        assert_eq!(report.counts.received_bytes, seen.sent_bytes);
+        assert_eq!(report.counts.content_bytes, 1000 * 1024);
+        assert_eq!(only_status(&report), (200, 1000));
+        assert_eq!((report.counts.connected, report.counts.reconnects), (7, 0));
+        // One more: weir looks first whether anybody is there.
+        assert_eq!(report.counts.connects + 1, seen.connections);
+        assert!(report.errors.is_empty(), "{:?}", report.errors);
+        assert_eq!(report.load.requests, Some(1000));
+        assert_eq!(report.load.cpus.len(), 2);
+    }
 }
 
 #[test]

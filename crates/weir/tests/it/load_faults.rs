@@ -107,55 +107,21 @@ const NO_FIELD: Error = malformed("field line is not a name and a colon");
 const BROKEN: Error = malformed("chunked content is broken");
 
 /// Faults that cost an answer: their name, what the server does, and the error.
+#[rustfmt::skip]
 const LOST: [(&str, Does, &[u8], Error); 12] = [
     ("reset in a head", Victim::reset_after, HALF_HEAD, RESET),
     ("reset in content", Victim::reset_after, SHORT, RESET),
-    (
-        "closed in a head",
-        Victim::close_after,
-        HALF_HEAD,
-        CLOSED_EARLY,
-    ),
-    (
-        "closed in content",
-        Victim::close_after,
-        SHORT,
-        CLOSED_EARLY,
-    ),
+    ("closed in a head", Victim::close_after, HALF_HEAD, CLOSED_EARLY),
+    ("closed in content", Victim::close_after, SHORT, CLOSED_EARLY),
     ("closed", Victim::close_after, b"", CLOSED_UNANSWERED),
-    (
-        "half closed",
-        |victim, _| victim.half_close(),
-        b"",
-        CLOSED_UNANSWERED,
-    ),
+    ("half closed", |victim, _| victim.half_close(), b"", CLOSED_UNANSWERED),
     ("noise", noise, b"", NO_HTTP),
-    (
-        "zeros among the fields",
-        Victim::stall_after,
-        ZEROS,
-        NO_FIELD,
-    ),
-    (
-        "chunks that are none",
-        Victim::stall_after,
-        NO_CHUNKS,
-        BROKEN,
-    ),
-    (
-        "fields for ever",
-        fields,
-        b"X-Field: value\r\n",
-        HEAD_TOO_LARGE,
-    ),
+    ("zeros among the fields", Victim::stall_after, ZEROS, NO_FIELD),
+    ("chunks that are none", Victim::stall_after, NO_CHUNKS, BROKEN),
+    ("fields for ever", fields, b"X-Field: value\r\n", HEAD_TOO_LARGE),
     ("a field for ever", long_field, b"X-Field: ", HEAD_TOO_LARGE),
     // Of interest, and so remembered up to the limit.
-    (
-        "a field of interest for ever",
-        long_field,
-        b"Connection: ",
-        HEAD_TOO_LARGE,
-    ),
+    ("a field of interest for ever", long_field, b"Connection: ", HEAD_TOO_LARGE),
 ];
 
 fn noise(victim: &mut Victim, _: &[u8]) -> After {
@@ -182,23 +148,12 @@ fn a_fault_is_counted_by_its_kind_and_in_the_words_of_whoever_noticed_it() {
 }
 
 /// Answers that never end, and what the server does.
+#[rustfmt::skip]
 const STALLED: [(&str, Does, &[u8]); 5] = [
     ("a head", Victim::stall_after, HALF_HEAD),
-    (
-        "content shorter than its length",
-        Victim::stall_after,
-        SHORT,
-    ),
-    (
-        "content to the close that never comes",
-        Victim::stall_after,
-        TO_THE_CLOSE,
-    ),
-    (
-        "interim responses for ever",
-        drip,
-        b"HTTP/1.1 100 Continue\r\n\r\n",
-    ),
+    ("content shorter than its length", Victim::stall_after, SHORT),
+    ("content to the close that never comes", Victim::stall_after, TO_THE_CLOSE),
+    ("interim responses for ever", drip, b"HTTP/1.1 100 Continue\r\n\r\n"),
     ("content for ever", endless, b"and so on, "),
 ];
 
@@ -282,14 +237,10 @@ const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\nX: y\r\nTransfer-Encoding: chunked\r
     2;x=y\r\nhi\r\n0\r\nTrailer: t\r\n\r\n";
 
 /// Answers that are odd, and right; and how many bytes they are at least.
+#[rustfmt::skip]
 const RIGHT: [(&str, Does, &[u8], u64); 2] = [
     ("a response that trickles", trickle, CHUNKED, 80),
-    (
-        "a response with 65536 fields",
-        many_fields,
-        b"hi",
-        65_536 * 8 + 1,
-    ),
+    ("a response with 65536 fields", many_fields, b"hi", 65_536 * 8 + 1),
 ];
 
 #[test]

@@ -255,56 +255,17 @@ const SHORT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf";
 
 /// Faults behind a handshake: their name, what the server does, and the error. The ends between records
 /// are those of HTTP.
+#[rustfmt::skip]
 const BROKEN: [(&str, Does, &[u8], Error); 8] = [
-    (
-        "closed inside a record",
-        close_below,
-        &[23, 3, 3, 0, 100, 1, 2, 3],
-        INSIDE,
-    ),
-    (
-        "an oversize record",
-        stall_below,
-        &[23, 3, 3, 0xff, 0xff, 1, 2, 3],
-        OVERSIZE,
-    ),
-    (
-        "a record of somebody else",
-        strange_record,
-        &[23, 3, 3, 0, 40],
-        BAD_MAC,
-    ),
-    (
-        "an answer in clear",
-        stall_below,
-        crate::faulty::RIGHT,
-        NO_RECORD,
-    ),
-    (
-        "closed without an answer",
-        Victim::close_after,
-        b"",
-        CLOSED_UNANSWERED,
-    ),
-    (
-        "closed in the middle of content",
-        Victim::close_after,
-        SHORT,
-        CLOSED_EARLY,
-    ),
+    ("closed inside a record", close_below, &[23, 3, 3, 0, 100, 1, 2, 3], INSIDE),
+    ("an oversize record", stall_below, &[23, 3, 3, 0xff, 0xff, 1, 2, 3], OVERSIZE),
+    ("a record of somebody else", strange_record, &[23, 3, 3, 0, 40], BAD_MAC),
+    ("an answer in clear", stall_below, crate::faulty::RIGHT, NO_RECORD),
+    ("closed without an answer", Victim::close_after, b"", CLOSED_UNANSWERED),
+    ("closed in the middle of content", Victim::close_after, SHORT, CLOSED_EARLY),
     // RFC 9112 §9.8.
-    (
-        "content until the close, and no close_notify",
-        Victim::close_after,
-        TO_THE_CLOSE,
-        CUT_OFF,
-    ),
-    (
-        "reset in the middle of a head",
-        Victim::reset_after,
-        HALF_HEAD,
-        RESET,
-    ),
+    ("content until the close, and no close_notify", Victim::close_after, TO_THE_CLOSE, CUT_OFF),
+    ("reset in the middle of a head", Victim::reset_after, HALF_HEAD, RESET),
 ];
 
 /// Over TLS, each [`EACH`]-th request meets the fault, in both ways.

@@ -62,17 +62,12 @@ fn files_that_hold_something_else() {
 fn options_of_tls_are_for_https() {
     let origin = origin();
     let url = origin.url();
-    for flags in [
-        "--tls 1.3",
-        "--ciphers TLS_AES_256_GCM_SHA384",
-        "--groups x25519",
-        "--alpn http/1.1",
-        "--sni weir.test",
-        "--resumption on",
-        "--early-data",
-        "--cert a --key b",
-        "--ca a",
-    ] {
+    #[rustfmt::skip]
+    let words = [
+        "--tls 1.3", "--ciphers TLS_AES_256_GCM_SHA384", "--groups x25519", "--alpn http/1.1",
+        "--sni weir.test", "--resumption on", "--early-data", "--cert a --key b", "--ca a",
+    ];
+    for flags in words {
         let flag = flags.split(' ').next().unwrap_or_default();
         origin.load(flags).refused_in_a_line(&[
             &format!("{flag}: `{url}` is asked without TLS"),

@@ -7,7 +7,6 @@
 
 mod agent;
 mod corpus;
-mod corpus_shapes;
 mod doctor;
 mod doctor_trust;
 mod faulty;

@@ -67,15 +67,10 @@ fn tells(ended: &Ended, place: &Place) {
 
 fn files(place: &Place) {
     let folder = place.run_folder();
+    #[rustfmt::skip]
     let expected = [
-        "arms",
-        "histograms.hlog",
-        "records.jsonl",
-        "report.html",
-        "report.md",
-        "run.json",
-        "run.sha256",
-        "study.yaml",
+        "arms", "histograms.hlog", "records.jsonl", "report.html", "report.md", "run.json",
+        "run.sha256", "study.yaml",
     ];
     assert_eq!(names_in(&folder), expected);
     assert_eq!(place.read("study.yaml"), STUDY);

@@ -105,18 +105,13 @@ fn what_cannot_be_measured_alone_is_refused() {
     let arm = "  - {name: keeps-origin, settings: {origin_keepalive: 16}}";
     let theirs = "  - {name: theirs, proxy: {kind: external, address: '127.0.0.1:9'}}";
     let within = "objective: {metric: response-p99, within: 1s}\n";
-    for (study, said) in [
-        (
-            STUDY
-                .replace(&format!("arms:\n{arm}\n"), within)
-                .replace("closed: true", "rate: 100"),
-            "--check-alone: the study has one arm",
-        ),
-        (
-            STUDY.replace(arm, theirs),
-            "--check-alone: weir did not start theirs",
-        ),
-    ] {
+    #[rustfmt::skip]
+    let rows = [
+        (STUDY.replace(&format!("arms:\n{arm}\n"), within).replace("closed: true", "rate: 100"),
+         "--check-alone: the study has one arm"),
+        (STUDY.replace(arm, theirs), "--check-alone: weir did not start theirs"),
+    ];
+    for (study, said) in rows {
         let place = Place::new();
         place.write("study.yaml", &study);
         let ended = place.ends("run study.yaml --check-alone").with_code(2);

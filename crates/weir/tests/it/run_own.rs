@@ -1,11 +1,10 @@
 //! `weir run` on configurations that users wrote, with the real proxies: each arm runs a copy with its
-//! settings in it, `weir patch` gives these back as a diff, and no file of the user's is touched.
+//! settings in it, and no file of the user's is touched. `corpus.rs` takes many of them on to the reverted patch.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
 use weir_model::record::ProxyRecord;
@@ -13,7 +12,7 @@ use weir_record::Run;
 
 use crate::place::{self, Place, proxy_of};
 use crate::program::HasAll;
-use crate::run_own_cases::{CADDY, Case, ENVOY, HAPROXY, HAPROXY_FOLDER, NGINX, SECURE};
+use crate::run_own_cases::{HAPROXY, NGINX, SECURE};
 
 /// What a file is: its bytes, its number and when it was written.
 type State = (Vec<u8>, u64, SystemTime);
@@ -50,17 +49,6 @@ impl User {
     pub(crate) fn assert_untouched(&self) {
         assert!(states(&self.folder) == self.before, "the user's files");
     }
-
-    /// The folder once more below `root`, as it lies below `/`.
-    fn copied_to(&self, root: &Path) -> PathBuf {
-        let folder = root.join(self.folder.strip_prefix("/").expect("absolute"));
-        for (path, (bytes, ..)) in &self.before {
-            let to = folder.join(path.strip_prefix(&self.folder).expect("below"));
-            fs::create_dir_all(to.parent().expect("a folder")).expect("own folder");
-            fs::write(to, bytes).expect("own folder");
-        }
-        folder
-    }
 }
 
 fn states(folder: &Path) -> BTreeMap<PathBuf, State> {
@@ -89,81 +77,6 @@ pub(crate) fn study(proxy: &str, arms: &str) -> String {
 /// What an arm was running with.
 fn of_arm<'r>(run: &'r Run, arm: &str) -> &'r ProxyRecord {
     proxy_of(run, arm).expect("the arm ran")
-}
-
-/// Two arms on a user's configuration, their report, their patch, and its revert.
-fn runs_and_patches(case: &Case) {
-    let place = Place::new();
-    let user = User::new(&place, case.files);
-    let main = user.path(case.main);
-    let (id, level) = case.setting;
-    let proxy = format!(
-        "{{kind: {}, configuration: {}, port: 18080}}",
-        case.kind,
-        main.display()
-    );
-    let arms = format!(
-        "- {{name: changed, settings: {{{id}: {level}}}}}\n\
-         - {{name: limited, settings: {{rlimit_nofile: 2048}}}}\n"
-    );
-    let ended = place.run(&study(&proxy, &arms)).end().with_code(0);
-    place.assert_clean();
-    user.assert_untouched();
-    let name = main.display().to_string();
-    ended.stdout.has(&name);
-
-    let run = place.records();
-    assert_eq!(of_arm(&run, "changed").effective[id], level);
-    assert_ne!(of_arm(&run, "baseline").effective[id], level);
-    let report = place.ends("report 'a run' --format markdown").with_code(0);
-    report.stdout.has_all(&[&name, id]);
-
-    let patch = |more: &str| place.ends(&format!("patch 'a run' {more}")).with_code(0);
-    let forward = patch("--arm changed").stdout;
-    forward.has_all(case.lines);
-    let limited = patch("--arm limited");
-    assert_eq!(limited.stdout, "");
-    let nothing = "changes nothing in";
-    limited.stderr.has_all(&[nothing, "rlimit_nofile = 2048"]);
-
-    let root = place.path("root");
-    let copy = user.copied_to(&root);
-    apply(&root, &forward);
-    let mut check = (case.check)(&copy.join(case.main));
-    let checked = check
-        .stdin(Stdio::null())
-        .output()
-        .expect("it is installed");
-    let said = String::from_utf8_lossy(&checked.stderr);
-    assert!(checked.status.success(), "{said}");
-    apply(&root, &patch("--arm changed --revert").stdout);
-    for (name, text) in case.files {
-        let back = fs::read_to_string(copy.join(name)).expect("it is there");
-        assert_eq!(&back, text, "{name}");
-    }
-}
-
-/// Applies a diff as docs/patch.md says.
-fn apply(root: &Path, diff: &str) {
-    let file = root.join("change.diff");
-    fs::write(&file, diff).expect("own folder");
-    let mut patch = Command::new("patch");
-    patch
-        .args(["-p1", "--fuzz=0", "-d"])
-        .arg(root)
-        .arg("-i")
-        .arg(&file);
-    let applied = patch
-        .stdin(Stdio::null())
-        .output()
-        .expect("patch is installed");
-    let said = String::from_utf8_lossy(&applied.stdout);
-    assert!(applied.status.success(), "{said}\n{diff}");
-}
-
-#[test]
-fn nginx_runs_a_user_s_configuration() {
-    runs_and_patches(&NGINX);
 }
 
 /// The file says what a level is, and where it says nothing the program does: both are read back.
@@ -231,26 +144,6 @@ fn is_said_to_keep_nothing(map: &str) -> bool {
     is_said
 }
 
-#[test]
-fn haproxy_runs_a_user_s_configuration() {
-    runs_and_patches(&HAPROXY);
-}
-
-#[test]
-fn haproxy_runs_a_folder_of_files() {
-    runs_and_patches(&HAPROXY_FOLDER);
-}
-
-#[test]
-fn envoy_runs_a_user_s_configuration() {
-    runs_and_patches(&ENVOY);
-}
-
-#[test]
-fn caddy_runs_a_user_s_configuration() {
-    runs_and_patches(&CADDY);
-}
-
 /// With the lab's certificate in the place of the user's, which the client would not trust, and which
 /// weir need not be able to read.
 #[test]
@@ -307,5 +200,8 @@ fn root_is_not_needed() {
         user.assert_untouched();
         let run = place.records();
         assert_eq!(of_arm(&run, "changed").effective[id], level);
+        assert_ne!(of_arm(&run, "baseline").effective[id], level);
+        let report = place.ends("report 'a run' --format markdown").with_code(0);
+        report.stdout.has_all(&[&main.display().to_string(), id]);
     }
 }

@@ -176,3 +176,35 @@ fn what_a_load_names_and_nobody_has_is_refused() {
     place.assert_clean();
     user.assert_untouched();
 }
+
+/// A distribution's default server takes whoever names nobody. It answers, but the origin server is not asked.
+#[test]
+fn a_load_that_files_answer_is_remarked() {
+    let place = Place::new();
+    let page = "server {\n    listen 18080 default_server;\n    location / { return 200; }\n}\n\
+                server {\n    listen 18081 default_server;\n    root ROOT;\n    location / { try_files $uri /page; }\n}\n\
+                server {\n    listen 18081;\n    server_name shop.example;\n    location / { proxy_pass http://app; }\n}\n";
+    let root = place.path("www");
+    std::fs::create_dir(&root).expect("own folder");
+    std::fs::write(root.join("page"), "It works!").expect("own file");
+    let page = page.replace("ROOT", &root.display().to_string());
+    let user = User::new(
+        &place,
+        &[SITES[0], SITES[1], ("sites-enabled/default", &page)],
+    );
+    let load = "- {name: page, closed: true, connections: 2, duration: 2s, timeout: 10s}\n\
+                - {name: shop, closed: true, connections: 2, duration: 2s, timeout: 10s, host: shop.example}\n";
+    let arms = "- {name: changed, settings: {keepalive_requests: 50}}\n";
+    let text = study(&user, load, arms);
+    place.write("study.yaml", &text);
+    let file = user.path("sites-enabled/default").display().to_string();
+    let remark = format!(
+        "page: server ({file}:5), location / ({file}:8), answers from files, so nobody asks the origin server"
+    );
+    let checked = place.ends("run study.yaml --check").with_code(0);
+    checked.stdout.has_all(&[&remark]);
+    assert_eq!(checked.stdout.matches("so nobody asks").count(), 1);
+    let ended = place.run(&text).end().with_code(0);
+    ended.stderr.has_all(&[&remark]);
+    place.assert_clean();
+}

@@ -101,8 +101,7 @@ fn must_have_answered(run: &Run, what: &str) {
 /// Listeners that answer nothing else in clear, which a load could only find out by asking.
 #[test]
 fn http2_alone_in_clear_is_refused_beforehand() {
-    let envoy = crate::run_own_cases::ENVOY.files[0].1;
-    let envoy = envoy.replace(
+    let envoy = include_str!("../data/own/envoy.yaml").replace(
         "stat_prefix: web",
         "codec_type: HTTP2\n          stat_prefix: web",
     );

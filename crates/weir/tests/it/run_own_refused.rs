@@ -44,20 +44,11 @@ fn refused(kind: &str, files: &[(&str, &str)], (more, settings): (&str, &str), w
 #[test]
 fn files_that_cannot_be_read_as_nginx_s() {
     let gzip_first = format!("gzip on;\n{MAIN}");
+    #[rustfmt::skip]
     let rows: [(&str, Option<&str>, &[&str]); 4] = [
-        (
-            MAIN,
-            None,
-            &["arm `baseline`: ~/nginx.conf:4:13: cannot read ~/site.conf: No such file"],
-        ),
-        (
-            MAIN,
-            Some("include nginx.conf;\n"),
-            &[
-                "~/site.conf:1:9: files include each other in a circle",
-                "~/nginx.conf → ",
-            ],
-        ),
+        (MAIN, None, &["arm `baseline`: ~/nginx.conf:4:13: cannot read ~/site.conf: No such file"]),
+        (MAIN, Some("include nginx.conf;\n"),
+         &["~/site.conf:1:9: files include each other in a circle", "~/nginx.conf → "]),
         (MAIN, Some("server { listen 18080;\n"), &["~/site.conf:1:"]),
         (&gzip_first, Some(SITE), &["~/nginx.conf:1:1: ", "`gzip`"]),
     ];

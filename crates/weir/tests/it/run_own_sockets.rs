@@ -261,50 +261,22 @@ const NAMING: [(&str, &str, &str); 4] = [
     (
         "nginx",
         "nginx.conf",
-        "worker_processes 1;\nerror_log syslog:server=@UDP@;\nevents {}\nhttp {\n    resolver @UDP@;\n    \
-         access_log syslog:server=unix:@UNIX@;\n    map $host $elsewhere { default @TCP@; }\n    upstream app {\n        \
-         server @TCP@;\n        server 192.0.2.1:80 backup;\n    }\n    server {\n        listen 18080;\n        \
-         dav_methods PUT;\n        location / { mirror /mirrored; auth_request /allowed; proxy_pass http://app; }\n        \
-         location = /mirrored { proxy_pass http://@TCP@; }\n        location = /allowed { proxy_pass http://$elsewhere; }\n    \
-         }\n}\n",
+        include_str!("../data/naming/nginx.conf"),
     ),
     (
         "haproxy",
         "haproxy.cfg",
-        "global\n    log @UDP@ local0\n    log @UNIX@ local1\n    maxconn 100\nresolvers dns\n    nameserver one \
-         @UDP@\nmailers alerts\n    mailer one @TCP@\npeers mesh\n    peer other @TCP@\nring lines\n    size 32764\n    \
-         server one @TCP@\ndefaults\n    mode http\n    log global\n    option httplog\n    timeout connect 5s\n    \
-         timeout client 30s\n    timeout server 30s\n    email-alert mailers alerts\n    email-alert from a@b\n    \
-         email-alert to a@b\nfrontend web\n    bind :18080\n    default_backend app\nbackend app\n    \
-         option httpchk\n    http-check connect addr 127.0.0.1\n    server one @TCP@ check inter 1s agent-check agent-addr \
-         127.0.0.1 agent-port 9 agent-inter 1s\n    server-template two 2 192.0.2.1:80 resolvers dns init-addr none\n",
+        include_str!("../data/naming/haproxy.cfg"),
     ),
     (
         "envoy",
         "envoy.yaml",
-        "stats_flush_interval: 1s\nstats_sinks:\n- name: statsd\n  typed_config:\n    \"@type\": \
-         type.googleapis.com/envoy.config.metrics.v3.StatsdSink\n    address: {socket_address: {protocol: UDP, address: \
-         @ADDRESS@, port_value: @DATAGRAMS@}}\nstatic_resources:\n  listeners:\n    name: web\n    address: {socket_address: \
-         {address: 0.0.0.0, port_value: 18080}}\n    filter_chains:\n      filters:\n        name: hcm\n        \
-         typed_config:\n          \"@type\": type.googleapis.com/envoy.extensions.filters.network.\
-         http_connection_manager.v3.HttpConnectionManager\n          stat_prefix: web\n          http_filters:\n            \
-         name: router\n            typed_config: {\"@type\": type.googleapis.com/envoy.extensions.filters.http.router.\
-         v3.Router}\n          route_config:\n            virtual_hosts:\n              name: all\n              domains: \
-         \"*\"\n              routes: {match: {prefix: /}, route: {cluster: app}}\n  clusters:\n    name: app\n    type: \
-         STRICT_DNS\n    connect_timeout: 1s\n    load_assignment:\n      cluster_name: app\n      endpoints:\n        \
-         lb_endpoints:\n          endpoint: {address: {socket_address: {address: @ADDRESS@, port_value: @PORT@}}}\n",
+        include_str!("../data/naming/envoy.yaml"),
     ),
     (
         "caddy",
         "caddy.json",
-        r#"{"logging": {"logs": {"default": {"writer": {"output": "net", "address": "@TCP@", "soft_start": true}}}},
-"apps": {"tls": {"automation": {"policies": [{"issuers": [{"module": "acme", "ca": "http://@TCP@/"}]}]},
-  "certificates": {"automate": ["shop.example"]}},
-"http": {"servers": {"web": {"listen": [":18080"], "logs": {}, "routes": [{"handle": [{"handler": "reverse_proxy",
-  "transport": {"protocol": "http", "resolver": {"addresses": ["@UDP@"]}},
-  "health_checks": {"active": {"uri": "/", "upstream": "@TCP@", "interval": "1s"}},
-  "upstreams": [{"dial": "@TCP@"}, {"dial": "192.0.2.1:80"}]}]}]}}}}}
-"#,
+        include_str!("../data/naming/caddy.json"),
     ),
 ];
 

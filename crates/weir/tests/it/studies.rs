@@ -3,23 +3,12 @@
 use crate::place::Place;
 use crate::program::{HasAll, Running, behind, run};
 
+#[rustfmt::skip]
 const NAMES: [&str; 16] = [
-    "stock-reverse-proxy",
-    "static-files",
-    "requests-by-workers",
-    "tls-transactions-by-workers",
-    "throughput-by-workers",
-    "held-connections",
-    "kernel-backlog",
-    "which-proxy",
-    "tls-termination",
-    "kernel-bypass",
-    "kernel-bypass-direct",
-    "worker-count",
-    "port-range",
-    "keepalive-requests",
-    "ingress-matrix",
-    "same-twice",
+    "stock-reverse-proxy", "static-files", "requests-by-workers", "tls-transactions-by-workers",
+    "throughput-by-workers", "held-connections", "kernel-backlog", "which-proxy", "tls-termination",
+    "kernel-bypass", "kernel-bypass-direct", "worker-count", "port-range", "keepalive-requests",
+    "ingress-matrix", "same-twice",
 ];
 
 #[test]

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use super::network::{PASSING, is_bind, is_pass};
 use crate::nginx::context::is_block;
 use crate::nginx::view::{Node, error_at};
-use crate::place::is_among;
+use crate::place::{LEAVE_OUT, is_among, runs_code, unknown};
 use crate::{ConfigurationError, Source};
 
 /// Directives that neither ask anybody nor write anything, or that the adaptation moves. From the sources
@@ -94,8 +94,6 @@ const LEFT_OUT: &str = "dav_methods, resolver, ssl_key_log, ssl_ocsp, ssl_ocsp_r
 /// Directives whose argument is an address, or a name that is looked up when the configuration is read.
 const OF_ADDRESSES: [&str; 2] = ["set_real_ip_from", "debug_connection"];
 
-const HINT: &str = "name a copy of your configuration without it in the study";
-
 /// Looks whether all directives are known to do no harm in a copy, those of `mail` excepted, which no copy
 /// has.
 ///
@@ -105,16 +103,16 @@ pub(super) fn check(source: &Source, nodes: &[Node<'_>]) -> Result<(), Configura
     for node in nodes {
         let directive = node.directive;
         let name = &*directive.name.text;
-        let refuse = |what: String| error_at(source, node.file, directive, what).hint(HINT);
+        let refuse = |what: String| error_at(source, node.file, directive, what).hint(LEAVE_OUT);
         if directive.block.is_some() {
             if !is_block(name) {
-                return Err(refuse(unknown(name)));
+                return Err(refuse(why(name)));
             }
             if name != "mail" {
                 check(source, &node.children)?;
             }
         } else if !is_known(name) {
-            return Err(refuse(unknown(name)));
+            return Err(refuse(why(name)));
         } else if OF_ADDRESSES.contains(&name)
             && let Some(host) = directive.words().find(|word| !is_address(word))
         {
@@ -144,14 +142,12 @@ fn of_passing(name: &str) -> Option<&str> {
     is_among(module, PASSING).then_some(rest)
 }
 
-fn unknown(name: &str) -> String {
-    let runs_code = name.contains("_by_lua")
-        || ["js_", "lua_", "perl"]
-            .iter()
-            .any(|module| name.starts_with(module));
-    match runs_code {
-        true => format!("`{name}` runs code that can ask and write anything, which no copy may"),
-        false => format!("weir does not know what `{name}` asks or writes, so no copy may have it"),
+/// Why a directive that is not known is refused.
+fn why(name: &str) -> String {
+    let mut modules = ["js_", "lua_", "perl"].iter();
+    match name.contains("_by_lua") || modules.any(|module| name.starts_with(module)) {
+        true => runs_code(name),
+        false => unknown(name),
     }
 }
 

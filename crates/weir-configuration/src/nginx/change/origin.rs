@@ -75,7 +75,8 @@ impl<'a> Planner<'a> {
     ///
     /// nginx does not let a group's name have a port, and the name is the `Host` that the origin server gets
     /// (`$proxy_host`). So a server without a port has its own name for the group's, and nothing else changes; any
-    /// other keeps its `Host` by a header, and what `proxy_redirect` does by default is written out with it.
+    /// other, and any that is asked over TLS, keeps its `Host` by a header, and what `proxy_redirect` does by default
+    /// is written out with it.
     ///
     /// # Errors
     /// The origin server would see other requests than before: what to write by hand is in the hint.
@@ -86,7 +87,8 @@ impl<'a> Planner<'a> {
         writing: &Writing<'_>,
     ) -> Result<(), ConfigurationError> {
         let target = pass.target();
-        let made = self.groups.get(target.host).cloned();
+        let server = server_of(target);
+        let made = self.groups.get(&server).cloned();
         if writing.name != KEEPALIVE {
             // Another row of the arm may make it.
             return match made {
@@ -94,14 +96,14 @@ impl<'a> Planner<'a> {
                 None => Err(self.no_upstream(pass, writing, None)),
             };
         }
-        if !target.is_in_clear() {
-            let why = "over TLS the group's name would be asked for and verified";
+        if !target.is_in_clear() && pass.is_name_shown() {
+            let why = "over TLS the group's name would be asked for or verified";
             return Err(self.no_upstream(pass, writing, Some(why)));
         }
         let group = made.unwrap_or_else(|| {
-            let group = group_name(target.host, names, &self.groups);
-            self.put_group(pass, &group, target.host);
-            self.groups.insert(target.host.to_owned(), group.clone());
+            let group = group_name(&server, names, &self.groups);
+            self.put_group(pass, &group, &server);
+            self.groups.insert(server, group.clone());
             group
         });
         if group == target.host {
@@ -194,6 +196,20 @@ impl<'a> Pass<'a> {
         Target::of(self.node.directive.argument(0).unwrap_or_default())
     }
 
+    /// Whether over TLS the name of the group would be in the handshake, or be verified: by default neither is so
+    /// (ngx_http_proxy_module). A scheme in a variable may be any.
+    fn is_name_shown(&self) -> bool {
+        let said = |name: &str| {
+            let level = level_with(&self.around, name)?;
+            let mut nodes = level.simple().filter(|it| it.is_simple(name));
+            nodes.next()?.directive.argument(0)
+        };
+        let is_on = |name: &str| said(name).is_some_and(|word| word != "off");
+        let is_own = said("proxy_ssl_name").is_none_or(|name| name.contains("proxy_host"));
+        let is_asked = is_on("proxy_ssl_server_name") || is_on("proxy_ssl_verify");
+        self.target().scheme != "https://" || (is_own && is_asked)
+    }
+
     /// What has to be written into a location so that the origin server gets the `Host` that it got before the
     /// group had a name of its own, and redirects to itself are changed as before.
     ///
@@ -218,7 +234,8 @@ impl<'a> Pass<'a> {
             return Err("it has its headers from above, and no `Host` is among them");
         }
         // nginx leaves out the port that is the scheme's.
-        let own = host.strip_suffix(":80").unwrap_or(host);
+        let usual = if scheme == "https://" { ":443" } else { ":80" };
+        let own = host.strip_suffix(usual).unwrap_or(host);
         let mut lines = vec![(location, format!("proxy_set_header Host {own}"))];
         let Some(level) = level_with(&self.around, "proxy_redirect") else {
             let name = location.directive.arguments.last();
@@ -269,12 +286,22 @@ pub(super) fn header<'a>(level: &'a Node<'a>, name: &str) -> Option<&'a Node<'a>
     })
 }
 
+fn has_port(host: &str) -> bool {
+    let port = host.rsplit_once(':').map(|(_, port)| port);
+    port.is_some_and(|port| !port.ends_with(']'))
+}
+
+/// An origin server as a group has it, whose port is 80 where nothing is said.
+fn server_of(target: Target<'_>) -> String {
+    match target.scheme == "https://" && !has_port(target.host) {
+        true => format!("{}:443", target.host),
+        false => target.host.to_owned(),
+    }
+}
+
 /// What the group of an origin server is called: as the server, where that has no port.
 fn group_name(host: &str, names: &BTreeSet<String>, groups: &BTreeMap<String, String>) -> String {
-    let has_port = host
-        .rsplit_once(':')
-        .is_some_and(|(_, port)| !port.ends_with(']'));
-    if !has_port {
+    if !has_port(host) {
         return host.to_owned();
     }
     let plain = |c: char| match c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') {

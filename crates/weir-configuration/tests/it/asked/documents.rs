@@ -1,7 +1,7 @@
 use weir_configuration::document::{self, Dialect};
 use weir_model::study::AskSpec;
 
-use super::{ask, must_be};
+use super::{all_must_be, ask, must_be};
 use crate::support::{must_have, source};
 
 /// What is in files that are not read is said, where nothing else is there.
@@ -87,66 +87,84 @@ static_resources:
 fn envoy_chooses_by_chain_domain_and_route() {
     let source = source("envoy.yaml", ENVOY);
     let look_up = |ask: &AskSpec| document::asked(&source, Dialect::Envoy, ask);
-    must_be(
+    all_must_be(
         &look_up,
-        &[
-            (
-                "",
-                "0.0.0.0:8080 | virtual host any | route with prefix / | passes it on",
-            ),
-            (
-                ":8080 /h",
-                "0.0.0.0:8080 | virtual host any | route with prefix / | passes it on",
-            ),
-            (
-                ":8080 /health",
-                "0.0.0.0:8080 | virtual host any | route with path /health | returns 200",
-            ),
-            (
-                ":8080 /v1/x",
-                "0.0.0.0:8080 | virtual host any | route | passes it on",
-            ),
-            (
-                ":8080 shop.example /api/x",
-                "0.0.0.0:8080 | virtual host shop | route with path_separated_prefix /api | passes it on",
-            ),
-            (
-                ":8080 a.shop.example /blocked",
-                "0.0.0.0:8080 | virtual host shop | route with prefix /blocked | returns 403",
-            ),
-            (
-                ":8080 shop.example /apix",
-                "42:15 a request for `/apix` with the host `shop.example` at 0.0.0.0:8080: virtual host shop has no route for it",
-            ),
-            (
-                ":80",
-                "0.0.0.0:80 | virtual host all | route with prefix / | redirects",
-            ),
-            (":9000", "0.0.0.0:9000 | - | - | shows statistics or health"),
-            (
-                "tls a.example",
-                "0.0.0.0:443 | virtual host of-a | route with prefix / | passes it on",
-            ),
-            (
-                "tls b.example",
-                "0.0.0.0:443 | virtual host of-others | route with prefix / | passes it on",
-            ),
-            // A copy opens its first chain to any name.
-            (
-                "tls",
-                "0.0.0.0:443 | virtual host of-a | route with prefix / | passes it on",
-            ),
-            (
-                "tls :443 c.other",
-                "47:5 a request for `/` with the host `c.other` at 0.0.0.0:443 (TLS): no filter chain takes the name `c.other`",
-            ),
-        ],
+        "
+            => 0.0.0.0:8080 | virtual host any | route with prefix / | passes it on
+            :8080 /h => 0.0.0.0:8080 | virtual host any | route with prefix / | passes it on
+            :8080 /health => 0.0.0.0:8080 | virtual host any | route with path /health | returns 200
+            :8080 /v1/x => 0.0.0.0:8080 | virtual host any | route | passes it on
+            :8080 shop.example /api/x => 0.0.0.0:8080 | virtual host shop | route with path_separated_prefix /api | passes it on
+            :8080 a.shop.example /blocked => 0.0.0.0:8080 | virtual host shop | route with prefix /blocked | returns 403
+            :8080 shop.example /apix => 42:15 a request for `/apix` with the host `shop.example` at 0.0.0.0:8080: virtual host shop has no route for it
+            :80 => 0.0.0.0:80 | virtual host all | route with prefix / | redirects
+            :9000 => 0.0.0.0:9000 | - | - | shows statistics or health
+            tls a.example => 0.0.0.0:443 | virtual host of-a | route with prefix / | passes it on
+            tls b.example => 0.0.0.0:443 | virtual host of-others | route with prefix / | passes it on
+            # A copy opens its first chain to any name.
+            tls => 0.0.0.0:443 | virtual host of-a | route with prefix / | passes it on
+            tls :443 c.other => 47:5 a request for `/` with the host `c.other` at 0.0.0.0:443 (TLS): no filter chain takes the name `c.other`
+        ",
     );
     let found = look_up(&ask(":8080 shop.example /api/x"))
         .unwrap()
         .remove(0);
     let pointer = "/static_resources/listeners/2/filter_chains/0/filters/0/typed_config/route_config/virtual_hosts/1";
     assert_eq!(found.server.unwrap().pointer, pointer);
+}
+
+/// As gateways that are made of routes by programs write them.
+#[test]
+fn envoy_chooses_by_headers_and_shares_of_requests() {
+    let text = ENVOY.replace(
+        r#"              - {match: {prefix: /}, route: {cluster: app}}
+            - name: shop"#,
+        r#"              - {match: {prefix: /, headers: [{name: ":authority", string_match: {exact: admin.example}}]}, redirect: {https_redirect: true}}
+              - {match: {prefix: /all, runtime_fraction: {default_value: {numerator: 100, denominator: HUNDRED}, runtime_key: x}}, route: {cluster: app}}
+              - {match: {prefix: /half, runtime_fraction: {default_value: {numerator: 50}}}, route: {cluster: app}}
+              - {match: {prefix: /get, headers: [{name: ":method", exact_match: GET}]}, route: {cluster: app}}
+              - {match: {prefix: /mine, headers: [{name: x-mine, present_match: true}]}, route: {cluster: app}}
+              - {match: {prefix: /not, headers: [{name: x-mine, string_match: {prefix: a}, invert_match: true}]}, direct_response: {status: 404}}
+            - name: matched
+              domains: [matched.example]
+              matcher: {on_no_match: {action: {}}}
+            - name: shop"#,
+    );
+    let source = source("envoy.yaml", &text);
+    let any = |rest: &str| format!("0.0.0.0:8080 | virtual host any | {rest}");
+    let unknown = "does what the configuration alone does not say";
+    let nothing = "35:15 a request for `/mine` with the host `weir.test` at 0.0.0.0:8080: virtual host any has no route for it";
+    let cases = [
+        (
+            ":8080 admin.example /x",
+            any("route with prefix / | redirects"),
+        ),
+        (":8080 /all", any("route with prefix /all | passes it on")),
+        (
+            ":8080 /half",
+            any(&format!("route with prefix /half | {unknown}")),
+        ),
+        (":8080 /get", any("route with prefix /get | passes it on")),
+        (
+            ":8080 /mine x-mine=1",
+            any("route with prefix /mine | passes it on"),
+        ),
+        (":8080 /mine", nothing.to_owned()),
+        (
+            ":8080 /not x-mine=b",
+            any("route with prefix /not | returns 404"),
+        ),
+        (
+            ":8080 /not",
+            any(&format!("route with prefix /not | {unknown}")),
+        ),
+        (
+            ":8080 matched.example",
+            format!("0.0.0.0:8080 | virtual host matched | - | {unknown}"),
+        ),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(ask, shown)| (*ask, &**shown)).collect();
+    must_be(&|ask| document::asked(&source, Dialect::Envoy, ask), &cases);
 }
 
 const CADDY: &str = r#"{"apps": {"http": {"servers": {
@@ -169,38 +187,20 @@ const CADDY: &str = r#"{"apps": {"http": {"servers": {
 #[test]
 fn caddy_chooses_by_its_routes() {
     let source = source("caddy.json", CADDY);
-    must_be(
+    all_must_be(
         &|ask| document::asked(&source, Dialect::Caddy, ask),
-        &[
-            ("", ":8080 | server plain | route | passes it on"),
-            (":80", ":80 | server redirects | route | redirects"),
-            (
-                "tls shop.example",
-                ":443 | server site | route | passes it on",
-            ),
-            (
-                "tls shop.example /static/a",
-                ":443 | server site | route for /static/* *.css | answers from files",
-            ),
-            (
-                "tls :443 shop.example /metrics",
-                ":443 | server site | route for /metrics | shows statistics or health",
-            ),
-            (
-                "tls a.wild.example",
-                ":443 | server site | route for *.wild.example | returns 200",
-            ),
-            (
-                "tls :443 a.b.wild.example",
-                "5:11 a request for `/` with the host `a.b.wild.example` at :443 (TLS): server site has no route for it",
-            ),
-            (
-                "tls not.example /y",
-                ":443 | server site | route for *.wild.example | returns 200",
-            ),
-            ("tls :443 not.example /x", "5:11 a request for `/x`…"),
-            (":81", "14:24 no server is in clear on port 81"),
-        ],
+        "
+            => :8080 | server plain | route | passes it on
+            :80 => :80 | server redirects | route | redirects
+            tls shop.example => :443 | server site | route | passes it on
+            tls shop.example /static/a => :443 | server site | route for /static/* *.css | answers from files
+            tls :443 shop.example /metrics => :443 | server site | route for /metrics | shows statistics or health
+            tls a.wild.example => :443 | server site | route for *.wild.example | returns 200
+            tls :443 a.b.wild.example => 5:11 a request for `/` with the host `a.b.wild.example` at :443 (TLS): server site has no route for it
+            tls not.example /y => :443 | server site | route for *.wild.example | returns 200
+            tls :443 not.example /x => 5:11 a request for `/x`…
+            :81 => 14:24 no server is in clear on port 81
+        ",
     );
 }
 
@@ -212,6 +212,69 @@ fn nothing_need_be_there_where_404_is_right() {
     assert!(document::asked(&source, Dialect::Envoy, &missing).is_err());
     missing.requests[0].may_miss = true;
     assert!(document::asked(&source, Dialect::Envoy, &missing).is_ok());
+}
+
+/// Automatic HTTPS is for any port but that of HTTP, where a server is for hosts by name.
+#[test]
+fn caddy_speaks_tls_for_names_at_any_port() {
+    let text = r#"{"apps": {"http": {"servers": {
+  "named": {"listen": [":8443"], "routes": [{"match": [{"host": ["shop.example"]}], "handle": [{"handler": "reverse_proxy"}]}]},
+  "plain": {"listen": [":8080"], "routes": [{"handle": [{"handler": "reverse_proxy"}]}]},
+  "skipped": {"listen": [":8082"], "automatic_https": {"skip": ["shop.example"]}, "routes": [{"match": [{"host": ["shop.example"]}], "handle": [{"handler": "reverse_proxy"}]}]},
+  "clear": {"listen": [":8081"], "automatic_https": {"disable": true}, "routes": [{"match": [{"host": ["shop.example"]}], "handle": [{"handler": "reverse_proxy"}]}]}
+}}}}
+"#;
+    let source = source("caddy.json", text);
+    must_be(
+        &|ask| document::asked(&source, Dialect::Caddy, ask),
+        &[
+            (
+                "tls shop.example",
+                ":8443 | server named | route for shop.example | passes it on",
+            ),
+            (
+                ":8080 shop.example",
+                ":8080 | server plain | route | passes it on",
+            ),
+            (
+                ":8081 shop.example",
+                ":8081 | server clear | route for shop.example | passes it on",
+            ),
+            (
+                ":8082 shop.example",
+                ":8082 | server skipped | route for shop.example | passes it on",
+            ),
+        ],
+    );
+}
+
+/// A program behind a front controller: which files are there is not known.
+#[test]
+fn caddy_says_where_it_depends_on_more_than_the_request() {
+    let text = r#"{"apps": {"http": {"servers": {"site": {"listen": [":8080"], "routes": [
+  {"match": [{"header": {"Connection": ["*Upgrade*"], "Upgrade": ["websocket"]}}], "handle": [{"handler": "static_response", "status_code": 426}]},
+  {"match": [{"method": ["POST"]}], "handle": [{"handler": "static_response", "status_code": 405}]},
+  {"match": [{"path": ["/php/*"], "file": {"try_files": ["/index.php"]}}], "handle": [{"handler": "rewrite", "uri": "/index.php"}]},
+  {"match": [{"file": {}}], "handle": [{"handler": "headers"}]},
+  {"match": [{"path": ["/php/app"]}], "handle": [{"handler": "reverse_proxy"}]},
+  {"handle": [{"handler": "file_server"}]}
+]}}}}}
+"#;
+    let source = source("caddy.json", text);
+    must_be(
+        &|ask| document::asked(&source, Dialect::Caddy, ask),
+        &[
+            ("/a", ":8080 | server site | route | answers from files"),
+            (
+                "/php/a",
+                ":8080 | server site | route for /php/* | does what the configuration alone does not say",
+            ),
+            (
+                "/php/app",
+                ":8080 | server site | route for /php/app | passes it on",
+            ),
+        ],
+    );
 }
 
 #[test]

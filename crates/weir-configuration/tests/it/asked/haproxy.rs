@@ -1,7 +1,7 @@
 use weir_configuration::{Source, haproxy};
 use weir_model::study::AskSpec;
 
-use super::{ask, must_be};
+use super::{all_must_be, ask, must_be};
 use crate::support::{must_have, source};
 
 const HAPROXY: &str = "\
@@ -58,68 +58,29 @@ backend app
 #[test]
 fn haproxy_chooses_by_its_rules() {
     let source = source("haproxy.cfg", HAPROXY);
-    must_be(
+    all_must_be(
         &|ask| haproxy::asked(&source, ask),
-        &[
-            ("", ":8080 | frontend web | backend app | passes it on"),
-            ("tls", ":443 | frontend web | backend app | passes it on"),
-            (
-                "tls a.never",
-                ":443 | frontend web | backend never | passes it on",
-            ),
-            (
-                "api.example",
-                ":8080 | frontend web | backend api | passes it on",
-            ),
-            (
-                "api2.example",
-                ":8080 | frontend web | backend api | passes it on",
-            ),
-            (
-                "api.example /img/a",
-                ":8080 | frontend web | backend static | passes it on",
-            ),
-            (
-                ":8080 /a.css?x",
-                ":8080 | frontend web | backend static | passes it on",
-            ),
-            (
-                ":8080 /alive",
-                ":8080 | frontend web | - | shows statistics or health",
-            ),
-            (":8080 /ping", ":8080 | frontend web | - | returns 200"),
-            (
-                ":8404",
-                ":8404 | frontend stats | - | shows statistics or health",
-            ),
-            (":80", ":80 | frontend redirects | - | redirects"),
-            (
-                "/.well-known/acme-challenge/x",
-                ":80 | frontend redirects | backend acme | passes it on",
-            ),
-            (":7003", ":7000-7010 | listen plain | - | passes it on"),
-            (":444", ":444 | frontend passed | - | closes the connection"),
-            (
-                "tls :444",
-                "47:1 a request for `/` with the host `weir.test` at :444: backend app passes TLS on as it is, and the study's origin server speaks none",
-            ),
-            (
-                ":9000 api.example",
-                ":9000 | frontend closed | backend api | passes it on",
-            ),
-            (
-                ":9000",
-                "28:1 a request for `/` with the host `weir.test` at :9000: no rule gives it a backend",
-            ),
-            (
-                ":81",
-                "4:5 no `bind` line of a frontend is in clear on port 81",
-            ),
-            (
-                "tls :8080",
-                "4:5 no `bind` line of a frontend has `ssl` on port 8080",
-            ),
-        ],
+        "
+            => :8080 | frontend web | backend app | passes it on
+            tls => :443 | frontend web | backend app | passes it on
+            tls a.never => :443 | frontend web | backend never | passes it on
+            api.example => :8080 | frontend web | backend api | passes it on
+            api2.example => :8080 | frontend web | backend api | passes it on
+            api.example /img/a => :8080 | frontend web | backend static | passes it on
+            :8080 /a.css?x => :8080 | frontend web | backend static | passes it on
+            :8080 /alive => :8080 | frontend web | - | shows statistics or health
+            :8080 /ping => :8080 | frontend web | - | returns 200
+            :8404 => :8404 | frontend stats | - | shows statistics or health
+            :80 => :80 | frontend redirects | - | redirects
+            /.well-known/acme-challenge/x => :80 | frontend redirects | backend acme | passes it on
+            :7003 => :7000-7010 | listen plain | - | passes it on
+            :444 => :444 | frontend passed | - | closes the connection
+            tls :444 => 47:1 a request for `/` with the host `weir.test` at :444: backend app passes TLS on as it is, and the study's origin server speaks none
+            :9000 api.example => :9000 | frontend closed | backend api | passes it on
+            :9000 => 28:1 a request for `/` with the host `weir.test` at :9000: no rule gives it a backend
+            :81 => 4:5 no `bind` line of a frontend is in clear on port 81
+            tls :8080 => 4:5 no `bind` line of a frontend has `ssl` on port 8080
+        ",
     );
 }
 
@@ -161,35 +122,17 @@ backend app
 #[test]
 fn what_haproxy_s_maps_choose_is_not_guessed() {
     let source = source("haproxy.cfg", CHAINED);
-    must_be(
+    all_must_be(
         &|ask| haproxy::asked(&source, ask),
-        &[
-            (
-                "",
-                ":80 | frontend public | backend none | does what the configuration alone does not say",
-            ),
-            (
-                "tls",
-                ":443 | frontend public_ssl → frontend fe_sni | backend app | passes it on",
-            ),
-            (
-                "tls vault.example",
-                "19:1 a request for `/` with the host `vault.example` at :443: backend be_vault passes TLS on as it is, and the study's origin server speaks none",
-            ),
-            (
-                "tls old.example",
-                "26:35 a request for `/` with the host `old.example` at :443: clients have to show a certificate (`verify required`), and the load has none",
-            ),
-            (
-                "cert old.example",
-                ":443 | frontend public_ssl → frontend fe_old | backend app | passes it on",
-            ),
-            // Whoever has no name in a handshake is led to nobody who speaks without TLS.
-            (
-                ":443",
-                ":443 | frontend public_ssl → frontend fe_sni | - | closes the connection",
-            ),
-        ],
+        "
+            => :80 | frontend public | backend none | does what the configuration alone does not say
+            tls => :443 | frontend public_ssl → frontend fe_sni | backend app | passes it on
+            tls vault.example => 19:1 a request for `/` with the host `vault.example` at :443: backend be_vault passes TLS on as it is, and the study's origin server speaks none
+            tls old.example => 26:35 a request for `/` with the host `old.example` at :443: clients have to show a certificate (`verify required`), and the load has none
+            cert old.example => :443 | frontend public_ssl → frontend fe_old | backend app | passes it on
+            # Whoever has no name in a handshake is led to nobody who speaks without TLS.
+            :443 => :443 | frontend public_ssl → frontend fe_sni | - | closes the connection
+        ",
     );
 }
 
@@ -222,6 +165,46 @@ fn the_port_of_the_proxy_is_weaker_than_the_load_s() {
         &["no rule gives it a backend"],
     );
     must_have(look_up("", 81).unwrap_err(), &["on port 81"]);
+}
+
+#[test]
+fn haproxy_knows_the_headers_that_a_load_sends() {
+    let conf = "\
+frontend balanced
+    mode http
+    bind :80
+    http-request tarpit deny_status 429 if METH_POST
+    http-request deny deny_status 405 if METH_GET { path /head }
+    redirect scheme https if !{ hdr(X-Forwarded-Proto) -i https }
+    default_backend app
+frontend marked
+    mode http
+    bind :81
+    http-request set-header X-Forwarded-Proto https
+    redirect scheme https if !{ hdr(X-Forwarded-Proto) https }
+    default_backend app
+backend app
+    mode http
+    http-request deny if { hdr(X-Blocked) -m reg ^$ }
+    server a 192.0.2.1:80
+";
+    let source = source("haproxy.cfg", conf);
+    must_be(
+        &|ask| haproxy::asked(&source, ask),
+        &[
+            (":80", ":80 | frontend balanced | - | redirects"),
+            (
+                ":80 X-Forwarded-Proto=HTTPS",
+                ":80 | frontend balanced | backend app | passes it on",
+            ),
+            (
+                ":80 HEAD /head",
+                ":80 | frontend balanced | - | returns 405",
+            ),
+            // What rules write into a header, and when, is not followed.
+            (":81", ":81 | frontend marked | backend app | passes it on"),
+        ],
+    );
 }
 
 /// What stands in double quotes has what the lines of `global` before it have made of the environment.

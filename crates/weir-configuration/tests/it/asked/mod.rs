@@ -8,24 +8,29 @@ use weir_configuration::{Asked, ConfigurationError};
 use weir_model::study::{AskSpec, RequestedSpec};
 
 /// What is asked, in short: `tls`, `cert` for a client with a certificate, `:8080` for a port, `shop.example` for a
-/// host, `/path`; or nothing of it.
+/// host, `/path`, `HEAD`, `name=value` for a field; or nothing of it.
 fn ask(text: &str) -> AskSpec {
     let mut ask = AskSpec::default();
-    let mut target = "/".to_owned();
+    let mut requested = RequestedSpec {
+        target: "/".to_owned(),
+        ..RequestedSpec::default()
+    };
     for word in text.split(' ').filter(|word| !word.is_empty()) {
         match word.split_at(1) {
             (":", port) => ask.port = port.parse().ok(),
-            ("/", _) => target = word.to_owned(),
+            ("/", _) => requested.target = word.to_owned(),
+            _ if word == "HEAD" => requested.method = word.to_owned(),
+            _ if word.contains('=') => {
+                let (name, value) = word.split_once('=').unwrap();
+                requested.fields.push((name.to_owned(), value.to_owned()));
+            }
             _ if word == "tls" => ask.tls = true,
             _ if word == "cert" => (ask.tls, ask.certified) = (true, true),
             _ if word == "files" => ask.files = true,
             _ => ask.host = Some(word.to_owned()),
         }
     }
-    ask.requests = vec![RequestedSpec {
-        target,
-        ..RequestedSpec::default()
-    }];
+    ask.requests = vec![requested];
     ask
 }
 
@@ -58,7 +63,7 @@ fn shown(asked: &Asked) -> String {
 
 type LookUp<'a> = &'a dyn Fn(&AskSpec) -> Result<Vec<Asked>, ConfigurationError>;
 
-/// Looks each ask up; one that is refused has its error's words and place instead.
+/// Looks each ask up; one that is refused has its error's place and words instead; `…` stands for their rest.
 #[track_caller]
 fn must_be(look_up: LookUp<'_>, cases: &[(&str, &str)]) {
     for (text, expected) in cases {
@@ -71,4 +76,14 @@ fn must_be(look_up: LookUp<'_>, cases: &[(&str, &str)]) {
             None => assert_eq!(found, *expected, "{text}"),
         }
     }
+}
+
+/// The same of a table, a line for each ask: `tls shop.example => 443 | server shop | location / | passes it on`.
+/// `#` begins a comment.
+#[track_caller]
+fn all_must_be(look_up: LookUp<'_>, table: &str) {
+    let lines = table.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let cases = lines.map(|line| line.split_once("=> ").expect(line));
+    must_be(look_up, &cases.collect::<Vec<_>>());
 }

@@ -1,6 +1,6 @@
 use weir_configuration::nginx;
 
-use super::{ask, must_be};
+use super::{all_must_be, ask, must_be};
 use crate::support::source;
 
 const NGINX: &str = "\
@@ -46,35 +46,35 @@ http {
 #[test]
 fn nginx_chooses_by_server_name_and_location() {
     let source = source("nginx.conf", NGINX);
-    let shop = |rest: &str| format!("443 | server shop.example *.shop.example | {rest}");
-    let cases = [
-        ("", "8080 | server internal | location / | passes it on".to_owned()),
-        (":80", "80 | server | - | returns 404".to_owned()),
-        (":80 shop.example", "80 | server shop.example | - | redirects".to_owned()),
-        // The default of the only TLS port refuses whoever names nobody that it knows.
-        ("tls", "12:9 no listener with TLS passes on a request for `/` with the host `weir.test`: 443 (TLS)…".to_owned()),
-        ("tls shop.example", shop("location / | passes it on")),
-        ("tls shop.example /exact", shop("location = /exact | returns 204")),
-        ("tls shop.example /static/a.png", shop("location ^~ /static/ | answers from files")),
-        ("tls shop.example /x/a.PNG?v=1", shop("location ~* \\.(png|jpg)$ | answers from files")),
-        ("tls shop.example /api/a.json", shop("location ~ \\.json$ | passes it on")),
-        ("tls shop.example /api/a.png", shop("location ~* \\.(png|jpg)$ | answers from files")),
-        ("tls shop.example /api/a", shop("location /api/ | passes it on")),
-        ("tls shop.example /spa/a", shop("location @app | passes it on")),
-        ("tls :443 shop.example /old/", shop("location /old/ | redirects")),
-        ("tls :443 shop.example /status", shop("location /status | shows statistics or health")),
-        ("tls :443 shop.example /gone", shop("location /gone | returns 410")),
-        ("tls a.b.shop.example", shop("location / | passes it on")),
-        ("tls www.any.example /only/a", "443 | server www.* | location /only | passes it on".to_owned()),
-        ("tls node17.example", "443 | server ~^node\\d+\\.example$ | location / | passes it on".to_owned()),
-        (":8081", "127.0.0.1:8081 | server | location / | shows statistics or health".to_owned()),
-        // What is named must be there.
-        (":81", "4:14 no HTTP server listens in clear on port 81".to_owned()),
-        (":443", "4:14 no HTTP server listens in clear on port 443".to_owned()),
-        ("tls :443 www.any.example /x", "32:5 a request for `/x` with the host `www.any.example` at 443 (TLS): no location of server www.* takes it…".to_owned()),
-    ];
-    let cases: Vec<(&str, &str)> = cases.iter().map(|(ask, shown)| (*ask, &**shown)).collect();
-    must_be(&|ask| nginx::asked(&source, ask, ""), &cases);
+    all_must_be(
+        &|ask| nginx::asked(&source, ask, ""),
+        r"
+            => 8080 | server internal | location / | passes it on
+            :80 => 80 | server | - | returns 404
+            :80 shop.example => 80 | server shop.example | - | redirects
+            # The default of the only TLS port refuses whoever names nobody that it knows.
+            tls => 12:9 no listener with TLS passes on a request for `/` with the host `weir.test`: 443 (TLS)…
+            tls shop.example => 443 | server shop.example *.shop.example | location / | passes it on
+            tls shop.example /exact => 443 | server shop.example *.shop.example | location = /exact | returns 204
+            tls shop.example /static/a.png => 443 | server shop.example *.shop.example | location ^~ /static/ | answers from files
+            tls shop.example /x/a.PNG?v=1 => 443 | server shop.example *.shop.example | location ~* \.(png|jpg)$ | answers from files
+            tls shop.example /api/a.json => 443 | server shop.example *.shop.example | location ~ \.json$ | passes it on
+            tls shop.example /api/a.png => 443 | server shop.example *.shop.example | location ~* \.(png|jpg)$ | answers from files
+            tls shop.example /api/a => 443 | server shop.example *.shop.example | location /api/ | passes it on
+            tls shop.example /spa/a => 443 | server shop.example *.shop.example | location @app | passes it on
+            tls :443 shop.example /old/ => 443 | server shop.example *.shop.example | location /old/ | redirects
+            tls :443 shop.example /status => 443 | server shop.example *.shop.example | location /status | shows statistics or health
+            tls :443 shop.example /gone => 443 | server shop.example *.shop.example | location /gone | returns 410
+            tls a.b.shop.example => 443 | server shop.example *.shop.example | location / | passes it on
+            tls www.any.example /only/a => 443 | server www.* | location /only | passes it on
+            tls node17.example => 443 | server ~^node\d+\.example$ | location / | passes it on
+            :8081 => 127.0.0.1:8081 | server | location / | shows statistics or health
+            # What is named must be there.
+            :81 => 4:14 no HTTP server listens in clear on port 81
+            :443 => 4:14 no HTTP server listens in clear on port 443
+            tls :443 www.any.example /x => 32:5 a request for `/x` with the host `www.any.example` at 443 (TLS): no location of server www.* takes it…
+        ",
+    );
 }
 
 #[test]
@@ -99,6 +99,105 @@ fn a_host_that_no_server_of_nginx_has_is_refused_unless_the_default_is_for_all()
         // Whoever names nobody gets the default.
         assert!(nginx::asked(&source, &ask(""), "").is_ok(), "{name}");
     }
+}
+
+/// Front controllers, as frameworks of PHP have them, and what only some requests meet.
+const FRONTS: &str = r#"
+events { }
+http {
+    root /srv;
+    server {
+        listen 81;
+        location / { try_files $uri /index.php$is_args$args; }
+        location ~ ^/index\.php(/|$) { fastcgi_pass 192.0.2.1:9000; internal; }
+    }
+    server {
+        listen 82;
+        location / { try_files $uri @old; }
+        location @old { rewrite ^/(.*)$ /index.php?q=$1; }
+        location ~ \.php$ { fastcgi_pass 192.0.2.1:9000; }
+    }
+    server {
+        listen 83;
+        index index.php /index.php$request_uri;
+        location = / { }
+        location ~ \.php(?:$|/) { fastcgi_pass 192.0.2.1:9000; }
+    }
+    server {
+        listen 84;
+        rewrite ^/(?!(assets|\.well-known)/) /index.php last;
+        location / { proxy_pass http://192.0.2.1; }
+        location ~ \.php$ { fastcgi_pass 192.0.2.1:9000; }
+    }
+    server {
+        listen 85;
+        try_files $uri/index.html $uri @app;
+        location @app { proxy_pass http://192.0.2.1; }
+    }
+    server {
+        listen 86;
+        location / {
+            if ($http_x_forwarded_proto != "https") { return 301 https://$host$request_uri; }
+            if ($request_method = HEAD) { return 405; }
+            if ($cookie_beta) { return 302 /beta; }
+            proxy_pass http://192.0.2.1;
+        }
+    }
+    server {
+        listen 87;
+        if ($server_port = 87) { rewrite ^ https://$host$request_uri? permanent; }
+        location / { proxy_pass http://192.0.2.1; }
+    }
+    server {
+        listen 88;
+        location /a/ { rewrite ^/a/(.*)$ /b/$1 break; proxy_pass http://192.0.2.1; }
+        location /b/ { return 404; }
+        location / { rewrite ^ $unknown last; }
+    }
+    server { listen 89; server_name shop.example; location / { return 204; } }
+    server { listen 90; server_name _; location / { proxy_pass http://192.0.2.1; } }
+}
+"#;
+
+#[test]
+fn rewrites_variables_and_headers_are_followed_as_far_as_the_load_decides_them() {
+    let source = source("nginx.conf", FRONTS);
+    let cases = [
+        (":81", r"location ~ ^/index\.php(/|$) | passes it on"),
+        (":81 /a?b=c", r"location ~ ^/index\.php(/|$) | passes it on"),
+        (":82 /a/b", r"location ~ \.php$ | passes it on"),
+        (":83", r"location ~ \.php(?:$|/) | passes it on"),
+        (":84 /shop", r"location ~ \.php$ | passes it on"),
+        (":84 /assets/a.css", "location / | passes it on"),
+        (":85 /a", "location @app | passes it on"),
+        (":86", "location / | redirects"),
+        (":86 X-Forwarded-Proto=https", "location / | passes it on"),
+        (
+            ":86 X-Forwarded-Proto={{line:protos}}",
+            "location / | passes it on",
+        ),
+        (
+            ":86 HEAD X-Forwarded-Proto=https",
+            "location / | returns 405",
+        ),
+        (":87", "- | redirects"),
+        (":88 /a/x", "location /a/ | passes it on"),
+        (
+            ":88",
+            "location / | does what the configuration alone does not say",
+        ),
+    ];
+    let cases = cases.map(|(ask, shown)| {
+        let port = ask[1..].split(' ').next().unwrap();
+        (ask, format!("{port} | server | {shown}"))
+    });
+    let mut cases: Vec<(&str, &str)> = cases.iter().map(|(ask, shown)| (*ask, &**shown)).collect();
+    // Who is called as the host comes before who takes any.
+    cases.push((
+        "shop.example",
+        "89 | server shop.example | location / | returns 204",
+    ));
+    must_be(&|ask| nginx::asked(&source, ask, ""), &cases);
 }
 
 /// As `sites-enabled` has it: the main file knows no listener by itself.
@@ -142,13 +241,13 @@ fn the_role_counts_where_nothing_is_named() {
     let conf = "events { }\nhttp {\n    server { listen 80; location / { proxy_pass http://192.0.2.1; } }\n    \
                 server { listen 81; root /srv; }\n    server { listen 82; return 204; }\n}\n";
     let source = source("nginx.conf", conf);
-    must_be(
+    all_must_be(
         &|ask| nginx::asked(&source, ask, ""),
-        &[
-            ("", "80 | server | location / | passes it on"),
-            ("files", "81 | server | - | answers from files"),
-            (":82 files", "82 | server | - | returns 204"),
-        ],
+        "
+            => 80 | server | location / | passes it on
+            files => 81 | server | - | answers from files
+            :82 files => 82 | server | - | returns 204
+        ",
     );
 }
 

@@ -171,7 +171,14 @@ fn a_port_chooses_the_listener() {
     let users = Users::new("shop.json").read();
     let copy = adapt_caddy(&users, &surroundings).unwrap();
     assert!(text(&copy).contains("\"tls_connection_policies\": [{}]"));
-    let users = users.files[0].text.replace(":443", ":444");
+    // Where the copy speaks TLS is not the port that the user has for HTTP.
+    let http = "\"http\":{\"http_port\":7003,\"servers\"";
+    let at_http = users.files[0].text.replace("\"http\":{\"servers\"", http);
+    let copy = adapt_caddy(&source("shop.json", &at_http), &surroundings).unwrap();
+    assert_eq!(value(&copy, "/apps/http/http_port"), json!(80));
+    let listen = "\"listen\":[\":443\"]";
+    let off = format!("\"automatic_https\": {{\"disable\": true}}, {listen}");
+    let users = users.files[0].text.replace(listen, &off);
     let error = adapt_caddy(&source("shop.json", &users), &surroundings).unwrap_err();
     assert_eq!(error.what, "no server has tls_connection_policies");
 }
@@ -198,6 +205,51 @@ clusterManager: {outlierDetection: {eventLogPath: /var/log/envoy/outliers.log}}
     for log in 0..3 {
         let path = format!("/p/logs/events-{log}.log");
         assert_eq!(text(&copy).matches(&path).count(), 1, "{}", text(&copy));
+    }
+}
+
+/// What the user's servers answer is not what the origin server does, and the listener has another address.
+#[test]
+fn checks_and_destinations_of_envoy_fit_the_trial() {
+    let bootstrap = r#"{"static_resources": {
+  "listeners": {"address": {"socket_address": {"address": "0.0.0.0", "port_value": 15006}}, "filter_chains": [
+    {"filter_chain_match": {"destination_port": 15006, "prefix_ranges": [{"address_prefix": "10.0.0.0", "prefix_len": 8}]}},
+    {"filter_chain_match": {"destination_port": 9000}}
+  ]},
+  "clusters": [{"name": "a", "health_checks": [
+    {"interval": "1s", "http_health_check": {"path": "/up", "expected_statuses": [{"start": 204, "end": 205}],
+     "receive": [{"text": "4f4b"}], "service_name_matcher": {"prefix": "a"}}},
+    {"interval": "1s", "tcp_health_check": {"send": {"text": "50"}, "receive": [{"text": "51"}]}},
+    {"interval": "1s", "grpc_health_check": {"service_name": "a"}}
+  ]}]
+}}"#;
+    let source = source("envoy.json", bootstrap);
+    let copy = adapt(&source, Dialect::Envoy, &of_a_test(Path::new("/p")));
+    let cluster = "/static_resources/clusters/0/health_checks";
+    let chains = "/static_resources/listeners/filter_chains";
+    for (at, expected) in [
+        (
+            format!("{cluster}/0"),
+            json!({"interval": "1s", "http_health_check": {"path": "/up"}}),
+        ),
+        (
+            format!("{cluster}/1"),
+            json!({"interval": "1s", "tcp_health_check": {}}),
+        ),
+        (
+            format!("{cluster}/2"),
+            json!({"interval": "1s", "tcp_health_check": {}}),
+        ),
+        (
+            format!("{chains}/0/filter_chain_match"),
+            json!({"destination_port": 7001}),
+        ),
+        (
+            format!("{chains}/1/filter_chain_match"),
+            json!({"destination_port": 9000}),
+        ),
+    ] {
+        assert_eq!(value(&copy, &at), expected, "{at}");
     }
 }
 
@@ -237,7 +289,7 @@ fn caddy_keeps_logs_and_asks_where_the_copy_is() {
     "http": {"servers": {"a": {"listen": [":80"], "routes": [{"handle": [{
       "handler": "reverse_proxy",
       "upstreams": [{"dial": "10.0.0.1:80"}],
-      "health_checks": {"active": {"uri": "/up", "port": 8081, "upstream": "10.0.0.2:80"}}
+      "health_checks": {"active": {"uri": "/up", "port": 8081, "upstream": "10.0.0.2:80", "expect_status": 204, "expect_body": "OK"}}
     }]}]}}}
   }
 }

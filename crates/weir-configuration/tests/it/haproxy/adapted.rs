@@ -121,6 +121,67 @@ fn listeners_and_servers_get_new_addresses() {
     must_have(tls_copy(&with_tls(Path::new("/p"))), &parts);
 }
 
+/// The origin server answers with content of its own, and speaks no database's protocol.
+#[test]
+fn checks_ask_what_the_origin_server_answers() {
+    let conf = "\
+frontend a
+    mode http
+    bind :80
+    default_backend b
+backend b
+    mode http
+    option httpchk
+    http-check connect port 9200
+    http-check send meth GET uri /up
+    http-check expect string UP
+    server s 192.0.2.1:80 check
+listen c
+    mode tcp
+    bind :3306
+    option mysql-check user haproxy
+    tcp-check expect string x
+    server s 192.0.2.1:3306 check inter 1s
+";
+    let copy = adapt(&source("haproxy.cfg", conf), &of_a_test(Path::new("/p")));
+    must_have(
+        text(&copy),
+        &[
+            "    option httpchk\n    http-check connect\n    http-check send meth GET uri /up\n",
+            "check inter 1s",
+        ],
+    );
+    for gone in ["expect", "mysql"] {
+        assert!(!text(&copy).contains(gone), "{gone}: {}", text(&copy));
+    }
+}
+
+/// Who redirects all but one port goes on to do that.
+#[test]
+fn conditions_about_ports_are_about_the_copys() {
+    let conf = "\
+frontend a
+    mode http
+    bind :80
+    bind :8000-8010
+    acl mine dst_port eq 8003 9
+    redirect scheme https if { dst_port 80 } !{ dst_port 8004 } { path /80 }
+    default_backend b
+backend b
+    mode http
+    server s 192.0.2.1:80
+";
+    let surroundings = at_port(of_a_test(Path::new("/p")), 8003);
+    let copy = adapt(&source("haproxy.cfg", conf), &surroundings);
+    must_have(
+        text(&copy),
+        &[
+            "    acl mine dst_port eq 7001 9\n",
+            "    redirect scheme https if { dst_port 80 } !{ dst_port 8004 } { path /80 }\n",
+        ],
+    );
+}
+
 #[test]
 fn a_port_chooses_the_listener() {
     let mut over_tls = at_port(with_tls(Path::new("/p")), 8443);
@@ -193,7 +254,8 @@ fn lines_go_from_the_end_of_a_file() {
     let (_, global) = text(&copy).split_once("global\n").unwrap();
     assert_eq!(
         global.trim(),
-        "stats socket /p/run/admin.sock mode 600 level admin"
+        "stats socket /p/run/admin.sock mode 600 level admin\n\
+         resolvers default\n    nameserver origin 127.0.0.1:7002"
     );
 }
 

@@ -29,6 +29,15 @@ fn duration(name: &str) -> Parameter {
     )
 }
 
+/// A row whose times are written without a unit.
+fn milliseconds(name: &str) -> Parameter {
+    row(
+        DURATION,
+        &format!(r#"{{"directive": {{"name": "{name}", "context": "defaults"}}}}"#),
+        &format!(r#"[{{"context": "defaults", "text": "{name} {{milliseconds}}"}}]"#),
+    )
+}
+
 /// How connections are ended: three options that contradict each other, and none of them.
 fn mode() -> Parameter {
     row(
@@ -114,6 +123,9 @@ fn settings_go_where_users_would_write_them() {
         // What is missing goes beside its like; without `defaults`, into the proxies.
         ("many", duration("timeout tunnel"), "1h",
          "    timeout check           10s\n    timeout tunnel          1h\n", 1),
+        // In the unit of its like, where the row writes none.
+        ("bare", milliseconds("timeout queue"), "3s", "  timeout server 30s\n  timeout queue 3s\n", 2),
+        ("debian", milliseconds("timeout queue"), "3s", "  timeout queue 3000\n", 1),
         ("bare", duration("timeout queue"), "3s", "  timeout server 30s\n  timeout queue 3s\n", 2),
         // Options that contradict each other take turns, in the `defaults`, which hold whatever `.if`
         // says, and in all branches.

@@ -119,30 +119,14 @@ fn a_listener_is_chosen_by_its_port() {
 
 #[test]
 fn origins_become_the_one_that_is_given() {
-    for (name, parts) in [
-        (
-            "proxy",
-            &["server ORIGIN weight=3 max_fails=2 fail_timeout=5s;"][..],
-        ),
-        (
-            "proxy",
-            &[
-                "server ORIGIN backup; # the old machine",
-                "proxy_pass http://app/v1/;",
-            ],
-        ),
-        (
-            "limits",
-            &[
-                "proxy_pass http://ORIGIN;",
-                "proxy_pass http://ORIGIN$request_uri;",
-            ],
-        ),
-        (
-            "grpc",
-            &["grpc_pass grpc://grpc_servers;", "grpc_pass grpc://ORIGIN;"],
-        ),
-    ] {
+    #[rustfmt::skip]
+    let rows = [
+        ("proxy", &["server ORIGIN weight=3 max_fails=2 fail_timeout=5s;"][..]),
+        ("proxy", &["server ORIGIN backup; # the old machine", "proxy_pass http://app/v1/;"]),
+        ("limits", &["proxy_pass http://ORIGIN;", "proxy_pass http://ORIGIN$request_uri;"]),
+        ("grpc", &["grpc_pass grpc://grpc_servers;", "grpc_pass grpc://ORIGIN;"]),
+    ];
+    for (name, parts) in rows {
         must_have(adapted(name).replace(ORIGIN, "ORIGIN"), parts);
     }
 }

@@ -89,24 +89,16 @@ fn what_means_the_same_is_left_alone() {
         ("gzip_min_length", "1024"),
         ("open_file_cache", "max=1000 inactive=20s"),
     ];
+    #[rustfmt::skip]
     let rows = [
         ("debian", &debian[..]),
-        (
-            "wordpress",
-            &[("keepalive_timeout", "65s"), ("backlog", "1024")],
-        ),
+        ("wordpress", &[("keepalive_timeout", "65s"), ("backlog", "1024")]),
         ("quotes", &[("worker_processes", "2")]),
         ("tls", &tls),
         ("static", &gzip),
-        (
-            "static",
-            &[("gzip_types", "application/json text/css text/plain")],
-        ),
+        ("static", &[("gzip_types", "application/json text/css text/plain")]),
         ("cache", &[("reuseport", "on")]),
-        (
-            "endless",
-            &[("gzip_types", "text/html"), ("origin_keepalive", "0")],
-        ),
+        ("endless", &[("gzip_types", "text/html"), ("origin_keepalive", "0")]),
     ];
     for (name, settings) in rows {
         let source = User::of(name).read();
@@ -393,7 +385,7 @@ fn is_lost(name: &str, row: &Parameter, one: &str, other: &str) -> bool {
             // Nor where the file's own words about them stood, once nothing is kept.
             "cache" | "lua" => is_kept(one) != is_kept(other),
             // A group that was made for them, and an entry of a `map` that closes none, are there to stay.
-            "limits" | "websocket" => is_kept(one) != is_kept(other),
+            "limits" | "tls" | "websocket" => is_kept(one) != is_kept(other),
             _ => false,
         },
         // Nor does whoever has no cache know the name of the one that was shared.

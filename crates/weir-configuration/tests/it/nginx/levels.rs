@@ -37,7 +37,7 @@ fn without_a_place(name: &str) -> &'static [&'static str] {
             "reuseport",
         ],
         // A group is made where connections are kept.
-        "limits" => &["origin_keepalive_requests"],
+        "limits" | "tls" => &["origin_keepalive_requests"],
         _ => &["origin_keepalive", "origin_keepalive_requests"],
     }
 }
@@ -57,8 +57,11 @@ fn said(row: &Parameter, tree: &[Plain]) -> Vec<String> {
                 let mut passes = Vec::new();
                 directives("proxy_pass", block("http"), &INNER, &mut passes);
                 let is_used = |group: &&Plain| {
-                    let url = format!("http://{}", group.arguments[0]);
-                    passes.iter().any(|it| it.arguments[0].starts_with(&url))
+                    let name = &*group.arguments[0];
+                    passes.iter().any(|it| {
+                        let target = it.arguments[0].split("://").nth(1);
+                        target.is_some_and(|target| target.starts_with(name))
+                    })
                 };
                 let groups = block("http").iter().filter(|it| it.name == "upstream");
                 for group in groups.filter(is_used) {

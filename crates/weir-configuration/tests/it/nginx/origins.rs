@@ -185,6 +185,28 @@ fn an_origin_server_without_a_port_gives_a_group_its_name() {
     );
 }
 
+/// Its name is neither in the handshake nor verified by default; port 443 has to be said.
+#[test]
+fn an_origin_server_behind_tls_gets_a_group_where_nobody_sees_its_name() {
+    let location = "        location / {\n            proxy_pass https://back.example/x;\n        }\n        \
+                    location /b { proxy_ssl_verify on; proxy_ssl_name back.example; proxy_pass https://back.example/; }\n        \
+                    location /c { proxy_pass http://back.example; }\n";
+    let text = set(&user("", location).read(), &KEPT).files[0].text.clone();
+    must_have(
+        &text,
+        &[
+            "upstream back.example-443 {\n        server back.example:443;\n        keepalive 32;\n",
+            "            proxy_pass https://back.example-443/x;\n",
+            "            proxy_set_header Host back.example;\n",
+            "            proxy_redirect https://back.example/x /;\n",
+            "proxy_pass https://back.example-443/;",
+            "upstream back.example {\n        server back.example;\n        keepalive 32;\n",
+            "proxy_pass http://back.example;",
+        ],
+    );
+    assert_eq!(text.matches("server back.example").count(), 2, "{text}");
+}
+
 /// One for each server, whoever names it, beside a group of the same name.
 #[test]
 fn a_group_is_made_once_and_its_name_is_free() {
@@ -223,21 +245,16 @@ fn a_group_is_made_once_and_its_name_is_free() {
 #[test]
 fn a_group_that_would_change_requests_is_offered_with_its_reason() {
     let above = "        proxy_set_header X-Real-IP $remote_addr;\n";
-    for (lines, target, why) in [
-        ("", "https://192.0.2.9:8443", "over TLS"),
+    #[rustfmt::skip]
+    let rows = [
+        ("        proxy_ssl_server_name on;\n", "https://192.0.2.9:8443", "over TLS"),
+        ("        proxy_ssl_verify on;\n", "https://192.0.2.9", "over TLS"),
         (above, "http://192.0.2.9:80", "headers from above"),
         ("", "http://unix:/run/app.sock", "no header `Host`"),
-        (
-            "        proxy_set_header Host $proxy_host;\n",
-            "http://192.0.2.9:80",
-            "made from that",
-        ),
-        (
-            "        proxy_redirect default;\n",
-            "http://192.0.2.9:80",
-            "`proxy_redirect default`",
-        ),
-    ] {
+        ("        proxy_set_header Host $proxy_host;\n", "http://192.0.2.9:80", "made from that"),
+        ("        proxy_redirect default;\n", "http://192.0.2.9:80", "`proxy_redirect default`"),
+    ];
+    for (lines, target, why) in rows {
         let server = match lines.contains("redirect") {
             true => format!(
                 "        location / {{\n    {lines}            proxy_pass {target};\n        }}\n"

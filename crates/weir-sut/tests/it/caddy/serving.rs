@@ -1,17 +1,13 @@
 //! What it serves, and what settings make of that.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::{Read, Write};
-use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use weir_model::study::ProxyKind;
-
 use super::{files, start_proxy};
-use crate::gate::{Client, Gate, HOST, ask_aside};
-use crate::setup::{Arm, Setup};
+use crate::gate::{Client, Gate, ask_aside};
+use crate::setup::Arm;
 use crate::support::until;
 
 const REQUESTS: usize = 20;
@@ -141,50 +137,6 @@ fn an_origin_is_asked_for_gzip_by_caddy_itself_unless_that_is_off() {
     let arm = start_proxy(&[("origin_compression", "off")], &origin);
     let (_, seen) = Client::connect(arm.proxy.address()).get("/").unwrap();
     assert!(!seen.contains("Accept-Encoding"), "{seen}");
-}
-
-#[test]
-fn text_is_compressed_for_those_who_ask_and_only_when_it_is_on() {
-    for (changes, encoding) in [
-        (&[][..], None),
-        (&[("gzip_comp_level", "9")], None),
-        (&[("compression", "gzip")], Some("gzip")),
-        (&[("compression", "zstd gzip")], Some("zstd")),
-        (
-            &[("compression", "gzip"), ("compression_min_length", "8k")],
-            None,
-        ),
-    ] {
-        let arm = Setup::files(ProxyKind::Caddy, changes, 5000).start();
-        let head = head_of(arm.proxy.address());
-        let found = head
-            .lines()
-            .find_map(|line| line.strip_prefix("Content-Encoding: "));
-        assert_eq!(found, encoding, "{changes:?}: {head}");
-    }
-}
-
-/// The head of a response to somebody who takes any encoding.
-fn head_of(address: SocketAddr) -> String {
-    let fields = format!("{HOST}Accept-Encoding: gzip, zstd\r\n");
-    let mut client = Client::asking(address, "/", &fields);
-    client.head().expect("it answers")
-}
-
-#[test]
-fn the_access_log_has_a_line_for_each_request_in_the_arm_s_own_folder() {
-    for (changes, lines) in [(&[("access_log", "on")][..], REQUESTS), (&[], 0)] {
-        let arm = files(changes).start();
-        for _ in 0..REQUESTS {
-            arm.get("/");
-        }
-        let log = arm.configuration.prefix().join("logs/access.log");
-        let count = || fs::read_to_string(&log).unwrap_or_default().lines().count();
-        // The line is written once the response is.
-        until("the last line", || count() == lines);
-        let printed = fs::read_to_string(arm.configuration.output()).unwrap();
-        assert!(!printed.contains("handled request"), "{printed}");
-    }
 }
 
 #[test]

@@ -6,21 +6,14 @@ use weir_parameters::{DefaultLevel, Kubernetes, Parameter, Scope, Spelling};
 use super::shown::{Shown, in_words};
 
 /// Sections of the table, in order: scope, what it is called, and the heading of its values.
+#[rustfmt::skip]
 const SECTIONS: [(Scope, &str, &str); 6] = [
     (Scope::ProxyDirective, "its configuration", "default"),
     (Scope::ProcessLaunch, "How the proxy is started", "here"),
     (Scope::Transport, "What carries its bytes", "default"),
     (Scope::CpuSet, "CPUs of the proxy", "here"),
-    (
-        Scope::KernelNetns,
-        "Kernel: for each network namespace",
-        "here (default)",
-    ),
-    (
-        Scope::KernelHost,
-        "Kernel: for the whole host",
-        "here (default)",
-    ),
+    (Scope::KernelNetns, "Kernel: for each network namespace", "here (default)"),
+    (Scope::KernelHost, "Kernel: for the whole host", "here (default)"),
 ];
 
 /// Columns of the longest id that shares a line with its levels.

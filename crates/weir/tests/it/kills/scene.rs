@@ -331,13 +331,9 @@ type Kind = (&'static str, &'static str, &'static str, bool);
 
 const HTTPD: &str = "threads_per_child: 16, max_request_workers: 32";
 
+#[rustfmt::skip]
 const KINDS: [Kind; 5] = [
-    (
-        "nginx",
-        "worker_processes: 2",
-        "keepalive_requests: 50",
-        true,
-    ),
+    ("nginx", "worker_processes: 2", "keepalive_requests: 50", true),
     ("haproxy", "nbthread: 1", "http_reuse: always", true),
     ("envoy", "concurrency: 1", "generate_request_id: off", false),
     ("caddy", "gomaxprocs: 1", "keepalive_timeout: 10m", false),
