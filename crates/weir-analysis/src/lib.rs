@@ -57,6 +57,7 @@ use crate::validity::Use;
 pub use crate::counters::is_telling;
 pub use crate::load::load_validity;
 pub use crate::names::{are_different_proxies, are_steps, capitalized, metric_words};
+pub use crate::values::bad_shares;
 
 /// Every reason not to use `trial`, or to use it with care; none: VALID. The end of the continuous trial that
 /// it is part of may give more.

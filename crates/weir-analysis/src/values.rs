@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use weir_model::limit::Limit;
 use weir_model::record::TrialRecord;
-use weir_model::study::Metric;
+use weir_model::study::{Metric, Study};
 use weir_record::Run;
 
 use crate::blocks::LoadData;
@@ -167,6 +168,31 @@ pub(crate) struct Times {
     pub(crate) good: f64,
     /// All.
     pub(crate) due: u64,
+}
+
+/// Share of the requests that were due in a trial that broke each limit of its study's capacity objective, in its
+/// order; its response times are given as (nanoseconds, count), ascending.
+pub fn bad_shares(trial: &TrialRecord, buckets: Vec<(u64, u64)>, study: &Study) -> Vec<f64> {
+    if study.capacity.is_empty() {
+        return Vec::new();
+    }
+    let answers = Answers::of([trial], study);
+    let answered: u64 = buckets.iter().map(|(_, count)| count).sum();
+    let times = Times {
+        buckets,
+        good: answers.good_share(),
+        due: (sum([trial], |slice| slice.due) as u64).max(answered),
+    };
+    let of = |limit: &Limit| match limit {
+        Limit::Quantile(_, time) => times.beyond(time.as_nanos() as f64),
+        Limit::Mean(time) => {
+            let (mean, limit) = (trial.response_time.mean, time.as_nanos() as f64);
+            let bad = answers.bad_share();
+            (mean / (mean + limit)).max(bad)
+        }
+        Limit::Errors(_) => answers.bad_share(),
+    };
+    study.capacity.iter().map(of).collect()
 }
 
 impl Times {

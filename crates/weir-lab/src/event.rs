@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_host::journal::Restored;
-use weir_model::record::{AskedRecord, PilotRecord, Remark};
+use weir_model::record::{AskedRecord, CapacityRecord, PilotRecord, Remark};
 
 /// What a run tells while it goes on.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,6 +60,8 @@ pub enum Event {
         /// Requests per second that the baseline completed in this block.
         baseline_rate: f64,
     },
+    /// A search has ended.
+    Capacity(CapacityRecord),
     /// The plan is done, and two arms are measured one at a time.
     AloneBegun {
         /// The one that the other is compared with, and the other.

@@ -24,6 +24,7 @@ mod arrivals;
 mod asked;
 mod assembly;
 mod budget;
+mod capacity;
 mod cell;
 mod cpus;
 mod deal;

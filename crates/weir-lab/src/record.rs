@@ -66,8 +66,12 @@ impl Recorder<'_> {
             service_time,
             first_byte: summarize("", &data.histograms.first_byte, 0),
             dispatch_lag,
+            bad: Vec::new(),
             validity: Vec::new(),
         };
+        let buckets = data.histograms.response.iter_recorded();
+        let buckets = buckets.map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()));
+        trial.bad = weir_analysis::bad_shares(&trial, buckets.collect(), &self.header.study);
         trial.validity = weir_analysis::validity(&trial, self.header);
         Ok(trial)
     }

@@ -9,6 +9,7 @@ use weir_model::study::{Arm, Study};
 use weir_record::{Run, RunWriter};
 
 use crate::alone::CheckAlone;
+use crate::capacity::Capacity;
 use crate::history::History;
 use crate::hosts::Hosts;
 use crate::options::{Options, PlaceSpec, Role};
@@ -39,7 +40,10 @@ pub fn run(
 /// The proposer of `weir run`.
 fn fixed_plan(options: &Options) -> impl FnMut(&RunHeader, u32) -> Box<dyn Proposer> {
     move |header, session| match header.check_alone {
-        false => Box::new(Plan::new(&header.study, session)),
+        false => match Capacity::new(&header.study) {
+            Some(capacity) => Box::new(capacity),
+            None => Box::new(Plan::new(&header.study, session)),
+        },
         true => {
             let folder = options.folder.clone();
             let choose = move || {

@@ -67,6 +67,7 @@ pub fn study(arms: Vec<Arm>) -> Study {
         compare: Compare::Against,
         blocks: BlockSpec::default(),
         objective: Objective::default(),
+        capacity: Vec::new(),
         cpus: None,
         network: NetworkSpec::default(),
         published: None,
@@ -118,6 +119,7 @@ pub fn trial(load: &str, arm: &str, block: u32) -> TrialRecord {
         service_time: QuantileSummary::default(),
         first_byte: QuantileSummary::default(),
         dispatch_lag: QuantileSummary::default(),
+        bad: Vec::new(),
         validity: Vec::new(),
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use crate::flow::{ArrivalsSpec as StudyArrivals, LoadSpec};
+use crate::limit::Limit;
 use crate::quantity::CpuSet;
 
 mod asked;
@@ -48,6 +49,9 @@ pub struct Study {
     pub blocks: BlockSpec,
     /// What counts as better.
     pub objective: Objective,
+    /// The study asks for the highest rate at which all of these hold; empty: it asks which arm is better.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub capacity: Vec<Limit>,
     /// Which CPUs each role may use; `None`: the lab shares out what there is.
     pub cpus: Option<CpuRoles>,
     /// What the arms' proxies are connected by. Studies of before there was a choice ran on loopback.

@@ -35,12 +35,12 @@ pub use estimate::Estimate;
 pub use multiplicity::holm;
 pub use relative::{ratio_of, relative_difference};
 pub use share::share_interval;
-pub use student::quantile as student_quantile;
 pub use signed_rank::{Interval, SignedRank};
 pub use spread::{
     autocorrelation, autocorrelation_critical, minimum_detectable, power, qn, rank_autocorrelation,
     sd,
 };
+pub use student::quantile as student_quantile;
 pub use verdict::{Evidence, Outcome, least_replicates, verdict};
 pub use walsh::hodges_lehmann;
 

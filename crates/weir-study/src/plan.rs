@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use weir_model::limit::Limit;
 use weir_model::quantity::CpuSet;
 use weir_model::study::{
     BlockSpec, CpuRoles, DelaySpec, Metric, NetworkKind, NetworkSpec, Objective, OriginSpec,
@@ -153,9 +154,9 @@ pub(crate) fn objective(
     node: Option<&Node>,
     loads: &[load::Draft],
     check: &mut Checker,
-) -> Objective {
+) -> (Objective, Vec<Limit>) {
     let mut objective = Objective::default();
-    let known = ["metric", "band", "confidence", "within"];
+    let known = ["metric", "band", "confidence", "within", "capacity"];
     let fields = node.and_then(|node| Fields::known(node, "an objective", &known, check));
     if let Some(fields) = &fields {
         if let Some(node) = fields.get("metric") {
@@ -182,7 +183,31 @@ pub(crate) fn objective(
     if let Some(node) = fields.as_ref().and_then(|fields| fields.get("within")) {
         objective.within = within(node, objective.metric, check);
     }
-    objective
+    let limits = fields.as_ref().and_then(|fields| fields.get("capacity"));
+    let limits = limits.map(|node| capacity(node, loads, check));
+    (objective, limits.unwrap_or_default())
+}
+
+/// What is to hold at the highest rate that is looked for.
+fn capacity(node: &Node, loads: &[load::Draft], check: &mut Checker) -> Vec<Limit> {
+    if loads.len() != 1 || !loads.iter().all(is_closed) {
+        let hint =
+            "give one load with `closed: true` and its connections: the search chooses the rates";
+        check
+            .error(
+                node.span.clone(),
+                "a capacity is searched for under one load",
+            )
+            .hint(hint);
+    }
+    match check.text(node).map(|text| Limit::parse_all(&text)) {
+        Some(Ok(limits)) => limits,
+        Some(Err(error)) => {
+            check.error(node.span.clone(), error.to_string());
+            Vec::new()
+        }
+        None => Vec::new(),
+    }
 }
 
 /// The limit that a response time must stay within.

@@ -81,6 +81,11 @@ pub struct TrialRecord {
     /// Dispatch lag of the same requests: from when a request was due and a connection idle to the
     /// moment it was sent.
     pub dispatch_lag: QuantileSummary,
+    /// Of the requests that were due in measured parts the share (0..1) that broke each limit of the study's capacity
+    /// objective, in its order; empty where there is none. Of a limit on the mean: as if half were allowed, mean /
+    /// (mean + limit).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bad: Vec<f64>,
     /// Reasons why this trial must not be used or must be used with care; empty: VALID.
     pub validity: Vec<ValidityReason>,
 }

@@ -350,6 +350,7 @@ impl Narrator {
                 asked,
                 remarks,
             } => self.ready(arm, &address, &asked, &remarks),
+            Event::Capacity(found) => self.say(&words::capacity(&found)),
             Event::AloneBegun {
                 arms: [against, arm],
                 why,
