@@ -187,9 +187,9 @@ impl Reader<'_> {
             }
             u16::try_from(port).ok()
         });
-        let file = fields
-            .get("configuration")
-            .and_then(|node| check.text(node))?;
+        let node = fields.get("configuration")?;
+        check.scalar(node, "the path of the configuration's file")?;
+        let file = check.text(node)?;
         // A run that is resumed from another folder must find the same file.
         let file = std::path::absolute(&file).unwrap_or_else(|_| PathBuf::from(file));
         Some(OwnConfiguration { file, port })

@@ -198,6 +198,8 @@ static SECTIONS: &[(&str, &[&str])] = &[
      &["`port` names a listener of a `configuration`, which is missing"]),
     ("arms: [{name: a, proxy: {kind: nginx, configuration: /a, stock: debian}}]",
      &["`stock` has no effect with a `configuration` of your own"]),
+    ("arms: [{name: a, proxy: {kind: nginx, configuration: {file: /a}}}]",
+     &["expected the path of the configuration's file, found a mapping"]),
     ("arms: [{name: a, proxy: {kind: nginx, address: 127.0.0.1:80}}]",
      &["`address` is for a proxy that weir does not start"]),
     ("arms: [{name: a, proxy: {kind: external, settings: {gzip: off}}}]",
