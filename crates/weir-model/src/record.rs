@@ -12,14 +12,17 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::environment::Environment;
-use crate::limit::Limit;
 use crate::quantity::CpuSet;
 use crate::study::{Arm, CpuRoles, Study};
 
 mod asked;
+mod capacity;
 mod trial;
 
 pub use asked::{AskedRecord, FROM_FILES, RequestRecord, SpotRecord};
+pub use capacity::{
+    BracketRecord, BurstRecord, CapacityEnd, CapacityRecord, CeilingOf, CeilingRecord, SearchStage,
+};
 pub use trial::{
     ArmConnections, ClockOffset, ConnectionCounts, HeldUp, HoldUps, LoadBlocks, PartRecord, Phase,
     QuantileSummary, SliceRecord, SocketCounts, TrialRecord, Validity, ValidityReason,
@@ -229,6 +232,8 @@ pub enum Record {
     Arm(Box<ArmRecord>),
     /// Somebody decided something by what had been measured.
     Decision(DecisionRecord),
+    /// What a search for how much an arm carries knows after a step of it.
+    Bracket(BracketRecord),
     /// What came of a search for how much an arm carries.
     Capacity(CapacityRecord),
     /// All trials of one load are complete.
@@ -245,39 +250,6 @@ pub struct ArmRecord {
     pub session: u32,
     /// What it is.
     pub arm: Arm,
-}
-
-/// How much an arm carries within an objective.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CapacityRecord {
-    /// The arm.
-    pub arm: String,
-    /// The load.
-    pub load: String,
-    /// The objective.
-    pub limits: Vec<Limit>,
-    /// Lower end of the interval, requests per second; 0 where no rate has held.
-    pub low: f64,
-    /// Its upper end.
-    pub high: f64,
-    /// The rate that a long, fresh trial has held.
-    pub verified: f64,
-    /// Seconds of trials, without and with verifications.
-    pub seconds: (f64, f64),
-    /// Why the search has ended.
-    pub end: CapacityEnd,
-}
-
-/// Why a search for a capacity has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CapacityEnd {
-    /// The interval is as narrow as was asked for, and a trial near its lower end has held.
-    Found,
-    /// The time was over; a trial near the lower end has held.
-    Budget,
-    /// No rate has held that was tried.
-    Never,
 }
 
 /// What was decided by what had been measured.

@@ -184,14 +184,12 @@ pub fn capacity(found: &CapacityRecord) -> String {
     let (arm, limits) = (&found.arm, limits.join(", "));
     let seconds = found.seconds.1;
     match found.end {
-        CapacityEnd::Never => {
-            format!(
-                "{arm}: no rate was found that it carries with {limits} ({seconds:.0} s of trials)"
-            )
-        }
         CapacityEnd::Found | CapacityEnd::Budget => format!(
             "{arm} carries {:.0} to {:.0} requests/s with {limits}; {:.0} were held for a minute ({seconds:.0} s of trials)",
             found.low, found.high, found.verified
+        ),
+        _ => format!(
+            "{arm}: no rate was found that it carries with {limits} ({seconds:.0} s of trials)"
         ),
     }
 }

@@ -1,0 +1,126 @@
+//! What a search for how much an arm carries writes down.
+
+use serde::{Deserialize, Serialize};
+
+use crate::limit::Limit;
+
+/// What a step of a search was for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SearchStage {
+    /// A closed loop, which shows what the arm completes at most.
+    Closed,
+    /// Rates far apart, until one holds and one does not that is near it.
+    Ramp,
+    /// Short trials around the edge.
+    Ladder,
+    /// A trial that is longer than the slowest memory of the system.
+    Hold,
+    /// A short trial after a rest, for what is carried in a burst.
+    Burst,
+}
+
+/// What a search knows after a step of it: the trials of one cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BracketRecord {
+    /// The arm.
+    pub arm: String,
+    /// The load.
+    pub load: String,
+    /// What the step was for.
+    pub stage: SearchStage,
+    /// Number of the step's first block within the load.
+    pub first_block: u32,
+    /// Its blocks.
+    pub blocks: u32,
+    /// Seconds of measured load of this arm so far.
+    pub seconds: f64,
+    /// Requests per second between which the capacity is thought to be, if anything is known of it yet.
+    pub between: Option<(f64, f64)>,
+}
+
+/// How much an arm carries within an objective. Rates are requests per second.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CapacityRecord {
+    /// The arm.
+    pub arm: String,
+    /// The load.
+    pub load: String,
+    /// The objective: all of them hold at the capacity.
+    pub limits: Vec<Limit>,
+    /// Place among the limits of the one that breaks first.
+    pub decides: usize,
+    /// Confidence of the interval, 0..1.
+    pub confidence: f64,
+    /// Lower end of the interval; 0 where no rate has held.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+    /// The rate that a long, fresh trial has held; 0: none has.
+    pub verified: f64,
+    /// The interval of what short trials on a rested arm held, where a long one did not hold it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fresh: Option<(f64, f64)>,
+    /// What it carries in a burst, if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<BurstRecord>,
+    /// Responses per second of the arm when it has more to do than it can.
+    pub saturated: f64,
+    /// Share of the responses (0..1) that break the deciding limit at any rate.
+    pub floor: f64,
+    /// What kept the search from higher rates, or is so near that the answer may be its and not the arm's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<CeilingRecord>,
+    /// Seconds of trials, without and with the long ones.
+    pub seconds: (f64, f64),
+    /// Why the search has ended.
+    pub end: CapacityEnd,
+}
+
+/// What an arm carries for a short time after a rest.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct BurstRecord {
+    /// Length of the burst, seconds.
+    pub seconds: f64,
+    /// The highest rate that held, requests per second.
+    pub low: f64,
+    /// The lowest that did not.
+    pub high: f64,
+}
+
+/// A limit of the measurement itself.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CeilingRecord {
+    /// Whose it is.
+    pub of: CeilingOf,
+    /// Requests per second.
+    pub rate: f64,
+}
+
+/// Who else may be what cannot carry more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CeilingOf {
+    /// The load generator.
+    Generator,
+    /// The origin behind the proxy.
+    Origin,
+}
+
+/// Why a search for a capacity has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CapacityEnd {
+    /// The interval is as narrow as was asked for, and a trial near its lower end has held.
+    Found,
+    /// The time was over; a trial near the lower end has held.
+    Budget,
+    /// The time was over before anything could be claimed; seconds of trials that would suffice.
+    TooShort(f64),
+    /// No rate has held that was tried.
+    Never,
+    /// Above this rate it broke, and did not come back.
+    Broken(f64),
+    /// The machine changed so much in the meantime that nothing can be claimed.
+    Unsteady,
+}
