@@ -217,7 +217,7 @@ fn external(kind: ProxyKind, fields: &Fields<'_>, check: &mut Checker) -> Option
     let node = fields.required("address", check)?;
     let text = check.text(node)?;
     match text.parse() {
-        Ok(address) => Some(ExternalSpec { address }),
+        Ok(address) => Some(ExternalSpec::at(address)),
         Err(_) => {
             let message = format!("`{}` is not an address with a port", short(&text));
             check

@@ -71,7 +71,7 @@ impl Draft {
                 proxy.kind,
                 proxy.executable.clone(),
                 proxy.configuration.clone(),
-                proxy.external,
+                proxy.external.clone(),
             )
         };
         self.complete == other.complete && program(self) == program(other)
