@@ -154,7 +154,8 @@ pub(crate) fn evidence<'a>(trial: &'a TrialRecord, header: &RunHeader) -> Eviden
         errors: &trial.errors,
         ..Evidence::default()
     };
-    if load.is_some_and(|load| !load.is_open()) {
+    // A search asks for rates under a load that has none of its own.
+    if trial.rate_intended.is_none() && load.is_some_and(|load| !load.is_open()) {
         slices.peer = Some(peer(trial, header, slices.whole_ns));
         slices.median_ns = Some(trial.response_time.p50 as f64);
     } else {

@@ -1,10 +1,10 @@
 //! The words for metrics, verdicts and validity, the same in every output.
 
+pub use weir_analysis::capacity::sentence as capacity;
 pub use weir_analysis::metric_words as metric;
 
 use weir_analysis::findings::{Comparison, Holding, PublishedVerdict, Verdict};
-use weir_model::limit::Limit;
-use weir_model::record::{AskedRecord, CapacityEnd, CapacityRecord, Validity};
+use weir_model::record::{AskedRecord, Validity};
 use weir_model::study::{Metric, ProxyKind};
 
 use crate::number;
@@ -175,21 +175,5 @@ pub fn validity(validity: Validity) -> &'static str {
         Validity::Valid => "VALID",
         Validity::Suspect => "SUSPECT",
         Validity::Invalid => "INVALID",
-    }
-}
-
-/// How much an arm carries, in a sentence.
-pub fn capacity(found: &CapacityRecord) -> String {
-    let limits: Vec<String> = found.limits.iter().map(Limit::to_string).collect();
-    let (arm, limits) = (&found.arm, limits.join(", "));
-    let seconds = found.seconds.1;
-    match found.end {
-        CapacityEnd::Found | CapacityEnd::Budget => format!(
-            "{arm} carries {:.0} to {:.0} requests/s with {limits}; {:.0} were held for a minute ({seconds:.0} s of trials)",
-            found.low, found.high, found.verified
-        ),
-        _ => format!(
-            "{arm}: no rate was found that it carries with {limits} ({seconds:.0} s of trials)"
-        ),
     }
 }
