@@ -29,7 +29,10 @@ mod time;
 
 /// Carries a command out.
 pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
-    if matches!(command, Command::Run(_) | Command::Capacity(_) | Command::Agent) {
+    if matches!(
+        command,
+        Command::Run(_) | Command::Capacity(_) | Command::Agent
+    ) {
         weir_files::keep_to_oneself();
     }
     match command {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use weir_host::journal::Restored;
-use weir_lab::{AskedByArm, Event, Options, Summary};
+use weir_lab::{AskedByArm, Event, LabError, Options, Summary};
 use weir_model::record::{AskedRecord, Outcome, PilotRecord, Remark};
 use weir_model::study::{Arm, ArmRole, LoadSpec, Study};
 use weir_report::foreign::masked;
@@ -28,7 +28,7 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
     let options = options(&args.lab)?;
     let Some(name) = &args.study else {
         let folder = args.resume.clone().unwrap_or_default();
-        return finish(&carry_out(&Options { folder, ..options }, None)?);
+        return done(&Options { folder, ..options }, None);
     };
     let scale = scale(args.scale.as_deref())?;
     let machine = machine(&options)?;
@@ -60,19 +60,32 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
         time: args.time.clone(),
         ..options
     };
-    finish(&carry_out(&options, Some(&read))?)
+    done(&options, Some(&read))
+}
+
+fn done(options: &Options, read: Option<&Read>) -> Result<ExitCode, Failure> {
+    let summary = carry_out(options, read, false);
+    let failed = |error| Failure::of_run(error, Some(&options.folder));
+    finish(&summary.map_err(failed)?)
 }
 
 /// Runs a study, or goes on with the run in the folder of `options`, and tells people how it gets on.
-pub(super) fn carry_out(options: &Options, read: Option<&Read>) -> Result<Summary, Failure> {
+pub(super) fn carry_out(
+    options: &Options,
+    read: Option<&Read>,
+    quiet: bool,
+) -> Result<Summary, LabError> {
     let mut narrator = Narrator::new();
-    let mut events = |event| narrator.tell(event);
+    let mut events = |event| match quiet {
+        true => {}
+        false => narrator.tell(event),
+    };
     let result = match read {
         Some(read) => weir_lab::run(&read.study, &read.text, options, &mut events),
         None => weir_lab::resume(options, &mut events),
     };
     narrator.line.clear();
-    result.map_err(|error| Failure::of_run(error, Some(&options.folder)))
+    result
 }
 
 /// What the study is checked against: what the hosts have that it is to run on.
