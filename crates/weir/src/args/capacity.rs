@@ -41,6 +41,19 @@ pub(crate) struct CapacityArgs {
     #[arg(long, value_name = "SHARE", help_heading = SEARCH)]
     pub(crate) confidence: Option<String>,
 
+    /// How long a rate is held that counts as carried. Linux remembers closed connections for 60 s, so a shorter
+    /// time can miss what collapses in the second minute [default: 65s]
+    #[arg(long, value_name = "TIME", help_heading = SEARCH)]
+    pub(crate) hold: Option<String>,
+
+    /// Find out too what is carried for so long after a rest
+    #[arg(long, value_name = "TIME", help_heading = SEARCH)]
+    pub(crate) burst: Option<String>,
+
+    /// What the whole search may take, such as 5m: it ends then with what it knows
+    #[arg(long, value_name = "TIME", help_heading = SEARCH)]
+    pub(crate) budget: Option<String>,
+
     /// Seed of the order in which rates are tried [default: 1]
     #[arg(long, value_name = "N", help_heading = SEARCH)]
     pub(crate) seed: Option<u64>,
@@ -59,7 +72,7 @@ pub(crate) struct CapacityArgs {
     #[arg(
         long,
         value_name = "RUN",
-        conflicts_with_all = ["url", "objective", "confidence", "seed", "cpus", "out", "parameters"]
+        conflicts_with_all = ["url", "objective", "confidence", "hold", "burst", "budget", "seed", "cpus", "out", "parameters"]
     )]
     pub(crate) resume: Option<PathBuf>,
 

@@ -1,7 +1,5 @@
 //! `--fail-if`: conditions on the answer that decide the exit code.
 
-use std::process::ExitCode;
-
 use weir_analysis::capacity::Capacity;
 use weir_analysis::findings::Findings;
 use weir_model::quantity::parse_rate;
@@ -144,8 +142,8 @@ impl Condition {
     }
 }
 
-/// The exit code, with a line on standard error about every condition that is not plainly false.
-pub(super) fn conclude(judged: &[Judged]) -> Result<ExitCode, Failure> {
+/// Fails where a condition is true, or cannot be judged, with a line on standard error about every condition that is not plainly false.
+pub(super) fn conclude(judged: &[Judged]) -> Result<(), Failure> {
     for open in judged.iter().filter(|one| one.is_true == Some(false)) {
         if let Some(why) = open.why.first() {
             terminal::tell(&format!(
@@ -163,7 +161,7 @@ pub(super) fn conclude(judged: &[Judged]) -> Result<ExitCode, Failure> {
             "{}, so it cannot be judged",
             said(one)
         ))),
-        None => Ok(ExitCode::SUCCESS),
+        None => Ok(()),
     }
 }
 

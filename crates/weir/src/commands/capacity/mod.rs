@@ -5,9 +5,9 @@
 
 use std::process::ExitCode;
 
+use weir_analysis::findings::Findings;
 use weir_lab::{LabError, Options, Summary};
-use weir_model::record::Outcome;
-use weir_model::study::Study;
+use weir_model::record::{CapacityEnd, Outcome};
 use weir_report::foreign::masked;
 use weir_study::Scale;
 
@@ -19,9 +19,11 @@ use crate::terminal;
 
 mod answer;
 mod fail_if;
+mod tuning;
 mod url;
 
 use fail_if::Condition;
+use tuning::Tuning;
 
 /// Runs the command.
 pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
@@ -88,7 +90,7 @@ fn of_study(name: &str, args: &CapacityArgs, options: Options) -> Result<Summary
             "write `objective: {{capacity: 'p99 < 30ms'}}` in it, or run it as it is: weir run {name}"
         )));
     }
-    tune(&mut read.study, args)?;
+    Tuning::read(args)?.apply(&mut read.study);
     public::check(&read.study, &args.lab)?;
     let options = Options {
         folder: run::folder(&args.lab, &read.study.name),
@@ -133,27 +135,6 @@ fn only_a_folder(args: &CapacityArgs) -> Result<(), Failure> {
     }
 }
 
-/// What the command line says of the search.
-fn tune(study: &mut Study, args: &CapacityArgs) -> Result<(), Failure> {
-    if let Some(seed) = args.seed {
-        study.blocks.seed = seed;
-    }
-    if let Some(text) = &args.confidence {
-        let share = match text.strip_suffix('%') {
-            Some(percent) => percent.trim().parse().map(|percent: f64| percent / 100.0),
-            None => text.trim().parse(),
-        };
-        let share = share.ok().filter(|share| (0.5..1.0).contains(share));
-        let wrong = || {
-            let message =
-                format!("--confidence: `{text}` is not a share from 50% to less than 100%");
-            Failure::input(message).hint("for example --confidence 90%")
-        };
-        study.objective.confidence = share.ok_or_else(wrong)?;
-    }
-    Ok(())
-}
-
 fn carried_out(
     options: &Options,
     read: Option<&Read>,
@@ -195,5 +176,18 @@ fn finish(
         ));
         return Ok(ExitCode::from(INTERRUPTED));
     }
-    fail_if::conclude(&judged)
+    fail_if::conclude(&judged)?;
+    match is_answered(&findings) {
+        true => Ok(ExitCode::SUCCESS),
+        false => Err(Failure::failed(
+            "no capacity could be claimed: the report says why",
+        )),
+    }
+}
+
+/// Whether it is known of some arm what it carries, if only that it is nothing.
+fn is_answered(findings: &Findings) -> bool {
+    let found = findings.capacity.iter().flat_map(|found| &found.arms);
+    let mut found = found.map(|arm| arm.claimed || arm.end == Some(CapacityEnd::Never));
+    found.any(|is_known| is_known)
 }

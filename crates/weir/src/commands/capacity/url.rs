@@ -11,10 +11,10 @@ use weir_model::quantity::{CpuSet, format_duration};
 use weir_model::request::StatusSpec;
 use weir_model::study::{
     Arm, ArmRole, BlockSpec, Compare, CpuRoles, ExternalSpec, NetworkSpec, Objective, OriginSpec,
-    ProxyKind, ProxyRole, ProxySpec, Settings, Study,
+    ProxyKind, ProxyRole, ProxySpec, SearchSpec, Settings, Study,
 };
 
-use super::tune;
+use super::tuning::Tuning;
 use crate::args::{CapacityArgs, FlowArgs};
 use crate::commands::load::{self, Server};
 use crate::commands::study::Read;
@@ -38,6 +38,7 @@ pub(super) struct Search {
 /// Everything that is asked of a URL, checked as far as that can be done before a load is sent.
 pub(super) fn search(args: &CapacityArgs, options: &Options) -> Result<Search, Failure> {
     refuse_idle(args)?;
+    let tuning = Tuning::read(args)?;
     let limits = Limit::parse_all(args.objective.as_deref().unwrap_or(OBJECTIVE))
         .map_err(|error| Failure::input(format!("--objective: {error}")))?;
     let patience = limits.iter().filter_map(Limit::time).max();
@@ -47,9 +48,11 @@ pub(super) fn search(args: &CapacityArgs, options: &Options) -> Result<Search, F
         timeout: args.flow.timeout.clone().or_else(|| timeout(patience)),
         ..args.flow.clone()
     };
-    let server = Server::of(&flow, |all| public::addresses(all, &args.lab))?;
+    let server = Server::of(&flow, |spec, all| {
+        can_be_seen(patience, spec.timeout)?;
+        public::addresses(all, &args.lab)
+    })?;
     let spec = flow_of(&server);
-    can_be_seen(patience, spec.timeout)?;
     can_hold(&limits, &server.peers)?;
     let mut said = vec![match &args.objective {
         Some(_) => format!("Objective: {}", objective(&limits)),
@@ -61,7 +64,7 @@ pub(super) fn search(args: &CapacityArgs, options: &Options) -> Result<Search, F
     said.push(asked(&server));
     said.push(wrong_answers(&spec, args));
     let mut study = study(&server, spec, limits, cpus(args, &server, options)?);
-    tune(&mut study, args)?;
+    tuning.apply(&mut study);
     let text = command_line();
     Ok(Search {
         read: Read { study, text },
@@ -261,6 +264,8 @@ fn study(server: &Server, spec: FlowSpec, limits: Vec<Limit>, cpus: Option<CpuRo
         },
         objective: Objective::default(),
         capacity: limits,
+        search: SearchSpec::default(),
+        budget: None,
         cpus,
         network: NetworkSpec::default(),
         published: None,

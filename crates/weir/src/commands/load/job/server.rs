@@ -23,17 +23,18 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Reads what was typed, asks `may_ask` about all addresses that it names, and only then whether anybody is
-    /// there.
+    /// Reads what was typed, asks `may_ask` about it and all addresses that it names, and only then whether
+    /// anybody is there.
     pub(crate) fn of(
         args: &FlowArgs,
-        may_ask: impl FnOnce(Vec<SocketAddr>) -> Result<(), Failure>,
+        may_ask: impl FnOnce(&FlowSpec, Vec<SocketAddr>) -> Result<(), Failure>,
     ) -> Result<Server, Failure> {
         let described = describe(MAIN, args, None)?;
-        may_ask(match &described.to {
+        let addresses = match &described.to {
             Some(text) => addresses::targets(text)?,
             None => described.url.addresses()?,
-        })?;
+        };
+        may_ask(&described.spec, addresses)?;
         let routes = flow::prepare(&described)?.plan.routes;
         let mut peers: Vec<SocketAddr> = Vec::new();
         for route in routes {
