@@ -116,6 +116,12 @@ impl Capacity {
     pub fn deciding(&self) -> Option<&Limit> {
         self.limits.get(self.decides)
     }
+
+    /// Whether the deciding limit held in some trials together.
+    pub fn holds_at(&self, point: &CurvePoint) -> bool {
+        self.deciding()
+            .is_none_or(|limit| point.bad <= curve::allowed(limit))
+    }
 }
 
 /// What requests met at a rate. Quantiles are those of all requests that were due, taken together and never averaged;

@@ -11,9 +11,10 @@ use crate::values::Times;
 
 /// Short trials whose rates are within this share of the lowest among them are one point of the curve.
 const SAME_RATE: f64 = 0.01;
-/// At the knee the p99 is so many times that of low rates. On M/M/1, where response times are exponential, this is at
-/// half of what the server can do: there throughput / response time, Kleinrock's "power" ("Power and deterministic
-/// rules of thumb for probabilistic problems in computer communications", ICC 1979), is greatest.
+/// At the knee the p99 is so many times that of low rates: a factor, because it is the same whatever the unit of the
+/// time, and however far above the capacity was measured, on which a place of greatest curvature (as Kneedle finds it:
+/// Satopaa et al., ICDCS workshops 2011) depends. Of M/M/1 against a rate near 0 it is where throughput / response time,
+/// Kleinrock's "power" (ICC 1979), is greatest.
 const AT_KNEE: f64 = 2.0;
 /// Low rates are at most this share of the capacity.
 pub(super) const LOW: f64 = 0.5;
@@ -170,9 +171,8 @@ pub(super) fn measured_s<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> f
 /// How long the rate that was verified was held, seconds; 0 where none was.
 pub(super) fn held(found: &Capacity) -> f64 {
     let at_it = |hold: &&CurvePoint| (hold.rate / found.verified - 1.0).abs() < SAME_RATE / 2.0;
-    let allowed = found.deciding().map_or(0.0, allowed);
     let held = found.holds.iter().filter(at_it);
-    let held = held.filter(|hold| hold.bad <= allowed);
+    let held = held.filter(|hold| found.holds_at(hold));
     held.map(|hold| hold.seconds).fold(0.0, f64::max)
 }
 
