@@ -116,12 +116,6 @@ impl Capacity {
     pub fn deciding(&self) -> Option<&Limit> {
         self.limits.get(self.decides)
     }
-
-    /// Whether the deciding limit held in some trials together.
-    pub fn holds_at(&self, point: &CurvePoint) -> bool {
-        self.deciding()
-            .is_none_or(|limit| point.bad <= curve::allowed(limit))
-    }
 }
 
 /// What requests met at a rate. Quantiles are those of all requests that were due, taken together and never averaged;
@@ -141,6 +135,8 @@ pub struct CurvePoint {
     /// Share of the requests that broke the deciding limit, 0..1; as [`weir_model::record::TrialRecord::bad`] for a
     /// limit on the mean.
     pub bad: f64,
+    /// Whether every limit of the objective held.
+    pub holds: bool,
     /// Trials behind it.
     pub trials: u32,
     /// Their measured seconds.
@@ -288,7 +284,7 @@ fn of_arm(run: &Run, data: &LoadData<'_>, arm: usize) -> Capacity {
         between: step.between,
     });
     found.bracket = bracket.collect();
-    let trials = curve::Trials::of(run, data, arm, &steps, found.decides);
+    let trials = curve::Trials::of((run, data, arm), &steps, &found);
     found.curve = trials.curve();
     found.holds = trials.holds();
     found.trials = trials.singly();

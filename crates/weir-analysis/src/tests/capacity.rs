@@ -205,7 +205,7 @@ fn the_curve_is_of_short_trials_and_grows_from_its_knee_on() {
         let p99 = 4.605 / (SERVER - point.rate) * 1e9;
         let seen = point.p99.unwrap() as f64;
         assert!((seen / p99 - 1.0).abs() < 0.025, "{point:?}: {p99}");
-        assert_eq!(arm.holds_at(point), point.rate < CAPACITY, "{point:?}");
+        assert_eq!(point.holds, point.rate < CAPACITY, "{point:?}");
     }
     // Low rates are 500, 1,000 and 2,000/s together: a p99 of 1.3 ms or so, twice which is met at 3,200/s.
     let knee = arm.knee.unwrap();

@@ -127,7 +127,7 @@ pub(crate) struct Line {
     pub(crate) series: usize,
     /// Whether it is drawn over the others: what everything is compared with.
     pub(crate) front: bool,
-    /// Finite, ascending.
+    /// Ascending; a time without end is drawn at the upper edge.
     pub(crate) points: Vec<(f64, f64)>,
 }
 
@@ -150,7 +150,8 @@ impl Extent {
             high: 1.0,
         };
         let points = lines.into_iter().flat_map(|line| &line.points);
-        points.fold(none, |extent, &(x, ns)| Extent {
+        let seen = points.filter(|(_, ns)| ns.is_finite());
+        seen.fold(none, |extent, &(x, ns)| Extent {
             right: extent.right.max(x),
             low: extent.low.min(ns.max(1.0)),
             high: extent.high.max(ns),

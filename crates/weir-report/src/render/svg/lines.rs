@@ -141,7 +141,12 @@ impl Chart {
         if let Some((rate, name)) = &marks.at {
             let x = self.x.at(*rate);
             canvas.line("at", (x, top), (x, bottom));
-            canvas.text("hint", (x - 6.0, bottom - 8.0), Anchor::End, name);
+            // Times are short there, so the upper end is free.
+            let (at, anchor) = match x - left < 60.0 {
+                true => (x + 6.0, Anchor::Start),
+                false => (x - 6.0, Anchor::End),
+            };
+            canvas.text("hint", (at, top + 12.0), anchor, name);
         }
     }
 

@@ -7,7 +7,7 @@ use weir_model::record::SearchStage;
 use crate::number;
 use crate::tree::{
     Axis, Block, Cell, Chart, Column, Dot, Extent, Kind, Line, Lines, Marks, Outputs, Part, Row,
-    Style, Table, Tone, clause, figure,
+    Style, Table, Tone, clause, figure, fold,
 };
 
 /// Place of the p99 among the quantiles of a point.
@@ -38,8 +38,11 @@ pub(super) fn blocks(found: &Capacity) -> Vec<Block> {
     vec![
         Block::Only(Outputs::HTML, vec![chart(found)]),
         Block::Only(Outputs::TERMINAL, shown(thinned(found))),
-        Block::Only(Outputs::FILES, shown(all)),
         clause(Style::Soft, knee),
+        Block::Only(
+            Outputs::FILES,
+            vec![fold("The same in figures", shown(all))],
+        ),
     ]
 }
 
@@ -60,11 +63,15 @@ pub(super) fn level(found: &Capacity) -> Option<(f64, String)> {
     limits.find_map(|limit| Some((limit.time()?.as_nanos() as f64, limit.to_string())))
 }
 
-/// A quantile by the rate; points that were not answered are left out.
+/// A quantile by the rate: nanoseconds, infinite of requests that were not answered.
 pub(super) fn line(found: &Capacity, quantile: usize) -> Vec<(f64, f64)> {
     let points = found.curve.iter();
-    let known = points.filter_map(|point| Some((point.rate, point.quantiles()[quantile]? as f64)));
-    known.collect()
+    let each = points.map(|point| (point.rate, ns(point.quantiles()[quantile])));
+    each.collect()
+}
+
+fn ns(known: Option<u64>) -> f64 {
+    known.map_or(f64::INFINITY, |ns| ns as f64)
 }
 
 fn chart(found: &Capacity) -> Block {
@@ -96,8 +103,8 @@ fn chart(found: &Capacity) -> Block {
     };
     let caption = format!(
         "Response times{log} by requests per second, from the moment each request was due. Points are the {} of \
-         single trials, large ones of long trials: filled where the objective held, hollow where it did not, at the \
-         upper edge where requests were not answered. The band is the interval of the capacity.",
+         single trials, large ones of long trials: filled where the objective held, hollow where it did not. At the \
+         upper edge are requests that were not answered. The band is the interval of the capacity.",
         QUANTILES[front].0
     );
     let chart = Chart::Lines(Lines {
@@ -123,7 +130,7 @@ pub(super) fn dot(found: &Capacity, point: &CurvePoint) -> Dot {
     Dot {
         rate: point.rate,
         ns,
-        is_hollow: !found.holds_at(point),
+        is_hollow: !point.holds,
         is_long: point.stage == Some(SearchStage::Hold),
         tooltip: format!(
             "{} requests/s for {}: {} {}, {} of the requests broke the objective",
@@ -171,8 +178,8 @@ fn table(found: &Capacity, points: Vec<&CurvePoint>) -> Table {
 
 fn row(found: &Capacity, point: &CurvePoint) -> Row {
     let times = point.quantiles();
-    let times = times.map(|ns| number::time(ns.map_or(f64::INFINITY, |ns| ns as f64)));
-    let verdict = match found.holds_at(point) {
+    let times = times.map(|known| number::time(ns(known)));
+    let verdict = match point.holds {
         true => Cell::tone(Tone::Better, "✓ holds"),
         false => Cell::tone(Tone::Worse, "✗ broken"),
     };

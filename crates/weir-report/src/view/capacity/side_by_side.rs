@@ -96,7 +96,10 @@ fn row(study: &Study, arm: &Capacity, ratio: Option<&Ratio>) -> Row {
     let shown = Cell::from(number::ratio(ratio.ratio));
     let cells = [
         carried,
-        shown.small(number::ratio_interval(ratio.ratio, ratio.interval)),
+        match ratio.verdict {
+            Verdict::Invalid => shown,
+            _ => shown.small(number::ratio_interval(ratio.ratio, ratio.interval)),
+        },
         Cell::tone(tone, format!("{sign} {word}")),
         Cell::from(format!("against {}: {}", ratio.against, ratio.because)),
     ];
