@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use weir_model::flow::{ArrivalsSpec, LoadSpec};
 use weir_model::limit::Limit;
-use weir_model::record::{CapacityEnd, CapacityRecord, Phase, Record, TrialRecord};
+use weir_model::record::{
+    BurstRecord, CapacityEnd, CapacityRecord, CeilingOf, CeilingRecord, Phase, Record, TrialRecord,
+};
 use weir_model::study::Study;
-use weir_search::{Answer, Closed, Goal, Search, Seen, Trial, Why};
+use weir_search::{Answer, Bound, Closed, Goal, Search, Seen, Trial, Why};
 
 use crate::cell::{Block, Cell, Outcome, Rates};
 use crate::history::History;
@@ -21,11 +23,12 @@ const HALF_WIDTH: f64 = 0.03;
 /// Seconds of trials before the verification, and of that: longer than TIME_WAIT, which Linux keeps for 60.
 const BUDGET_S: f64 = 100.0;
 const VERIFY_S: f64 = 65.0;
+/// Seconds of further long trials, where the arm does not hold for long what it holds for short.
+const LONG_S: f64 = 400.0;
 
 /// Searches, in the order of the study's arms.
 pub(crate) struct Capacity {
     study: Study,
-    limit: Limit,
     searches: Vec<State>,
     /// The arm whose turn it is.
     turn: usize,
@@ -44,10 +47,9 @@ enum State {
 
 impl Capacity {
     pub(crate) fn new(study: &Study) -> Option<Capacity> {
-        let limit = *study.capacity.first()?;
+        study.capacity.first()?;
         Some(Capacity {
             study: study.clone(),
-            limit,
             searches: study.arms.iter().map(|_| State::Fresh).collect(),
             turn: 0,
             asked: None,
@@ -108,22 +110,32 @@ impl Capacity {
         let end = match answer.why {
             Why::Found => CapacityEnd::Found,
             Why::Budget => CapacityEnd::Budget,
-            Why::Never => CapacityEnd::Never,
+            Why::TooShort(suffices_s) => CapacityEnd::TooShort(suffices_s),
+            Why::Never | Why::NotSent(_) => CapacityEnd::Never,
+            Why::Broken(above) => CapacityEnd::Broken(above),
+            Why::Unsteady => CapacityEnd::Unsteady,
         };
         let record = CapacityRecord {
             arm,
             load: self.load().name.clone(),
             limits: self.study.capacity.clone(),
-            decides: 0,
+            decides: answer.decides,
             confidence: self.study.objective.confidence,
             low: answer.interval.0,
             high: answer.interval.1,
             verified: answer.verified,
-            fresh: None,
-            burst: None,
-            saturated: 0.0,
-            floor: 0.0,
-            ceiling: None,
+            fresh: answer.fresh,
+            burst: answer.burst.map(|burst| BurstRecord {
+                seconds: 0.0,
+                low: burst.low,
+                high: burst.high,
+            }),
+            saturated: answer.saturated,
+            floor: answer.floor.get(answer.decides).copied().unwrap_or(0.0),
+            ceiling: answer.is_ceiling.then_some(CeilingRecord {
+                of: CeilingOf::Generator,
+                rate: answer.interval.1,
+            }),
             seconds: answer.seconds,
             end,
         };
@@ -139,8 +151,10 @@ fn seen(trial: &TrialRecord) -> Seen {
     };
     let seconds = sum(|slice| slice.measured_ns) / 1e9;
     Seen {
-        bad: trial.bad.first().copied().unwrap_or(1.0),
+        bad: trial.bad.clone(),
+        value: Vec::new(),
         due: sum(|slice| slice.due) / seconds,
+        sent: 1.0,
         completed: sum(|slice| slice.completed) / seconds,
     }
 }
@@ -199,18 +213,22 @@ impl Proposer for Capacity {
                 let Some(closed) = Closed::of(&windows) else {
                     return Ok(());
                 };
-                let (allowed, limit_s) = match self.limit {
-                    Limit::Quantile(quantile, time) => (1.0 - quantile, time.as_secs_f64()),
-                    Limit::Mean(time) => (0.5, time.as_secs_f64()),
-                    Limit::Errors(share) => (share, 0.0),
+                let bound = |limit: &Limit| match limit {
+                    Limit::Quantile(quantile, time) => {
+                        Bound::quantile(*quantile, time.as_secs_f64())
+                    }
+                    Limit::Mean(time) => Bound::mean(time.as_secs_f64()),
+                    Limit::Errors(share) => Bound::errors(*share),
                 };
                 *state = State::Searching(Box::new(Search::new(Goal {
-                    allowed,
-                    limit_s,
+                    bounds: self.study.capacity.iter().map(bound).collect(),
                     confidence: self.study.objective.confidence,
                     half_width: HALF_WIDTH,
                     budget_s: BUDGET_S,
                     verify_s: VERIFY_S,
+                    long_s: LONG_S,
+                    burst_s: None,
+                    ceiling: None,
                     closed,
                     seed: self.study.blocks.seed,
                 })));

@@ -9,7 +9,7 @@
 
 use std::io::{self, Write};
 
-use weir_search::{Answer, Closed, Goal, Search, Seen, Trial, Why};
+use weir_search::{Answer, Bound, Closed, Goal, Search, Seen, Stage, Trial, Why};
 use weir_stats::SplitMix64;
 
 /// A queue: servers, their service time, arrivals.
@@ -238,7 +238,9 @@ impl World {
         windows
             .iter()
             .map(|(bad, all, completed, first, last)| Seen {
-                bad: *bad as f64 / (*all).max(1) as f64,
+                bad: vec![*bad as f64 / (*all).max(1) as f64],
+                value: Vec::new(),
+                sent: 1.0,
                 due: *all as f64 / length,
                 completed: completed.saturating_sub(1) as f64 / (last - first).max(1e-9),
             })
@@ -249,6 +251,8 @@ impl World {
         let saturated = self.queue.servers as f64 / self.queue.service_s;
         let trial = Trial {
             rate: 1.5 * saturated,
+            stage: Stage::Ramp,
+            rest_s: 0.0,
             settle_s: 0.5,
             measure_s: 3.0,
             windows: 6,
@@ -261,12 +265,14 @@ impl World {
             .collect();
         let closed = Closed::of(&windows).expect("there are windows");
         let mut search = Search::new(Goal {
-            allowed: 0.01,
-            limit_s: self.queue.limit_s,
+            bounds: vec![Bound::quantile(0.99, self.queue.limit_s)],
             confidence: 0.95,
             half_width: 0.03,
             budget_s: 100.0,
             verify_s: 65.0,
+            long_s: 400.0,
+            burst_s: None,
+            ceiling: None,
             closed,
             seed,
         });
@@ -297,12 +303,14 @@ impl World {
         *spent += seconds + 1.0;
         let trial = Trial {
             rate,
+            stage: Stage::Ramp,
+            rest_s: 0.0,
             settle_s: 1.0,
             measure_s: seconds,
             windows: 1,
             is_fresh: true,
         };
-        self.play(trial)[0].bad <= 0.01
+        self.play(trial)[0].bad[0] <= 0.01
     }
 
     /// Bisection with trials of 30 s between nothing and what a closed loop carries, until the bracket is as narrow
@@ -389,12 +397,14 @@ fn capacity(queue: Queue) -> f64 {
         let seconds = 4_000_000.0 / rate / f64::from(instances);
         let trial = Trial {
             rate,
+            stage: Stage::Ramp,
+            rest_s: 0.0,
             settle_s: seconds / 50.0,
             measure_s: seconds,
             windows: 1,
             is_fresh: true,
         };
-        let bad: f64 = (0..instances).map(|_| world.play(trial)[0].bad).sum();
+        let bad: f64 = (0..instances).map(|_| world.play(trial)[0].bad[0]).sum();
         match bad / f64::from(instances) <= 0.01 {
             true => low = rate,
             false => high = rate,
