@@ -135,6 +135,8 @@ pub struct CurvePoint {
     /// Share of the requests that broke the deciding limit, 0..1; as [`weir_model::record::TrialRecord::bad`] for a
     /// limit on the mean.
     pub bad: f64,
+    /// Whether every limit of the objective held.
+    pub holds: bool,
     /// Trials behind it.
     pub trials: u32,
     /// Their measured seconds.
@@ -282,7 +284,7 @@ fn of_arm(run: &Run, data: &LoadData<'_>, arm: usize) -> Capacity {
         between: step.between,
     });
     found.bracket = bracket.collect();
-    let trials = curve::Trials::of(run, data, arm, &steps, found.decides);
+    let trials = curve::Trials::of((run, data, arm), &steps, &found);
     found.curve = trials.curve();
     found.holds = trials.holds();
     found.trials = trials.singly();

@@ -11,9 +11,10 @@ use crate::values::Times;
 
 /// Short trials whose rates are within this share of the lowest among them are one point of the curve.
 const SAME_RATE: f64 = 0.01;
-/// At the knee the p99 is so many times that of low rates. On M/M/1, where response times are exponential, this is at
-/// half of what the server can do: there throughput / response time, Kleinrock's "power" ("Power and deterministic
-/// rules of thumb for probabilistic problems in computer communications", ICC 1979), is greatest.
+/// At the knee the p99 is so many times that of low rates: a factor, because it is the same whatever the unit of the
+/// time, and however far above the capacity was measured, on which a place of greatest curvature (as Kneedle finds it:
+/// Satopaa et al., ICDCS workshops 2011) depends. Of M/M/1 against a rate near 0 it is where throughput / response time,
+/// Kleinrock's "power" (ICC 1979), is greatest.
 const AT_KNEE: f64 = 2.0;
 /// Low rates are at most this share of the capacity.
 pub(super) const LOW: f64 = 0.5;
@@ -31,17 +32,16 @@ pub(super) struct AtRate<'a> {
 /// The trials of an arm's search that may be used, but for those of a closed loop, which have no rate.
 pub(super) struct Trials<'a> {
     run: &'a Run,
+    limits: Vec<Limit>,
     decides: usize,
     all: Vec<AtRate<'a>>,
 }
 
 impl<'a> Trials<'a> {
     pub(super) fn of(
-        run: &'a Run,
-        data: &LoadData<'a>,
-        arm: usize,
+        (run, data, arm): (&'a Run, &LoadData<'a>, usize),
         steps: &[&BracketRecord],
-        decides: usize,
+        found: &Capacity,
     ) -> Trials<'a> {
         let at_rate = |trial: &'a TrialRecord| {
             let step = steps.iter().position(|step| {
@@ -59,7 +59,8 @@ impl<'a> Trials<'a> {
         let all = all.filter(|at| at.stage != Some(SearchStage::Closed));
         Trials {
             run,
-            decides,
+            limits: found.limits.clone(),
+            decides: found.decides,
             all: all.collect(),
         }
     }
@@ -119,7 +120,8 @@ impl<'a> Trials<'a> {
             weighted.sum::<f64>() / weight.max(1.0)
         };
         // Shares of the requests of each trial add up to the share of all.
-        let bad = |at: &AtRate<'_>| at.trial.bad.get(self.decides).copied().unwrap_or(0.0);
+        let bad = |limit: usize| mean(&|at| at.trial.bad.get(limit).copied().unwrap_or(0.0));
+        let mut limits = self.limits.iter().enumerate();
         let stage = all.first().and_then(|at| at.stage);
         Some(CurvePoint {
             rate: mean(&|at| at.rate),
@@ -127,7 +129,8 @@ impl<'a> Trials<'a> {
             p90: quantile(0.9),
             p99: quantile(0.99),
             p999: quantile(0.999),
-            bad: mean(&bad),
+            bad: bad(self.decides),
+            holds: limits.all(|(place, limit)| bad(place) <= allowed(limit)),
             trials: all.len() as u32,
             seconds: measured_s(trials()),
             requests: times.due,
@@ -170,9 +173,8 @@ pub(super) fn measured_s<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> f
 /// How long the rate that was verified was held, seconds; 0 where none was.
 pub(super) fn held(found: &Capacity) -> f64 {
     let at_it = |hold: &&CurvePoint| (hold.rate / found.verified - 1.0).abs() < SAME_RATE / 2.0;
-    let allowed = found.deciding().map_or(0.0, allowed);
     let held = found.holds.iter().filter(at_it);
-    let held = held.filter(|hold| hold.bad <= allowed);
+    let held = held.filter(|hold| hold.holds);
     held.map(|hold| hold.seconds).fold(0.0, f64::max)
 }
 
