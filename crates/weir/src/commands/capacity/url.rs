@@ -328,7 +328,7 @@ pub(super) fn explained(error: LabError, study: &Study, folder: &Path) -> Failur
         }
         LabError::Answer { what, .. } => {
             let hint = load::hint(&what).unwrap_or("is that the server that you mean?");
-            Failure::input(format!("{url} does not answer as it should: {what}")).hint(hint)
+            Failure::input(format!("{url}: {what}")).hint(hint)
         }
         error => Failure::of_run(error, Some(folder)),
     }
