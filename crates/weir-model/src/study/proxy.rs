@@ -47,7 +47,7 @@ pub struct ExternalSpec {
     /// Further addresses of it: connections go to all of them in turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<SocketAddr>,
-    /// What its user calls it, where that is more than an address: a URL.
+    /// What its user calls it, where that is more than an address: a URL, or a name and a port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub named: Option<String>,
 }
