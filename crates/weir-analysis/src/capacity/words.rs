@@ -184,9 +184,9 @@ fn nearest(point: &CurvePoint, limit: &Limit) -> Option<(f64, Limit)> {
             Some((ns, Limit::Quantile(*quantile, time(ns))))
         }
         Limit::Mean(bound) => {
-            // As `bad` is defined for it: mean / (mean + limit).
-            let ns = bound.as_nanos() as f64 * point.bad / (1.0 - point.bad);
-            Some((ns, Limit::Mean(time(ns)))).filter(|_| ns.is_finite() && ns < 60e9)
+            // As `bad` is defined for it: exp(-limit / mean).
+            let ns = -(bound.as_nanos() as f64) / point.bad.ln();
+            Some((ns, Limit::Mean(time(ns)))).filter(|_| (1e3..60e9).contains(&ns))
         }
         Limit::Errors(_) => {
             let share = round_up(point.bad * 1.25 * 1e6) / 1e6;
