@@ -36,6 +36,27 @@ fn point(server: f64, rate: f64, stage: SearchStage, seconds: f64) -> CurvePoint
     }
 }
 
+/// How a search of an edge closes in.
+fn bracket(edge: f64, (low, high): (f64, f64)) -> Vec<BracketPoint> {
+    let step = |stage, seconds, low: f64, high: f64| BracketPoint {
+        stage,
+        seconds,
+        between: Some((low, high)),
+    };
+    vec![
+        BracketPoint {
+            stage: SearchStage::Closed,
+            seconds: 2.0,
+            between: None,
+        },
+        step(SearchStage::Ramp, 18.0, 0.8 * edge, 1.1 * edge),
+        step(SearchStage::Ladder, 43.0, 0.96 * edge, 1.04 * edge),
+        step(SearchStage::Hold, 108.0, 0.96 * edge, 1.012 * edge),
+        step(SearchStage::Ladder, 126.0, low, high),
+        step(SearchStage::Hold, 191.0, low, high),
+    ]
+}
+
 /// What a search of such a server found.
 fn capacity(arm: &str, server: f64) -> Capacity {
     let edge = server - 4.605 / 0.03;
@@ -47,11 +68,6 @@ fn capacity(arm: &str, server: f64) -> Capacity {
     let mut curve = trials.clone();
     curve.sort_by(|a, b| a.rate.total_cmp(&b.rate));
     let (low, high) = (0.985 * edge, 1.01 * edge);
-    let step = |stage, seconds, low: f64, high: f64| BracketPoint {
-        stage,
-        seconds,
-        between: Some((low, high)),
-    };
     let grows = |what, low, edge, above| Growth {
         what,
         low: Some(low),
@@ -92,18 +108,7 @@ fn capacity(arm: &str, server: f64) -> Capacity {
             grows(Counted::TimeWait, 900.0, 28_231.0, Some(28_231.0)),
         ],
         ran_out: "At the edge the proxy uses 97 % of its CPUs: CPU time runs out first.".to_owned(),
-        bracket: vec![
-            BracketPoint {
-                stage: SearchStage::Closed,
-                seconds: 2.0,
-                between: None,
-            },
-            step(SearchStage::Ramp, 18.0, 0.8 * edge, 1.1 * edge),
-            step(SearchStage::Ladder, 43.0, 0.96 * edge, 1.04 * edge),
-            step(SearchStage::Hold, 108.0, 0.96 * edge, 1.012 * edge),
-            step(SearchStage::Ladder, 126.0, low, high),
-            step(SearchStage::Hold, 191.0, low, high),
-        ],
+        bracket: bracket(edge, (low, high)),
         words: Vec::new(),
     };
     found.words = vec![
