@@ -53,6 +53,7 @@ use weir_record::Run;
 use weir_stats::SignedRank;
 
 use crate::blocks::LoadData;
+use crate::capacity::CapacityFindings;
 use crate::compare::Comparer;
 use crate::findings::{Findings, LoadFindings, MisreadArm};
 use crate::idle::Idle;
@@ -74,18 +75,27 @@ pub fn validity(trial: &TrialRecord, header: &RunHeader) -> Vec<ValidityReason> 
 /// Everything that `run` says. A run that was cut short says less, one without trials nothing;
 /// neither is an error.
 pub fn analyze(run: &Run) -> Findings {
-    let complete = run.outcome() == Some(Outcome::Complete);
-    if let Some(capacity) = capacity::find(run) {
-        let mut findings = Findings {
-            answer: capacity::summary(&capacity),
-            complete,
-            inert: inert::inert(run, &[]).0,
-            capacity: Some(capacity),
-            ..Findings::default()
-        };
-        conclude(&run.header.study, &run.records, &mut findings);
-        return findings;
+    match capacity::find(run) {
+        Some(capacity) => searched(run, capacity),
+        None => compared(run),
     }
+}
+
+/// What a run says that searched for capacities.
+fn searched(run: &Run, capacity: CapacityFindings) -> Findings {
+    let mut findings = Findings {
+        answer: capacity::summary(&capacity),
+        complete: run.outcome() == Some(Outcome::Complete),
+        inert: inert::inert(run, &[]).0,
+        capacity: Some(capacity),
+        ..Findings::default()
+    };
+    conclude(&run.header.study, &run.records, &mut findings);
+    findings
+}
+
+/// What a run says that compared arms.
+fn compared(run: &Run) -> Findings {
     let mut tests = SignedRank::new();
     let study = &run.header.study;
     let loads: Vec<LoadFindings> = study
@@ -129,6 +139,7 @@ pub fn analyze(run: &Run) -> Findings {
             }
         })
         .collect();
+    let complete = run.outcome() == Some(Outcome::Complete);
     let (inert, misread) = inert::inert(run, &loads);
     let alone = alone::check(run, &loads, &mut tests);
     let mut answer = answer::answer(study, &loads, &inert, complete);

@@ -1,10 +1,12 @@
 //! The words for metrics, verdicts and validity, the same in every output.
 
+use std::time::Duration;
+
 pub use weir_analysis::capacity::sentence as capacity;
 pub use weir_analysis::metric_words as metric;
 
 use weir_analysis::findings::{Comparison, Holding, PublishedVerdict, Verdict};
-use weir_model::record::{AskedRecord, Validity};
+use weir_model::record::{AskedRecord, BracketRecord, SearchStage, Validity};
 use weir_model::study::{Metric, ProxyKind};
 
 use crate::number;
@@ -176,4 +178,31 @@ pub fn validity(validity: Validity) -> &'static str {
         Validity::Suspect => "SUSPECT",
         Validity::Invalid => "INVALID",
     }
+}
+
+/// What a step of a search was for.
+pub(crate) fn stage(stage: SearchStage) -> &'static str {
+    match stage {
+        SearchStage::Closed => "a closed loop",
+        SearchStage::Ramp => "a rate far from others",
+        SearchStage::Ladder => "short trials around the edge",
+        SearchStage::Hold => "a long trial",
+        SearchStage::Burst => "a burst",
+    }
+}
+
+/// What a search knows after a step, and what all of them still take.
+pub fn bracket(known: &BracketRecord, left: Duration) -> String {
+    let between = match known.between {
+        Some((low, high)) => format!(
+            "between {} and {} requests/s",
+            number::rate(low),
+            number::rate(high)
+        ),
+        None => "nothing is known yet".to_owned(),
+    };
+    let seconds = left.as_secs_f64().round().max(1.0) as u64;
+    let left = number::length(Duration::from_secs(seconds));
+    let step = stage(known.stage);
+    format!("{}: {between}, after {step}; about {left} left", known.arm)
 }

@@ -2,10 +2,10 @@
 //! beside what bisection and RFC 9971 answer.
 //!
 //! ```text
-//! queues [SEARCHES [NAME]]
+//! queues [SEARCHES [NAME [alone]]]
 //! ```
 //!
-//! So many searches for each target, or for those with NAME in theirs.
+//! So many searches for each target, or for those with NAME in theirs; `alone`: without the others.
 
 use std::io::{self, Write};
 
@@ -444,6 +444,7 @@ fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let count: u64 = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(100);
     let only = arguments.next().unwrap_or_default();
+    let is_alone = arguments.next().is_some();
     let mut out = io::stdout();
     writeln!(
         out,
@@ -464,6 +465,25 @@ fn main() -> io::Result<()> {
             )?;
             continue;
         }
+        if is_alone {
+            let mids: Vec<f64> = found
+                .iter()
+                .map(|it| ((it.interval.0 * it.interval.1).sqrt() / truth).ln() * 100.0)
+                .collect();
+            let mean = mids.iter().sum::<f64>() / mids.len() as f64;
+            eprintln!(
+                "{}: bias {mean:.2} % sd {:.2} % saturated {:.3} left out {:.2} hw/1.96 {:.2}",
+                queue.name,
+                weir_stats::sd(&mids).unwrap_or(0.0),
+                median(&found, |it| it.saturated) / (queue.servers as f64 / queue.service_s),
+                found.iter().map(|it| it.left_out as f64).sum::<f64>() / found.len() as f64,
+                100.0 / 1.96 * median(&found, |it| (it.interval.1 / it.interval.0).ln() / 2.0)
+            );
+        }
+        let compared = |of: fn(&mut World) -> Bracket| match is_alone {
+            true => String::new(),
+            false => others(queue, truth, count, of),
+        };
         writeln!(
             out,
             "| {} | {truth:.0} | {:.1} % | {:.1} %, {:.1} % | ±{:.2} % | {:.3} | {:.0} s | {:.0} s | {none:.1} % | {} | {} |",
@@ -476,8 +496,8 @@ fn main() -> io::Result<()> {
             median(&found, |it| it.verified / truth),
             median(&found, |it| it.seconds.0),
             median(&found, |it| it.seconds.1),
-            others(queue, truth, count, World::bisect),
-            others(queue, truth, count, World::mlr),
+            compared(World::bisect),
+            compared(World::mlr),
         )?;
         out.flush()?;
     }

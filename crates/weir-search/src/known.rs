@@ -5,8 +5,8 @@ use crate::goal::{Goal, Seen, Stage, Trial};
 
 /// Confidence at which ladders before and after must disagree, and how far: what is less is noise, which the interval has
 /// in it.
-const SURELY: f64 = 0.998;
-const CLEARLY: f64 = 1.06;
+const SURELY: f64 = 0.9998;
+const CLEARLY: f64 = 1.1;
 
 /// A window of a trial.
 #[derive(Debug, Clone, PartialEq)]

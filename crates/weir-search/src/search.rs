@@ -45,7 +45,7 @@ const FAILURES: usize = 3;
 /// A rate that is higher by this has to be verified again.
 const AS_GOOD: f64 = 1.01;
 /// Seconds that a queue is given to forget, at least and at most.
-const FORGETS_S: (f64, f64) = (0.2, 0.7);
+const FORGETS_S: (f64, f64) = (0.2, 1.5);
 /// A trial is so long that so many bad responses would be allowed, but not longer than that.
 const COUNTED: (f64, f64) = (5.0, 5.0);
 /// A rate that is lower by this than one that has held does not break, unless the target has changed.
@@ -55,6 +55,8 @@ const GENTLY: f64 = 0.25;
 const REST_S: f64 = 5.0;
 /// It is alive if it completes this share of what is due.
 const ALIVE: f64 = 0.1;
+/// A ladder of which each rung is worse by this than what is allowed is nowhere near the edge.
+const SWAMPED: f64 = 20.0;
 /// How often the target may change.
 const CHANGES: usize = 3;
 /// A trial of which less was sent in time says nothing about the target; one that is lower by this may.
@@ -367,7 +369,7 @@ impl Search {
     fn after_rung(&mut self, rate: f64, worst: f64) {
         self.state = State::Ladder;
         self.left.pop();
-        self.has_held |= worst <= long::CLEARLY;
+        self.has_held |= worst <= SWAMPED;
         if !self.left.is_empty() {
             return;
         }

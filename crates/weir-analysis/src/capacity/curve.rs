@@ -178,11 +178,11 @@ pub(super) fn held(found: &Capacity) -> f64 {
     held.map(|hold| hold.seconds).fold(0.0, f64::max)
 }
 
-/// The share of the requests that may break a limit; of one on the mean, what a trial's `bad` is at the limit.
+/// The share of the requests that may break a limit; of one on the mean, what [`TrialRecord::bad`] is at the limit.
 pub(super) fn allowed(limit: &Limit) -> f64 {
     match limit {
         Limit::Quantile(quantile, _) => 1.0 - quantile,
-        Limit::Mean(_) => 0.5,
+        Limit::Mean(_) => (-1.0_f64).exp(),
         Limit::Errors(share) => *share,
     }
 }

@@ -140,6 +140,11 @@ fn nothing(found: &Capacity) -> String {
              it again, and search below that rate.",
             rate(at)
         ),
+        Some(CapacityEnd::NotSent(at)) => format!(
+            "How much {arm} carries within {within} is not known: the load generator could not send {} {UNIT} in time, and \
+             nothing is known of the arm below that.{so_far} Give the generator more CPUs, or another host.",
+            rate(at)
+        ),
         Some(CapacityEnd::Unsteady) => format!(
             "How much {arm} carries within {within} cannot be claimed: the machine changed too much while it was \
              searched.{so_far} Repeat the search while nothing else runs."
@@ -184,9 +189,9 @@ fn nearest(point: &CurvePoint, limit: &Limit) -> Option<(f64, Limit)> {
             Some((ns, Limit::Quantile(*quantile, time(ns))))
         }
         Limit::Mean(bound) => {
-            // As `bad` is defined for it: mean / (mean + limit).
-            let ns = bound.as_nanos() as f64 * point.bad / (1.0 - point.bad);
-            Some((ns, Limit::Mean(time(ns)))).filter(|_| ns.is_finite() && ns < 60e9)
+            // As `bad` is defined for it: exp(-limit / mean).
+            let ns = -(bound.as_nanos() as f64) / point.bad.ln();
+            Some((ns, Limit::Mean(time(ns)))).filter(|_| (1e3..60e9).contains(&ns))
         }
         Limit::Errors(_) => {
             let share = round_up(point.bad * 1.25 * 1e6) / 1e6;

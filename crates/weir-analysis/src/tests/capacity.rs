@@ -259,88 +259,91 @@ fn what_grew_is_told_at_low_rates_at_the_edge_and_above() {
     assert!(none.grows.is_empty() && none.ran_out.is_empty());
 }
 
+type Change = fn(&mut CapacityRecord);
+
+/// What the last record says, and words of the answer.
+const ENDS: [(Change, &str); 12] = [
+    (
+        |found| found.end = CapacityEnd::Budget,
+        "a longer search would narrow the interval",
+    ),
+    (
+        |found| found.fresh = Some((4_950.0, 5_050.0)),
+        "Fresh, in short trials after a rest, it carries 4,950 to 5,050/s",
+    ),
+    (
+        |found| {
+            found.burst = Some(BurstRecord {
+                seconds: 5.0,
+                low: 6_000.0,
+                high: 6_200.0,
+            });
+        },
+        "In a burst of 5 s after a rest it carries 6,000 to 6,200/s.",
+    ),
+    (
+        |found| {
+            found.ceiling = Some(CeilingRecord {
+                of: CeilingOf::Generator,
+                rate: 5_000.0,
+            });
+        },
+        "at least 4,750 requests/s within p99 < 30ms and errors < 1% (95 %; 4,750/s held for 13 s); the load \
+             generator ends at 5,000/s, so the upper end is not the proxy's.",
+    ),
+    (
+        |found| found.verified = 0.0,
+        "cannot be claimed: no long trial held a rate near the edge.",
+    ),
+    (
+        |found| found.end = CapacityEnd::TooShort(240.0),
+        "cannot be claimed after 125 s of trials. So far it seems to be between 4,750 and 4,880 requests/s. Some \
+             240 s would suffice.",
+    ),
+    (
+        |found| found.end = CapacityEnd::Broken(5_100.0),
+        "stock broke above 5,100 requests/s and did not come back",
+    ),
+    (
+        |found| found.end = CapacityEnd::Unsteady,
+        "the machine changed too much while it was searched",
+    ),
+    (
+        |found| {
+            (found.low, found.high, found.verified) = (0.0, 0.0, 0.0);
+            found.end = CapacityEnd::Never;
+        },
+        "at no rate that was tried: at 500/s, the lowest, its p99 was 1 ms. An objective within reach is p99 < \
+             1.5ms",
+    ),
+    (
+        |found| {
+            found.end = CapacityEnd::Never;
+            found.floor = 0.02;
+        },
+        "; fewer requests do not help. An objective",
+    ),
+    (
+        |found| {
+            found.end = CapacityEnd::Never;
+            found.limits = Limit::parse_all("p99.99 < 2us").unwrap();
+        },
+        "at 500/s, the lowest, 0 % of the requests broke p99.99 < 2us.",
+    ),
+    (
+        |found| {
+            found.end = CapacityEnd::Never;
+            found.limits = vec![Limit::Mean(Duration::from_millis(1))];
+        },
+        "at 500/s, the lowest, its mean was",
+    ),
+];
+
 #[test]
 fn each_end_has_its_words() {
-    type Change = fn(&mut CapacityRecord);
-    let cases: [(Change, &str); 12] = [
-        (
-            |found| found.end = CapacityEnd::Budget,
-            "a longer search would narrow the interval",
-        ),
-        (
-            |found| found.fresh = Some((4_950.0, 5_050.0)),
-            "Fresh, in short trials after a rest, it carries 4,950 to 5,050/s",
-        ),
-        (
-            |found| {
-                found.burst = Some(BurstRecord {
-                    seconds: 5.0,
-                    low: 6_000.0,
-                    high: 6_200.0,
-                })
-            },
-            "In a burst of 5 s after a rest it carries 6,000 to 6,200/s.",
-        ),
-        (
-            |found| {
-                found.ceiling = Some(CeilingRecord {
-                    of: CeilingOf::Generator,
-                    rate: 5_000.0,
-                })
-            },
-            "at least 4,750 requests/s within p99 < 30ms and errors < 1% (95 %; 4,750/s held for 13 s); the load \
-             generator ends at 5,000/s, so the upper end is not the proxy's.",
-        ),
-        (
-            |found| found.verified = 0.0,
-            "cannot be claimed: no long trial held a rate near the edge.",
-        ),
-        (
-            |found| found.end = CapacityEnd::TooShort(240.0),
-            "cannot be claimed after 125 s of trials. So far it seems to be between 4,750 and 4,880 requests/s. Some \
-             240 s would suffice.",
-        ),
-        (
-            |found| found.end = CapacityEnd::Broken(5_100.0),
-            "stock broke above 5,100 requests/s and did not come back",
-        ),
-        (
-            |found| found.end = CapacityEnd::Unsteady,
-            "the machine changed too much while it was searched",
-        ),
-        (
-            |found| {
-                (found.low, found.high, found.verified) = (0.0, 0.0, 0.0);
-                found.end = CapacityEnd::Never;
-            },
-            "at no rate that was tried: at 500/s, the lowest, its p99 was 1 ms. An objective within reach is p99 < \
-             1.5ms",
-        ),
-        (
-            |found| {
-                found.end = CapacityEnd::Never;
-                found.floor = 0.02;
-            },
-            "; fewer requests do not help. An objective",
-        ),
-        (
-            |found| {
-                found.end = CapacityEnd::Never;
-                found.limits = Limit::parse_all("p99.99 < 2us").unwrap();
-            },
-            "at 500/s, the lowest, 0 % of the requests broke p99.99 < 2us.",
-        ),
-        (
-            |found| {
-                found.end = CapacityEnd::Never;
-                found.limits = vec![Limit::Mean(Duration::from_millis(1))];
-            },
-            "at 500/s, the lowest, its mean was",
-        ),
-    ];
     let (_folder, mut run) = searched(ended(|_| {}));
     let last = |record: &Record| matches!(record, Record::Capacity(_));
-    for (change, words) in cases {
+    for (change, words) in ENDS {
         let place = run.records.iter().position(last).unwrap();
         run.records[place] = ended(change).remove(0);
         let findings = analyze(&run);

@@ -3,10 +3,10 @@
 use weir_analysis::capacity::{
     BracketPoint, Capacity, CapacityFindings, Counted, CurvePoint, Growth, Ratio, UNIT, carries,
 };
-use weir_analysis::findings::{CountedReason, Findings, Verdict};
+use weir_analysis::findings::{CountedReason, Findings, LeftOut, Verdict};
 use weir_model::limit::Limit;
 use weir_model::record::{
-    CapacityEnd, CeilingOf, CeilingRecord, SearchStage, Validity, ValidityReason,
+    BurstRecord, CapacityEnd, CeilingOf, CeilingRecord, SearchStage, Validity, ValidityReason,
 };
 use weir_report::{html, markdown, terminal};
 
@@ -36,6 +36,27 @@ fn point(server: f64, rate: f64, stage: SearchStage, seconds: f64) -> CurvePoint
     }
 }
 
+/// How a search of an edge closes in.
+fn bracket(edge: f64, (low, high): (f64, f64)) -> Vec<BracketPoint> {
+    let step = |stage, seconds, low: f64, high: f64| BracketPoint {
+        stage,
+        seconds,
+        between: Some((low, high)),
+    };
+    vec![
+        BracketPoint {
+            stage: SearchStage::Closed,
+            seconds: 2.0,
+            between: None,
+        },
+        step(SearchStage::Ramp, 18.0, 0.8 * edge, 1.1 * edge),
+        step(SearchStage::Ladder, 43.0, 0.96 * edge, 1.04 * edge),
+        step(SearchStage::Hold, 108.0, 0.96 * edge, 1.012 * edge),
+        step(SearchStage::Ladder, 126.0, low, high),
+        step(SearchStage::Hold, 191.0, low, high),
+    ]
+}
+
 /// What a search of such a server found.
 fn capacity(arm: &str, server: f64) -> Capacity {
     let edge = server - 4.605 / 0.03;
@@ -47,11 +68,6 @@ fn capacity(arm: &str, server: f64) -> Capacity {
     let mut curve = trials.clone();
     curve.sort_by(|a, b| a.rate.total_cmp(&b.rate));
     let (low, high) = (0.985 * edge, 1.01 * edge);
-    let step = |stage, seconds, low: f64, high: f64| BracketPoint {
-        stage,
-        seconds,
-        between: Some((low, high)),
-    };
     let grows = |what, low, edge, above| Growth {
         what,
         low: Some(low),
@@ -92,18 +108,7 @@ fn capacity(arm: &str, server: f64) -> Capacity {
             grows(Counted::TimeWait, 900.0, 28_231.0, Some(28_231.0)),
         ],
         ran_out: "At the edge the proxy uses 97 % of its CPUs: CPU time runs out first.".to_owned(),
-        bracket: vec![
-            BracketPoint {
-                stage: SearchStage::Closed,
-                seconds: 2.0,
-                between: None,
-            },
-            step(SearchStage::Ramp, 18.0, 0.8 * edge, 1.1 * edge),
-            step(SearchStage::Ladder, 43.0, 0.96 * edge, 1.04 * edge),
-            step(SearchStage::Hold, 108.0, 0.96 * edge, 1.012 * edge),
-            step(SearchStage::Ladder, 126.0, low, high),
-            step(SearchStage::Hold, 191.0, low, high),
-        ],
+        bracket: bracket(edge, (low, high)),
         words: Vec::new(),
     };
     found.words = vec![
@@ -252,6 +257,51 @@ fn the_chart_has_the_objective_the_interval_the_knee_and_every_trial() {
     assert_eq!(curve.matches("class=\"ln ").count(), 4);
     let closing = chart("How the search closed in");
     assert_eq!(closing.matches("class=\"dot").count(), 2);
+}
+
+/// Names of fields that the documentation does not have.
+fn undocumented(value: &serde_json::Value, docs: &str) -> Vec<String> {
+    let of = |name: &String, inner| {
+        let own = (!docs.contains(&format!("`{name}`"))).then(|| name.clone());
+        own.into_iter().chain(undocumented(inner, docs))
+    };
+    match value {
+        serde_json::Value::Object(fields) => fields
+            .iter()
+            .flat_map(|(name, inner)| of(name, inner).collect::<Vec<_>>())
+            .collect(),
+        serde_json::Value::Array(items) => items
+            .iter()
+            .flat_map(|item| undocumented(item, docs))
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn every_field_of_the_json_is_documented() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/capacity-format.md");
+    let docs = std::fs::read_to_string(path).unwrap();
+    let mut found = several().findings.capacity.expect("capacities");
+    let arm = &mut found.arms[0];
+    arm.fresh = Some((1.0, 2.0));
+    arm.burst = Some(BurstRecord {
+        seconds: 5.0,
+        low: 1.0,
+        high: 2.0,
+    });
+    arm.ceiling = Some(CeilingRecord {
+        of: CeilingOf::Origin,
+        rate: 1.0,
+    });
+    arm.end = Some(CapacityEnd::TooShort(9.0));
+    found.left_out.push(LeftOut {
+        block: 1,
+        arm: "stock".to_owned(),
+        rules: Vec::new(),
+    });
+    let json = serde_json::to_value(&found).unwrap();
+    assert_eq!(undocumented(&json, &docs), [""; 0]);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use weir_sut::Launcher;
 
 use crate::args::{self, LabArgs, RunArgs};
 use crate::commands::study::Read;
-use crate::commands::{idle, parameters, place, public, report, restore, study, time};
+use crate::commands::{idle, load, parameters, place, public, report, restore, study, time};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::signals;
 use crate::terminal::{self, StatusLine};
@@ -110,6 +110,7 @@ pub(super) fn options(args: &LabArgs) -> Result<Options, Failure> {
         places: place::roles(&args.place, &args.ssh)?,
         allow_host_settings: args.allow_host_settings,
         check_alone: false,
+        generator_carries: load::carries(),
         time: None,
         stop: signals::stop_flag()?,
     })
@@ -359,6 +360,10 @@ impl Narrator {
                 asked,
                 remarks,
             } => self.ready(arm, &address, &asked, &remarks),
+            Event::Bracket { bracket, left } => {
+                self.say_arms();
+                self.say(&words::bracket(&bracket, left));
+            }
             Event::Capacity(found) => self.say(&words::capacity(&found)),
             Event::AloneBegun {
                 arms: [against, arm],

@@ -22,6 +22,7 @@ mod progress;
 mod result;
 mod watch;
 
+pub(crate) use calibrate::carries;
 use job::Job;
 pub(crate) use job::Server;
 use result::Collected;
