@@ -32,7 +32,9 @@ fn bench(arms: &[(&str, f64)], limits: &str, hold_s: u64) -> Bench {
     let names: Vec<&str> = arms.iter().map(|(name, _)| *name).collect();
     let mut model = Model::default();
     for (name, services) in arms {
-        model.arms.insert((*name).to_owned(), exponential(*services));
+        model
+            .arms
+            .insert((*name).to_owned(), exponential(*services));
     }
     let mut bench = Bench::new(&names, 1, model);
     bench.study.capacity = Limit::parse_all(limits).unwrap();
@@ -71,14 +73,23 @@ fn arms_are_searched_side_by_side_and_take_little_more_than_their_trials() {
         let found = found.iter().find(|found| found.arm == arm).unwrap();
         assert_eq!(found.end, CapacityEnd::Found, "{found:?}");
         let truth = capacity(services);
-        assert!(found.low <= truth && truth <= found.high, "{truth}: {found:?}");
+        assert!(
+            found.low <= truth && truth <= found.high,
+            "{truth}: {found:?}"
+        );
         assert!(found.high / found.low < 1.08, "{found:?}");
         assert!(found.verified > 0.0 && found.fresh.is_none(), "{found:?}");
     }
     let trials: f64 = found.iter().map(|found| found.seconds.1).sum();
-    assert!(took < 1.15 * trials + 10.0, "{took} s for {trials} s of trials");
+    assert!(
+        took < 1.15 * trials + 10.0,
+        "{took} s for {trials} s of trials"
+    );
     let off = promised.as_secs_f64() / took;
-    assert!((0.5..2.0).contains(&off), "{promised:?} promised, {took} s taken");
+    assert!(
+        (0.5..2.0).contains(&off),
+        "{promised:?} promised, {took} s taken"
+    );
     // A ladder of both arms is one cell.
     let brackets = run.records.iter().filter_map(|record| match record {
         Record::Bracket(known) if known.stage == SearchStage::Ladder => Some(known),
@@ -161,7 +172,14 @@ fn what_does_not_last_is_told_from_what_does() {
         ..exponential(2000.0)
     };
     bench.model.arms.insert("stock".to_owned(), forgetful);
-    let took = bench.run(&mut |e, _| if matches!(e, Event::Capacity(_)|Event::Bracket{..}) {println!("{e:?}")}).unwrap().took;
+    let took = bench
+        .run(&mut |e, _| {
+            if matches!(e, Event::Capacity(_) | Event::Bracket { .. }) {
+                println!("{e:?}")
+            }
+        })
+        .unwrap()
+        .took;
     let run = bench.read();
     let found = found(&run)[0];
     // 60,000 ports for a minute each.
