@@ -186,13 +186,16 @@ pub fn bad_shares(trial: &TrialRecord, buckets: Vec<(u64, u64)>, study: &Study) 
     let of = |limit: &Limit| match limit {
         Limit::Quantile(_, time) => times.beyond(time.as_nanos() as f64),
         Limit::Mean(time) => {
+            // As weir_search::Bound::bad_of_mean has it.
             let (mean, limit) = (trial.response_time.mean, time.as_nanos() as f64);
-            let bad = answers.bad_share();
-            (mean / (mean + limit)).max(bad)
+            (-limit / mean.max(1.0)).exp().max(answers.bad_share())
         }
         Limit::Errors(_) => answers.bad_share(),
     };
-    study.capacity.iter().map(of).collect()
+    // Where nothing was due nothing is bad.
+    let each = study.capacity.iter().map(of);
+    each.map(|bad| if bad.is_finite() { bad } else { 0.0 })
+        .collect()
 }
 
 impl Times {

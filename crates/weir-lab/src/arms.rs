@@ -241,6 +241,25 @@ impl<'a> Arms<'a> {
         Ok(())
     }
 
+    /// Ends these arms and starts them anew, each in a network namespace that nobody has used: in the one before, ended
+    /// connections keep their ports for a minute.
+    pub(crate) fn restart(
+        &mut self,
+        arms: &[ArmId],
+        writer: &mut RunWriter,
+    ) -> Result<(), LabError> {
+        let started: Vec<ArmId> = arms
+            .iter()
+            .copied()
+            .filter(|id| self.running.contains_key(id))
+            .collect();
+        for id in &started {
+            self.end(*id, writer)?;
+        }
+        // That they run was said when they did for the first time.
+        self.have(&started, writer, &mut |_| {})
+    }
+
     /// What new instances of all that run will take, about.
     pub(crate) fn renewal(&self) -> Duration {
         let each = self.running.values().map(|arm| arm.start + ENDING);

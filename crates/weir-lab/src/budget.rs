@@ -7,6 +7,7 @@ use weir_model::flow::{ArrivalsSpec, FlowSpec};
 use weir_model::record::Phase;
 use weir_model::study::{LoadSpec, Study};
 
+use crate::capacity;
 use crate::history::History;
 use crate::pilot;
 use crate::timeline::around;
@@ -107,6 +108,9 @@ pub fn length_of(study: &Study) -> Duration {
 /// How long everything takes that earlier sessions have left, once all arms run. New instances of all of them
 /// take `renewal`.
 pub(crate) fn takes(study: &Study, history: &History, renewal: Duration) -> Duration {
+    if !study.capacity.is_empty() {
+        return capacity::takes(study);
+    }
     let mut piloted: Vec<&LoadSpec> = Vec::new();
     let groups = groups(study);
     let mut whole = Duration::ZERO;

@@ -254,6 +254,12 @@ impl LabError {
         }
     }
 
+    /// Whether nobody could be connected to.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        matches!(self, LabError::Load { source: AgentError::Failed(failure), .. }
+            if failure.kind == FailureKind::NoConnection)
+    }
+
     /// What the user can do about it, when that is known.
     pub fn hint(&self) -> Option<String> {
         match self {

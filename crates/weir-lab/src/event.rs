@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_host::journal::Restored;
-use weir_model::record::{AskedRecord, CapacityRecord, PilotRecord, Remark};
+use weir_model::record::{AskedRecord, BracketRecord, CapacityRecord, PilotRecord, Remark};
 
 /// What a run tells while it goes on.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,6 +59,13 @@ pub enum Event {
         of: u32,
         /// Requests per second that the baseline completed in this block.
         baseline_rate: f64,
+    },
+    /// A step of a search is done.
+    Bracket {
+        /// What is known now.
+        bracket: BracketRecord,
+        /// What all searches of the run still take, about.
+        left: Duration,
     },
     /// A search has ended.
     Capacity(CapacityRecord),

@@ -18,6 +18,8 @@ pub struct History {
     pub decisions: Vec<DecisionRecord>,
     /// Arms that were added, in order.
     pub added: Vec<Arm>,
+    /// What searches for a capacity were told and have answered, in order of time.
+    pub(crate) searched: Vec<Record>,
     /// Those of the study, by name.
     arms: Vec<String>,
     /// Whether there is any trial, whatever it was for.
@@ -65,6 +67,7 @@ impl History {
             Record::Pilot(pilot) => {
                 self.pilots.insert(pilot.load.clone(), pilot.clone());
             }
+            Record::Capacity(_) => self.searched.push(record.clone()),
             Record::Decision(decision) => self.decisions.push(decision.clone()),
             Record::Arm(added) => self.added.push(added.arm.clone()),
             Record::Trial(trial) => {
@@ -75,6 +78,9 @@ impl History {
                 }
                 if trial.phase.counts() {
                     self.add_trial(trial);
+                }
+                if !trial.bad.is_empty() {
+                    self.searched.push(record.clone());
                 }
             }
             Record::Part(part) if part.phase.is_alone() && part.blocks > 0 => {

@@ -386,6 +386,7 @@ mod tests {
             places: PlaceSpec::default(),
             allow_host_settings: false,
             check_alone: false,
+            generator_carries: None,
             time: None,
             stop: Arc::default(),
         };

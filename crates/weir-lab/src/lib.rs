@@ -58,7 +58,7 @@ pub use alone::length_of_check;
 pub use arms::{PATCH, REVERT, STOCK_NOFILE};
 pub use asked::{AskedByArm, asked};
 pub use budget::{length_of, longest_slice, plan_of, repeats};
-pub use cell::{ArmId, Block, Cell, CellEnd, Outcome, Rates, Shared};
+pub use cell::{ArmId, Block, Cell, CellEnd, Outcome, Rates, Renewal, Shared, StepBlock, Steps};
 pub use error::{Blame, LabError};
 pub use event::Event;
 pub use history::History;

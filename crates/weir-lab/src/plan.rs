@@ -9,7 +9,7 @@ use weir_model::study::{LoadSpec, Study};
 use weir_stats::SplitMix64;
 
 use crate::budget::{self, are_alike};
-use crate::cell::{Cell, CellEnd, Outcome, Rates, Shared};
+use crate::cell::{Cell, Outcome, Rates, Renewal, Shared};
 use crate::history::History;
 use crate::pilot;
 use crate::proposer::{Proposer, Step};
@@ -150,7 +150,10 @@ impl Plan {
             .enumerate()
             .map(|(part, blocks)| Cell {
                 planned: planned.iter().sum(),
-                renew: part > 0,
+                renew: match part {
+                    0 => Renewal::Nothing,
+                    _ => Renewal::Instance,
+                },
                 ..self.part(loads, slice, blocks, history)
             })
             .collect();
@@ -231,7 +234,7 @@ impl Plan {
             slice,
             discard: study.blocks.discard,
             phase: Phase::Measurement,
-            renew: false,
+            renew: Renewal::Nothing,
             seed: study.blocks.seed,
         }
     }
@@ -279,10 +282,8 @@ impl Proposer for Plan {
     }
 
     fn outcome(&mut self, outcome: Outcome) -> Result<(), LabError> {
-        if let CellEnd::Broken(error) = outcome.end {
-            // A slice that is chosen by the figures of a dead proxy would be chosen in vain.
-            return Err(*error);
-        }
+        // A slice that is chosen by the figures of a dead proxy would be chosen in vain.
+        outcome.end.checked()?;
         if let Stage::Pilot(residues) = &mut self.stage {
             *residues = pilot::residues(&outcome.blocks);
         }

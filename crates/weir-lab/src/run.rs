@@ -40,10 +40,12 @@ pub fn run(
 /// The proposer of `weir run`.
 fn fixed_plan(options: &Options) -> impl FnMut(&RunHeader, u32) -> Box<dyn Proposer> {
     move |header, session| match header.check_alone {
-        false => match Capacity::new(&header.study) {
-            Some(capacity) => Box::new(capacity),
-            None => Box::new(Plan::new(&header.study, session)),
-        },
+        false if !header.study.capacity.is_empty() => {
+            let each = options.generator_carries;
+            let threads = header.cpus.generator.cpus().len() as f64;
+            Box::new(Capacity::new(header, each.map(|rate| rate * threads)))
+        }
+        false => Box::new(Plan::new(&header.study, session)),
         true => {
             let folder = options.folder.clone();
             let choose = move || {

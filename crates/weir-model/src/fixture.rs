@@ -11,7 +11,7 @@ use crate::quantity::CpuSet;
 use crate::record::{FORMAT, Phase, QuantileSummary, RunHeader, TrialRecord};
 use crate::study::{
     Arm, ArmRole, BlockSpec, Compare, CpuRoles, LoadSpec, NetworkSpec, Objective, OriginSpec,
-    ProxyKind, ProxyRole, ProxySpec, Settings, Study, StudyArrivals,
+    ProxyKind, ProxyRole, ProxySpec, SearchSpec, Settings, Study, StudyArrivals,
 };
 
 /// Settings from pairs of an id and a level.
@@ -68,6 +68,8 @@ pub fn study(arms: Vec<Arm>) -> Study {
         blocks: BlockSpec::default(),
         objective: Objective::default(),
         capacity: Vec::new(),
+        search: SearchSpec::default(),
+        budget: None,
         cpus: None,
         network: NetworkSpec::default(),
         published: None,

@@ -52,6 +52,12 @@ pub struct Study {
     /// The study asks for the highest rate at which all of these hold; empty: it asks which arm is better.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capacity: Vec<Limit>,
+    /// How that rate is searched for.
+    #[serde(default, skip_serializing_if = "SearchSpec::is_default")]
+    pub search: SearchSpec,
+    /// What a run takes at most, everything included; the loads' durations are to fit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Duration>,
     /// Which CPUs each role may use; `None`: the lab shares out what there is.
     pub cpus: Option<CpuRoles>,
     /// What the arms' proxies are connected by. Studies of before there was a choice ran on loopback.
@@ -66,6 +72,32 @@ pub struct Study {
     /// `None`: they are as the file says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<f64>,
+}
+
+/// How a capacity is searched for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchSpec {
+    /// How long a rate is held that is to count as carried. What a system remembers for longer does not show: Linux keeps
+    /// connections that have ended in TIME_WAIT for 60 s.
+    pub hold: Duration,
+    /// Whether to ask too what is carried for so long after a rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<Duration>,
+}
+
+impl Default for SearchSpec {
+    fn default() -> SearchSpec {
+        SearchSpec {
+            hold: Duration::from_secs(65),
+            burst: None,
+        }
+    }
+}
+
+impl SearchSpec {
+    fn is_default(&self) -> bool {
+        *self == SearchSpec::default()
+    }
 }
 
 /// Which arms of a study are compared with which.
@@ -90,6 +122,10 @@ pub struct OriginSpec {
     pub content_type: String,
     /// How long it waits before it answers.
     pub delay: DelaySpec,
+    /// Requests that wait at the same time: the others stand in line, in the order in which they came, so that it
+    /// answers this over the mean of `delay` per second at most. `None`: each waits by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<u32>,
 }
 
 impl Default for OriginSpec {
@@ -99,6 +135,7 @@ impl Default for OriginSpec {
             size: 1024,
             content_type: "text/plain".to_owned(),
             delay: DelaySpec::None,
+            concurrency: None,
         }
     }
 }

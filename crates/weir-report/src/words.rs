@@ -1,10 +1,14 @@
 //! The words for metrics, verdicts and validity, the same in every output.
 
+use std::time::Duration;
+
 pub use weir_analysis::metric_words as metric;
 
 use weir_analysis::findings::{Comparison, Holding, PublishedVerdict, Verdict};
 use weir_model::limit::Limit;
-use weir_model::record::{AskedRecord, CapacityEnd, CapacityRecord, Validity};
+use weir_model::record::{
+    AskedRecord, BracketRecord, CapacityEnd, CapacityRecord, SearchStage, Validity,
+};
 use weir_model::study::{Metric, ProxyKind};
 
 use crate::number;
@@ -176,6 +180,24 @@ pub fn validity(validity: Validity) -> &'static str {
         Validity::Suspect => "SUSPECT",
         Validity::Invalid => "INVALID",
     }
+}
+
+/// What a search knows after a step, and what all of them still take.
+pub fn bracket(known: &BracketRecord, left: Duration) -> String {
+    let step = match known.stage {
+        SearchStage::Closed => "a closed loop",
+        SearchStage::Ramp => "a rate far from others",
+        SearchStage::Ladder => "short trials around the edge",
+        SearchStage::Hold => "a long trial",
+        SearchStage::Burst => "a burst",
+    };
+    let between = match known.between {
+        Some((low, high)) => format!("between {low:.0} and {high:.0} requests/s"),
+        None => "nothing is known yet".to_owned(),
+    };
+    let seconds = left.as_secs_f64().round().max(1.0) as u64;
+    let left = number::length(Duration::from_secs(seconds));
+    format!("{}: {between}, after {step}; about {left} left", known.arm)
 }
 
 /// How much an arm carries, in a sentence.

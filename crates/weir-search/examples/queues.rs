@@ -2,14 +2,14 @@
 //! beside what bisection and RFC 9971 answer.
 //!
 //! ```text
-//! queues [SEARCHES [NAME]]
+//! queues [SEARCHES [NAME [alone]]]
 //! ```
 //!
-//! So many searches for each target, or for those with NAME in theirs.
+//! So many searches for each target, or for those with NAME in theirs; `alone`: without the others.
 
 use std::io::{self, Write};
 
-use weir_search::{Answer, Closed, Goal, Search, Seen, Trial, Why};
+use weir_search::{Answer, Bound, Closed, Goal, Search, Seen, Stage, Trial, Why};
 use weir_stats::SplitMix64;
 
 /// A queue: servers, their service time, arrivals.
@@ -238,7 +238,9 @@ impl World {
         windows
             .iter()
             .map(|(bad, all, completed, first, last)| Seen {
-                bad: *bad as f64 / (*all).max(1) as f64,
+                bad: vec![*bad as f64 / (*all).max(1) as f64],
+                value: Vec::new(),
+                sent: 1.0,
                 due: *all as f64 / length,
                 completed: completed.saturating_sub(1) as f64 / (last - first).max(1e-9),
             })
@@ -249,6 +251,8 @@ impl World {
         let saturated = self.queue.servers as f64 / self.queue.service_s;
         let trial = Trial {
             rate: 1.5 * saturated,
+            stage: Stage::Ramp,
+            rest_s: 0.0,
             settle_s: 0.5,
             measure_s: 3.0,
             windows: 6,
@@ -261,12 +265,14 @@ impl World {
             .collect();
         let closed = Closed::of(&windows).expect("there are windows");
         let mut search = Search::new(Goal {
-            allowed: 0.01,
-            limit_s: self.queue.limit_s,
+            bounds: vec![Bound::quantile(0.99, self.queue.limit_s)],
             confidence: 0.95,
             half_width: 0.03,
             budget_s: 100.0,
             verify_s: 65.0,
+            long_s: 400.0,
+            burst_s: None,
+            ceiling: None,
             closed,
             seed,
         });
@@ -297,12 +303,14 @@ impl World {
         *spent += seconds + 1.0;
         let trial = Trial {
             rate,
+            stage: Stage::Ramp,
+            rest_s: 0.0,
             settle_s: 1.0,
             measure_s: seconds,
             windows: 1,
             is_fresh: true,
         };
-        self.play(trial)[0].bad <= 0.01
+        self.play(trial)[0].bad[0] <= 0.01
     }
 
     /// Bisection with trials of 30 s between nothing and what a closed loop carries, until the bracket is as narrow
@@ -389,12 +397,14 @@ fn capacity(queue: Queue) -> f64 {
         let seconds = 4_000_000.0 / rate / f64::from(instances);
         let trial = Trial {
             rate,
+            stage: Stage::Ramp,
+            rest_s: 0.0,
             settle_s: seconds / 50.0,
             measure_s: seconds,
             windows: 1,
             is_fresh: true,
         };
-        let bad: f64 = (0..instances).map(|_| world.play(trial)[0].bad).sum();
+        let bad: f64 = (0..instances).map(|_| world.play(trial)[0].bad[0]).sum();
         match bad / f64::from(instances) <= 0.01 {
             true => low = rate,
             false => high = rate,
@@ -434,6 +444,7 @@ fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let count: u64 = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(100);
     let only = arguments.next().unwrap_or_default();
+    let is_alone = arguments.next().is_some();
     let mut out = io::stdout();
     writeln!(
         out,
@@ -454,6 +465,25 @@ fn main() -> io::Result<()> {
             )?;
             continue;
         }
+        if is_alone {
+            let mids: Vec<f64> = found
+                .iter()
+                .map(|it| ((it.interval.0 * it.interval.1).sqrt() / truth).ln() * 100.0)
+                .collect();
+            let mean = mids.iter().sum::<f64>() / mids.len() as f64;
+            eprintln!(
+                "{}: bias {mean:.2} % sd {:.2} % saturated {:.3} left out {:.2} hw/1.96 {:.2}",
+                queue.name,
+                weir_stats::sd(&mids).unwrap_or(0.0),
+                median(&found, |it| it.saturated) / (queue.servers as f64 / queue.service_s),
+                found.iter().map(|it| it.left_out as f64).sum::<f64>() / found.len() as f64,
+                100.0 / 1.96 * median(&found, |it| (it.interval.1 / it.interval.0).ln() / 2.0)
+            );
+        }
+        let compared = |of: fn(&mut World) -> Bracket| match is_alone {
+            true => String::new(),
+            false => others(queue, truth, count, of),
+        };
         writeln!(
             out,
             "| {} | {truth:.0} | {:.1} % | {:.1} %, {:.1} % | ±{:.2} % | {:.3} | {:.0} s | {:.0} s | {none:.1} % | {} | {} |",
@@ -466,8 +496,8 @@ fn main() -> io::Result<()> {
             median(&found, |it| it.verified / truth),
             median(&found, |it| it.seconds.0),
             median(&found, |it| it.seconds.1),
-            others(queue, truth, count, World::bisect),
-            others(queue, truth, count, World::mlr),
+            compared(World::bisect),
+            compared(World::mlr),
         )?;
         out.flush()?;
     }

@@ -55,10 +55,12 @@ const SIGNIFICANT: f64 = 4.0;
 /// Half of the interval of what a saturated target completes is between these, as a share: instances differ by a per
 /// cent or so.
 const OFF: (f64, f64) = (0.015, 0.05);
-/// Places of the edge that are tried.
-const STEPS: usize = 100;
-/// The interval is never narrower than this, as a share of the rate on either side.
-const NARROWEST: f64 = 0.005;
+/// Places of the edge that are tried, at first and at last; and how far about the peak it is looked at last.
+const COARSE: usize = 40;
+const STEPS: usize = 80;
+const WIDE: f64 = 2.0;
+/// The interval is never narrower than this, as a share of the rate on either side: instances differ.
+const NARROWEST: f64 = 0.02;
 /// Shares below and above these, in units of what is allowed, are not told from these.
 const LEAST: f64 = 0.02;
 const MOST: f64 = 15.0;
@@ -147,17 +149,33 @@ struct Shape {
 
 /// Trials, and what is known of them before any model.
 struct Model {
-    /// Trial, and how many responses it counts for: those of a queue go together for 2 / margin² requests.
-    rungs: Vec<(Rung, f64)>,
+    /// Trial, the place of its group, and how many responses it counts for: those of a queue go together for
+    /// 2 / margin² requests.
+    rungs: Vec<(Rung, usize, f64)>,
+    /// How many groups there are.
+    groups: usize,
     allowed: f64,
     /// Logarithm of the responses per second of a saturated target.
     saturated: f64,
 }
 
 impl Model {
+    fn new(rungs: &[Rung], allowed: f64, saturated: f64) -> Model {
+        let mut groups: Vec<usize> = rungs.iter().map(|rung| rung.group).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        let place = |rung: &Rung| groups.binary_search(&rung.group).unwrap_or(0);
+        Model {
+            rungs: rungs.iter().map(|rung| (*rung, place(rung), 1.0)).collect(),
+            groups: groups.len(),
+            allowed,
+            saturated,
+        }
+    }
+
     /// Counts the responses of each trial that are independent: a queue forgets within variability / margin² requests.
     fn count(&mut self, variability: f64) {
-        for (rung, counts) in &mut self.rungs {
+        for (rung, _, counts) in &mut self.rungs {
             let margin = (self.saturated - rung.rate.ln()).max(MARGIN);
             *counts = (rung.rate * rung.seconds * margin * margin / variability).max(1.0);
         }
@@ -178,40 +196,145 @@ impl Model {
         (self.allowed * MOST).min(1.0 - self.allowed * LEAST)
     }
 
-    /// Logarithm of the quasi-likelihood, and its statistic of Pearson over trials.
-    fn likelihood(&self, edge: f64, shape: Shape) -> f64 {
-        let each = self.rungs.iter().map(|(rung, counts)| {
+    /// Logarithm of the quasi-likelihood, of each group.
+    fn likelihood(&self, edge: f64, shape: Shape) -> Vec<f64> {
+        let mut sums = vec![0.0; self.groups];
+        for (rung, group, counts) in &self.rungs {
             let share = self.share(rung.rate, edge, shape);
             let bad = rung.bad.min(self.most());
-            counts * (bad * share.ln() + (1.0 - bad) * (1.0 - share).ln())
-        });
-        each.sum()
+            sums[*group] += counts * (bad * share.ln() + (1.0 - bad) * (1.0 - share).ln());
+        }
+        sums
     }
 
     /// How much more than expected goes together: Pearson's statistic per degree of freedom, over trials, or over
     /// groups where these differ more from one another than their trials do.
     fn dispersion(&self, edge: f64, shape: Shape, believed: f64) -> f64 {
-        let mut groups: Vec<(usize, f64, f64)> = Vec::new();
+        let mut groups = vec![(0.0, 0.0); self.groups];
         let mut sum = 0.0;
-        for (rung, counts) in &self.rungs {
+        for (rung, group, counts) in &self.rungs {
             let share = self.share(rung.rate, edge, shape);
             let variance = counts * share * (1.0 - share);
             let off = counts * (rung.bad.min(self.most()) - share);
             sum += off * off / variance;
-            match groups.iter_mut().find(|group| group.0 == rung.group) {
-                Some(group) => (group.1, group.2) = (group.1 + off, group.2 + variance),
-                None => groups.push((rung.group, off, variance)),
-            }
+            groups[*group].0 += off;
+            groups[*group].1 += variance;
         }
         let per = |sum: f64, freedom: f64| (KNOWN * believed + sum) / (KNOWN + freedom.max(0.0));
         let over_groups = groups
             .iter()
-            .map(|(_, off, variance)| off * off / variance)
+            .map(|(off, variance)| off * off / variance)
             .sum();
         let over_trials = per(sum, self.rungs.len() as f64 - 3.0);
         over_trials
             .max(per(over_groups, groups.len() as f64 - 1.0))
             .max(LEAST_DISPERSION)
+    }
+}
+
+/// Quasi-likelihoods over places of the edge and shapes, of each group.
+struct Table<'a> {
+    shapes: &'a [Shape],
+    low: f64,
+    step: f64,
+    /// Of a place: of a shape: of a group.
+    cells: Vec<Vec<Vec<f64>>>,
+}
+
+impl Table<'_> {
+    fn of<'a>(
+        model: &Model,
+        shapes: &'a [Shape],
+        (low, high): (f64, f64),
+        steps: usize,
+    ) -> Table<'a> {
+        let step = (high - low) / steps as f64;
+        let row = |at: usize| {
+            let edge = low + step * at as f64;
+            shapes
+                .iter()
+                .map(|shape| model.likelihood(edge, *shape))
+                .collect()
+        };
+        Table {
+            shapes,
+            low,
+            step,
+            cells: (0..=steps).map(row).collect(),
+        }
+    }
+
+    fn place(&self, at: f64) -> f64 {
+        self.low + self.step * at
+    }
+
+    /// The best shape and its value at each place, without one of the groups or with all.
+    fn profile(&self, dispersion: f64, without: Option<usize>) -> Vec<(usize, f64)> {
+        let best = |row: &Vec<Vec<f64>>| {
+            let value = |(place, groups): (usize, &Vec<f64>)| {
+                let left_out = without.map_or(0.0, |group| groups[group]);
+                let sum = groups.iter().sum::<f64>() - left_out;
+                (place, sum / dispersion - self.shapes[place].doubt)
+            };
+            let values = row.iter().enumerate().map(value);
+            values.fold((0, f64::NEG_INFINITY), |best, next| match next.1 > best.1 {
+                true => next,
+                false => best,
+            })
+        };
+        self.cells.iter().map(best).collect()
+    }
+
+    /// The place where a profile is highest, and the value there, between the places of the table: the vertex of the
+    /// parabola through three of them.
+    fn peak(profile: &[(usize, f64)]) -> (f64, f64) {
+        let at = (0..profile.len()).max_by(|a, b| profile[*a].1.total_cmp(&profile[*b].1));
+        let at = at.unwrap_or(0);
+        let value = |place: usize| profile[place].1;
+        if at == 0 || at + 1 == profile.len() {
+            return (at as f64, value(at));
+        }
+        let (before, here, after) = (value(at - 1), value(at), value(at + 1));
+        let bend = before - 2.0 * here + after;
+        let off = match bend < 0.0 {
+            true => 0.5 * (before - after) / bend,
+            false => 0.0,
+        };
+        (at as f64 + off.clamp(-0.5, 0.5), here)
+    }
+}
+
+/// The shapes that are tried.
+fn shapes(allowed: f64) -> Vec<Shape> {
+    let of_factor = |factor: &f64| {
+        let steep = (factor.ln() / FACTOR_SD).powi(2) / 2.0;
+        let factor = *factor;
+        FLOORS.map(move |(floor, doubt)| Shape {
+            factor,
+            floor: floor * allowed,
+            doubt: doubt + steep,
+        })
+    };
+    FACTORS.iter().flat_map(of_factor).collect()
+}
+
+/// The first and the last place of a profile that is at least so high.
+fn within(profile: &[(usize, f64)], least: f64) -> (usize, usize) {
+    let is_so = |place: &(usize, f64)| place.1 >= least;
+    let first = profile.iter().position(is_so).unwrap_or(0);
+    let last = profile.iter().rposition(is_so).unwrap_or(0);
+    (first, last)
+}
+
+/// Standard error of the edge by how much it depends on single groups: the jackknife (Tukey 1958; Efron & Stein 1981,
+/// Annals of Statistics 9), whatever it is that the trials of a group have in common.
+fn between_groups(table: &Table<'_>, dispersion: f64, at: f64, groups: usize) -> f64 {
+    let place = |group| Table::peak(&table.profile(dispersion, Some(group))).0;
+    let squares: f64 = (0..groups).map(|group| (place(group) - at).powi(2)).sum();
+    let n = groups as f64;
+    match groups > 2 {
+        true => table.step * (squares * (n - 1.0) / n).sqrt(),
+        false => 0.0,
     }
 }
 
@@ -238,70 +361,50 @@ fn saturated(rungs: &[Rung], frame: &Frame) -> (f64, f64) {
 impl Edge {
     /// Estimates it; `None` without any trial.
     pub fn of(rungs: &[Rung], frame: &Frame) -> Option<Edge> {
-        let (most, off) = saturated(rungs, frame);
-        let mut model = Model {
-            rungs: rungs.iter().map(|rung| (*rung, 1.0)).collect(),
-            allowed: frame.allowed,
-            saturated: most,
-        };
-        let low = frame.between.0.ln();
-        let high = frame.between.1.ln().min(most + off);
-        let step = (high - low) / STEPS as f64;
-        let shapes: Vec<Shape> = FACTORS
-            .iter()
-            .flat_map(|factor| {
-                FLOORS.map(|(floor, doubt)| Shape {
-                    factor: *factor,
-                    floor: floor * frame.allowed,
-                    doubt: doubt + (factor.ln() / FACTOR_SD).powi(2) / 2.0,
-                })
-            })
-            .collect();
-        let place = |at: usize| low + step * at as f64;
-        let mut dispersion = LIKELY;
-        let mut best = (STEPS / 2, 0);
-        let mut table = Vec::new();
-        let value = |table: &[Vec<f64>], at: usize, shape: usize, dispersion: f64| {
-            table[at][shape] / dispersion - shapes[shape].doubt
-        };
-        for round in 0..3 {
-            let variability = match round {
-                0 => OF_MM1,
-                _ => frame.variability(place(best.0), most),
-            };
-            model.count(variability);
-            let of_place = |at| {
-                shapes
-                    .iter()
-                    .map(|shape| model.likelihood(place(at), *shape))
-                    .collect()
-            };
-            table = (0..=STEPS).map(of_place).collect();
-            let all = (0..=STEPS).flat_map(|at| (0..shapes.len()).map(move |shape| (at, shape)));
-            let value = |one: &(usize, usize)| value(&table, one.0, one.1, dispersion);
-            best = all.max_by(|a, b| value(a).total_cmp(&value(b)))?;
-            let margin = (most - place(best.0)).max(MARGIN);
-            let wander = 2.0 * frame.closed.wander / margin;
-            let believed = LIKELY * (1.0 + wander * wander).min(WANDERING);
-            dispersion = model.dispersion(place(best.0), shapes[best.1], believed);
+        if rungs.is_empty() {
+            return None;
         }
-        let peak = value(&table, best.0, best.1, dispersion);
+        let (most, off) = saturated(rungs, frame);
+        let mut model = Model::new(rungs, frame.allowed, most);
+        let shapes = shapes(frame.allowed);
+        let mut range = (frame.between.0.ln(), frame.between.1.ln().min(most + off));
         let freedom = (rungs.len() as u32).saturating_sub(3).max(1);
         let t = student_quantile(1.0 - frame.confidence, freedom);
-        let is_likely = |at: &usize| {
-            let profile = (0..shapes.len()).map(|shape| value(&table, *at, shape, dispersion));
-            2.0 * (peak - profile.fold(f64::NEG_INFINITY, f64::max)) <= t * t
-        };
-        let likely: Vec<usize> = (0..=STEPS).filter(is_likely).collect();
-        let first = place(*likely.first()?) - step / 2.0;
-        let last = place(*likely.last()?) + step / 2.0;
-        let edge = place(best.0).min(most);
+        let (mut dispersion, mut variability) = (LIKELY, OF_MM1);
+        // Coarse, with what is believed; then with what was seen, around it.
+        for _ in 0..2 {
+            model.count(variability);
+            let table = Table::of(&model, &shapes, range, COARSE);
+            let profile = table.profile(dispersion, None);
+            let (at, value) = Table::peak(&profile);
+            let edge = table.place(at);
+            let wander = 2.0 * frame.closed.wander / (most - edge).max(MARGIN);
+            let believed = LIKELY * (1.0 + wander * wander).min(WANDERING);
+            dispersion = model.dispersion(edge, shapes[profile[at.round() as usize].0], believed);
+            variability = frame.variability(edge, most);
+            let (first, last) = within(&profile, value - WIDE * t * t);
+            range = (
+                table.place(first as f64 - 1.0),
+                table.place(last as f64 + 1.0),
+            );
+            range.1 = range.1.min(most + off);
+        }
+        model.count(variability);
+        let table = Table::of(&model, &shapes, range, STEPS);
+        let profile = table.profile(dispersion, None);
+        let (at, value) = Table::peak(&profile);
+        let (first, last) = within(&profile, value - t * t / 2.0);
+        let edge = table.place(at).min(most);
+        let between = between_groups(&table, dispersion, at, model.groups);
+        let half = (between * t).max(NARROWEST);
+        let low = table.place(first as f64 - 0.5).min(edge - half);
+        let high = table.place(last as f64 + 0.5).max(edge + half);
         Some(Edge {
             rate: edge.exp(),
-            low: first.min(most - off).min(edge - NARROWEST).exp(),
-            high: last.min(most + off).max(edge + NARROWEST).exp(),
+            low: low.min(most - off).exp(),
+            high: high.min(most + off).exp(),
             saturated: most.exp(),
-            floor: shapes[best.1].floor,
+            floor: shapes[profile[at.round() as usize].0].floor,
             dispersion,
         })
     }

@@ -4,10 +4,16 @@
 //! thousands of times on queues whose capacity is known (`examples/queues.rs`, `docs/capacity.md`). It goes from a
 //! closed loop, which says what the target completes at most, over a ramp to ladders: trials at some rates around the
 //! edge in random order, each as long as a queue needs to forget there. [`Edge::of`] fits a model of the share of bad
-//! responses to them. When its interval is narrow enough, a long trial at the lower end verifies it.
+//! responses to them. When its interval is narrow enough, a long trial at the lower end verifies it; where that fails,
+//! long trials find the rate that lasts.
 
+mod burst;
 mod edge;
+mod goal;
+mod known;
+mod long;
 mod search;
 
 pub use edge::{Closed, Edge, Frame, Rung};
-pub use search::{Answer, Goal, Search, Seen, Trial, Why};
+pub use goal::{Answer, Bound, Burst, Goal, Progress, Seen, Stage, Trial, Why};
+pub use search::Search;

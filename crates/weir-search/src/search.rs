@@ -2,163 +2,124 @@
 
 use weir_stats::SplitMix64;
 
-use crate::edge::{Closed, Edge, Frame, Rung};
+use crate::burst::Bursts;
+use crate::goal::{Answer, Burst, Goal, Seen, Stage, Trial, Why};
+use crate::known::{First, Known, half_width};
+use crate::long::{self, Bracket, Long};
 
-/// What is asked.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Goal {
-    /// Share of the responses that may break the objective, 0..1: 0.01 for a p99.
-    pub allowed: f64,
-    /// The limit of the response time, seconds; 0 where the objective has none.
-    pub limit_s: f64,
-    /// Confidence of the interval, 0..1.
-    pub confidence: f64,
-    /// Half of the interval as a share of the rate at which the search ends.
-    pub half_width: f64,
-    /// Seconds of trials before the verification; the ladder that goes beyond is the last.
-    pub budget_s: f64,
-    /// Length of the verification, seconds: longer than the slowest memory of the system.
-    pub verify_s: f64,
-    /// What a closed loop has completed.
-    pub closed: Closed,
-    /// Seed of the order of the trials.
-    pub seed: u64,
-}
+mod progress;
+#[cfg(test)]
+mod tests;
 
-/// A trial that is to be made. The target has nothing to do before it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Trial {
-    /// Requests per second.
-    pub rate: f64,
-    /// Seconds that are not looked at, in which queues become what they are.
-    pub settle_s: f64,
-    /// Seconds that are.
-    pub measure_s: f64,
-    /// Windows of equal length that are told apart in what is seen.
-    pub windows: usize,
-    /// Whether the target should be a new instance: it is the first trial of a ladder, or the verification.
-    pub is_fresh: bool,
-}
-
-/// What a window of a trial showed.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Seen {
-    /// Share of the responses that broke the objective, 0..1; those that never came did.
-    pub bad: f64,
-    /// Requests that were due per second, as they came.
-    pub due: f64,
-    /// Responses per second while the load lasted.
-    pub completed: f64,
-}
-
-/// Why the search has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
-    /// The interval is as narrow as was asked for, and a trial near its lower end has held.
-    Found,
-    /// The time was over; a trial near the lower end has held.
-    Budget,
-    /// No rate has held that was tried.
-    Never,
-}
-
-/// The answer.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Answer {
-    /// Lower and upper end of the interval, requests per second; both 0 where no rate has held.
-    pub interval: (f64, f64),
-    /// The rate that a fresh trial has held.
-    pub verified: f64,
-    /// Seconds of trials, without and with verifications.
-    pub seconds: (f64, f64),
-    /// Why it ended.
-    pub why: Why,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Stage {
+#[derive(Debug, Clone, PartialEq)]
+enum State {
     /// Rates far apart, until one holds and one does not that is near it.
-    Ramp {
-        held: Option<f64>,
-        broke: Option<f64>,
-    },
+    Ramp(Bracket),
     /// Trials around the edge.
     Ladder,
     /// A long one at this rate.
-    Verify(f64),
-    Done(Answer),
+    Hold(f64),
+    /// Long ones, because one has broken what short ones held.
+    Lasting(Long),
+    /// After the answer.
+    Burst(Bursts),
+    Done,
 }
 
 /// Rungs of a ladder, in margins of the edge to saturation. At the first some six in a hundred are bad where one may be:
 /// the more are bad, the better is known how many. The last says that below there are none.
 const RUNGS: [f64; 4] = [0.6, 0.85, 1.1, 1.7];
-/// Ladders at least.
+/// Ladders at least, and without which nothing is claimed.
 const LEAST: usize = 4;
+const CLAIM: usize = 2;
 /// How far apart the rates of a ramp may be at its end, and the first of them as a share of what a closed loop carries.
 const BRACKET: f64 = 1.3;
 const FIRST: f64 = 0.8;
-/// The least margin of a ladder, as a share of the rate.
+/// The least margin of a ladder, as a share of the rate, and that which a ramp's end is thought to have at least.
 const NARROW: f64 = 0.01;
-/// The lowest rate that is tried, requests per second.
-const LOWEST: f64 = 1.0;
-/// Windows of a verification, and how often it may fail.
-const WINDOWS: usize = 13;
+const LIKELY: f64 = 0.05;
+/// The lowest rate that is tried, requests per second, and as a share of what a closed loop carries.
+const LOWEST: (f64, f64) = (1.0, 0.002);
+/// How often a verification may fail before the rate that lasts is looked for.
 const FAILURES: usize = 3;
 /// A rate that is higher by this has to be verified again.
 const AS_GOOD: f64 = 1.01;
 /// Seconds that a queue is given to forget, at least and at most.
-const FORGETS_S: (f64, f64) = (0.2, 0.7);
+const FORGETS_S: (f64, f64) = (0.2, 1.5);
+/// A trial is so long that so many bad responses would be allowed, but not longer than that.
+const COUNTED: (f64, f64) = (5.0, 5.0);
+/// A rate that is lower by this than one that has held does not break, unless the target has changed.
+const BELOW: f64 = 0.97;
+/// What a target that may be broken is asked for, as a share of what it has held, after so many seconds of rest.
+const GENTLY: f64 = 0.25;
+const REST_S: f64 = 5.0;
+/// It is alive if it completes this share of what is due.
+const ALIVE: f64 = 0.1;
+/// A ladder of which each rung is worse by this than what is allowed is nowhere near the edge.
+const SWAMPED: f64 = 20.0;
+/// How often the target may change.
+const CHANGES: usize = 3;
+/// A trial of which less was sent in time says nothing about the target; one that is lower by this may.
+const SENT: f64 = 0.99;
+const LESS: f64 = 0.95;
+/// An answer is marked that comes so near to a ceiling.
+const NEAR: f64 = 0.9;
 
 /// A search.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Search {
     goal: Goal,
-    stage: Stage,
-    rungs: Vec<Rung>,
-    /// Rates of the ladder that are left.
+    state: State,
+    known: Known,
+    /// Rates of the ladder that are left, and whether one of it has not broken clearly.
     left: Vec<f64>,
-    ladders: usize,
-    group: usize,
-    /// Where the edge is thought to be after the ramp.
-    between: (f64, f64),
+    has_held: bool,
     /// Margin of the edge to saturation, as a logarithm, that the ladder is made for.
     margin: f64,
-    edge: Option<Edge>,
+    /// The highest rate that a short trial has held.
+    held: Option<f64>,
+    /// A rate at which the target is asked whether it has come back, and above which it broke.
+    doubt: Option<(f64, f64)>,
+    /// The highest rate that can be tried, and a rate that was not sent in time once.
+    ceiling: f64,
+    unsent: Option<f64>,
+    /// How often the target has changed, and how often of these for the worse.
+    changes: (usize, usize),
     spent_s: f64,
-    verified_s: f64,
+    long_s: f64,
     failures: usize,
     /// The rate that a verification has held.
     verified: Option<f64>,
+    /// The interval before the first verification.
+    fresh: Option<(f64, f64)>,
+    answer: Option<Answer>,
     rng: SplitMix64,
 }
 
 impl Search {
-    /// A search that has seen nothing but a closed loop.
+    /// A search that has seen nothing but a closed loop. What it does follows from the goal and from what it is told:
+    /// told the same again, it is where it was.
     pub fn new(goal: Goal) -> Search {
         Search {
-            goal,
-            stage: Stage::Ramp {
-                held: None,
-                broke: None,
-            },
-            rungs: Vec::new(),
+            state: State::Ramp(Bracket::default()),
+            known: Known::new(&goal),
             left: Vec::new(),
-            ladders: 0,
-            group: 0,
-            between: (0.0, 0.0),
-            margin: 0.0,
-            edge: None,
+            has_held: false,
+            margin: LIKELY,
+            held: None,
+            doubt: None,
+            ceiling: goal.ceiling.unwrap_or(f64::INFINITY),
+            unsent: None,
+            changes: (0, 0),
             spent_s: 0.0,
-            verified_s: 0.0,
+            long_s: 0.0,
             failures: 0,
             verified: None,
+            fresh: None,
+            answer: None,
             rng: SplitMix64::new(goal.seed),
+            goal,
         }
-    }
-
-    /// The edge as the trials so far have it; `None` before the first ladder.
-    pub fn edge(&self) -> Option<&Edge> {
-        self.edge.as_ref()
     }
 
     /// What is to be tried next.
@@ -166,340 +127,447 @@ impl Search {
     /// # Errors
     /// Nothing: this is the answer.
     pub fn propose(&mut self) -> Result<Trial, Answer> {
-        match self.stage {
-            Stage::Ramp { held, broke } => Ok(self.trial(match (held, broke) {
-                (None, None) => self.goal.closed.rate * FIRST,
-                (Some(held), None) => held * BRACKET.sqrt(),
-                (None, Some(broke)) => broke / 2.0,
-                (Some(held), Some(broke)) => (held * broke).sqrt(),
-            })),
-            Stage::Ladder => {
+        if let Some((rate, _)) = self.doubt {
+            return Ok(Trial {
+                rest_s: REST_S,
+                ..self.trial(Stage::Ramp, rate)
+            });
+        }
+        match &self.state {
+            State::Ramp(bracket) => Ok(self.trial(Stage::Ramp, self.ramp_rate(*bracket))),
+            State::Ladder => {
                 let is_fresh = self.left.is_empty();
                 if is_fresh {
-                    let saturated = self.saturated();
-                    let margin = self.margin;
-                    self.left = RUNGS.map(|rung| saturated * (-rung * margin).exp()).into();
-                    self.rng.shuffle(&mut self.left);
+                    self.make_ladder();
                 }
-                let rate = self.left.last().copied().unwrap_or(LOWEST);
+                let rate = self.left.last().copied().unwrap_or(LOWEST.0);
                 Ok(Trial {
                     is_fresh,
-                    ..self.trial(rate)
+                    ..self.trial(Stage::Ladder, rate)
                 })
             }
-            Stage::Verify(rate) => Ok(Trial {
-                rate,
-                settle_s: FORGETS_S.1,
-                measure_s: self.goal.verify_s,
-                windows: WINDOWS,
-                is_fresh: true,
-            }),
-            Stage::Done(answer) => Err(answer),
+            State::Hold(rate) => Ok(self.long_trial(*rate)),
+            State::Lasting(long) => Ok(self.long_trial(long.rate)),
+            State::Burst(bursts) => Ok(self.burst_trial(bursts.rate())),
+            State::Done => Err(self
+                .answer
+                .clone()
+                .unwrap_or_else(|| self.nothing(Why::Never))),
         }
     }
 
-    fn saturated(&self) -> f64 {
-        self.edge
-            .map_or(self.goal.closed.rate, |edge| edge.saturated)
+    fn ramp_rate(&self, Bracket { held, broke }: Bracket) -> f64 {
+        let rate = match (held, broke) {
+            (None, None) => self.goal.closed.rate * FIRST,
+            (Some(held), None) => held * BRACKET.sqrt(),
+            // One that broke may be a little too high; two say that the edge may be anywhere.
+            (None, Some(broke)) if broke > self.goal.closed.rate / 2.0 => broke / 2.0,
+            (None, Some(broke)) => broke / 4.0,
+            (Some(held), Some(broke)) => (held * broke).sqrt(),
+        };
+        rate.min(self.ceiling)
+    }
+
+    fn make_ladder(&mut self) {
+        let saturated = self.known.saturated(&self.goal);
+        let rates = RUNGS.map(|rung| saturated * (-rung * self.margin).exp());
+        self.left = rates.map(|rate| rate.min(self.ceiling)).into();
+        self.rng.shuffle(&mut self.left);
+        self.has_held = false;
+        let (low, high) = self.known.between;
+        let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
+        self.known.between = (low.min(least / 2.0), high.max(saturated));
     }
 
     /// A trial that is as long as the margin is narrow: the queue of M/M/1 forgets within 4 / margin² requests.
-    fn trial(&self, rate: f64) -> Trial {
-        let saturated = self.saturated();
-        let forgets = match self.stage {
+    fn trial(&self, stage: Stage, rate: f64) -> Trial {
+        let saturated = self.known.saturated(&self.goal);
+        let forgets = match stage {
             Stage::Ladder => {
                 let margin = (saturated / rate).ln().max(NARROW);
                 4.0 / (margin * margin) / saturated
             }
             _ => 0.0,
         };
-        let forgets = forgets
-            .max(2.0 * self.goal.limit_s)
-            .clamp(FORGETS_S.0, FORGETS_S.1);
+        let bounds = &self.goal.bounds;
+        let limit_s = bounds.iter().map(|bound| bound.limit_s).fold(0.0, f64::max);
+        let allowed = bounds.iter().map(|bound| bound.allowed).fold(1.0, f64::min);
+        let forgets = forgets.max(2.0 * limit_s).clamp(FORGETS_S.0, FORGETS_S.1);
+        let counted = (COUNTED.0 / (allowed * rate)).min(COUNTED.1);
         Trial {
+            stage,
             rate,
+            rest_s: 0.0,
             settle_s: forgets,
-            measure_s: (4.0 * forgets).max(1.0),
+            measure_s: (4.0 * forgets).max(counted).max(1.0),
             windows: 1,
             is_fresh: false,
         }
     }
 
-    /// Whether a trial may still hold, by the windows of it that were seen: its stopping rule.
+    fn long_trial(&self, rate: f64) -> Trial {
+        Trial {
+            stage: Stage::Hold,
+            rate,
+            rest_s: 0.0,
+            settle_s: FORGETS_S.1,
+            measure_s: self.goal.verify_s * long::MOST as f64 / long::HOLDS as f64,
+            windows: long::MOST,
+            is_fresh: true,
+        }
+    }
+
+    fn burst_trial(&self, rate: f64) -> Trial {
+        Trial {
+            stage: Stage::Burst,
+            rate,
+            rest_s: self.burst_rest_s(),
+            settle_s: 0.0,
+            measure_s: self.goal.burst_s.unwrap_or(1.0),
+            windows: 1,
+            is_fresh: true,
+        }
+    }
+
+    /// A target that has shown a memory is given its time to forget.
+    fn burst_rest_s(&self) -> f64 {
+        match self
+            .answer
+            .as_ref()
+            .is_some_and(|answer| answer.fresh.is_some())
+        {
+            true => self.goal.verify_s,
+            false => 2.0 * REST_S,
+        }
+    }
+
+    /// Whether a trial goes on after the windows of it that were seen: its stopping rule. A trial of one window is not
+    /// asked about.
     pub fn go_on(&self, trial: &Trial, windows: &[Seen]) -> bool {
-        let bad: f64 = windows.iter().map(|seen| seen.bad).sum();
-        trial.windows == 1 || bad <= self.goal.allowed * trial.windows as f64
+        trial.windows == 1
+            || (!windows.iter().any(|seen| seen.sent < SENT)
+                && long::goes_on(windows, &self.goal.bounds, self.failures > 0))
     }
 
     /// Takes in what the trial has shown that was proposed last: all its windows, or as many as there were when
     /// [`Search::go_on`] ended it. Without any window the trial counts as not made.
     pub fn seen(&mut self, trial: &Trial, windows: &[Seen]) {
-        let window_s = trial.measure_s / trial.windows as f64;
-        let spent = trial.settle_s + window_s * windows.len() as f64;
         if windows.is_empty() {
             return;
         }
-        let is_verification = matches!(self.stage, Stage::Verify(_));
-        match is_verification {
-            true => self.verified_s += spent,
-            false => self.spent_s += spent,
+        let spent = trial.rest_s + trial.settle_s + trial.window_s() * windows.len() as f64;
+        match trial.stage {
+            Stage::Hold | Stage::Burst => self.long_s += spent,
+            Stage::Ramp | Stage::Ladder => self.spent_s += spent,
         }
-        if trial.is_fresh {
-            self.group += 1;
+        if windows.iter().any(|seen| seen.sent < SENT) {
+            return self.not_sent(trial.rate);
         }
-        let rungs = windows.iter().map(|seen| Rung {
-            rate: trial.rate,
-            bad: seen.bad,
-            due: seen.due,
-            completed: seen.completed,
-            seconds: window_s,
-            group: self.group,
-        });
-        self.rungs.extend(rungs);
-        let bad: f64 = windows.iter().map(|seen| seen.bad).sum();
-        let holds = bad <= self.goal.allowed * windows.len() as f64;
-        match self.stage {
-            Stage::Ramp { held, broke } => match holds {
-                true => self.after_ramp(Some(trial.rate), broke),
-                false => self.after_ramp(held, Some(trial.rate)),
-            },
-            Stage::Ladder => {
-                self.left.pop();
-                if self.left.is_empty() {
-                    self.ladders += 1;
-                    self.after_ladder();
-                }
+        let is_model =
+            self.doubt.is_none() && !matches!(self.state, State::Lasting(_) | State::Burst(_));
+        self.known.put(trial, windows, is_model);
+        let worst = long::worst(windows, &self.goal.bounds);
+        if let Some((_, above)) = self.doubt.take() {
+            if worst > 1.0 {
+                self.broken(above);
             }
-            Stage::Verify(rate) => self.after_verification(rate, holds),
-            Stage::Done(_) => {}
+            return;
+        }
+        match std::mem::replace(&mut self.state, State::Done) {
+            State::Ramp(bracket) => {
+                self.after_ramp(bracket.with(trial.rate, worst <= 1.0), windows)
+            }
+            State::Ladder => self.after_rung(trial.rate, worst),
+            State::Hold(rate) => self.after_hold(rate, windows),
+            State::Lasting(long) => self.after_long(long, windows),
+            State::Burst(bursts) => self.after_burst(bursts, worst <= 1.0),
+            State::Done => {}
+        }
+        self.look_after(trial, worst);
+    }
+
+    /// After a short trial: whether one has broken that cannot have, and whether there is time for another.
+    fn look_after(&mut self, trial: &Trial, worst: f64) {
+        if !matches!(trial.stage, Stage::Ramp | Stage::Ladder) || self.answer.is_some() {
+            return;
+        }
+        match self.held {
+            Some(held) if worst > long::CLEARLY && trial.rate < held * BELOW => {
+                self.doubt = Some((trial.rate.min(held * GENTLY), held));
+            }
+            held if worst <= 1.0 => self.held = Some(held.unwrap_or(0.0).max(trial.rate)),
+            _ => {}
+        }
+        let is_early = matches!(self.state, State::Ramp(_)) || self.known.ladders() < CLAIM;
+        if is_early && !matches!(self.state, State::Hold(_)) && self.spent_s >= self.goal.budget_s {
+            let suffices_s = self.spent_s + self.claim_s();
+            self.end(self.nothing(Why::TooShort(suffices_s)));
         }
     }
 
-    fn after_ramp(&mut self, held: Option<f64>, broke: Option<f64>) {
-        self.stage = Stage::Ramp { held, broke };
-        match (held, broke) {
-            (Some(held), Some(broke)) if broke / held <= BRACKET => {
-                self.between = (held / 2.0, broke * 1.2);
-                let middle = (held * broke).sqrt();
-                self.margin = (self.goal.closed.rate / middle).ln().max(0.05);
-                self.stage = Stage::Ladder;
+    /// Seconds of trials until something can be claimed.
+    fn claim_s(&self) -> f64 {
+        let rate = self.known.saturated(&self.goal) * (-self.margin).exp();
+        let trial = self.trial(Stage::Ladder, rate);
+        let ladders = CLAIM.saturating_sub(self.known.ladders()) as f64;
+        let ramp = match self.state {
+            State::Ramp(_) => 4.0,
+            _ => 0.0,
+        };
+        (trial.settle_s + trial.measure_s) * (ladders * RUNGS.len() as f64 + ramp)
+    }
+
+    fn lowest(&self) -> f64 {
+        LOWEST.0.max(LOWEST.1 * self.goal.closed.rate)
+    }
+
+    /// The generator is what did not carry this. It may have been held up once.
+    fn not_sent(&mut self, rate: f64) {
+        if self.unsent.replace(rate).is_none_or(|before| rate > before) {
+            return;
+        }
+        self.ceiling = rate * LESS;
+        self.unsent = None;
+        if self.ceiling < self.lowest() {
+            return self.end(self.nothing(Why::NotSent(rate)));
+        }
+        match &mut self.state {
+            State::Ladder => {
+                self.left.retain(|left| *left < rate);
+                if self.left.is_empty() {
+                    self.state = State::Hold(self.ceiling);
+                }
             }
-            (None, Some(broke)) if broke <= LOWEST => self.never(),
+            State::Hold(hold) => *hold = hold.min(self.ceiling),
+            State::Lasting(long) => long.rate = long.rate.min(self.ceiling),
             _ => {}
         }
     }
 
+    fn after_ramp(&mut self, bracket: Bracket, windows: &[Seen]) {
+        self.state = State::Ramp(bracket);
+        match (bracket.held, bracket.broke) {
+            (Some(held), Some(broke)) if broke / held <= BRACKET => {
+                self.known.between = (held / 2.0, broke * 1.2);
+                let middle = (held * broke).sqrt();
+                self.margin = (self.goal.closed.rate / middle).ln().max(LIKELY);
+                self.state = State::Ladder;
+            }
+            // Nothing higher can be tried.
+            (Some(held), None) if held >= self.ceiling * 0.99 => self.state = State::Hold(held),
+            (None, Some(broke)) if broke <= self.lowest() => {
+                // It did carry a closed loop.
+                match windows.iter().any(|seen| seen.completed > ALIVE * seen.due) {
+                    true => self.end(self.nothing(Why::Never)),
+                    false => self.broken(self.goal.closed.rate * FIRST),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn after_rung(&mut self, rate: f64, worst: f64) {
+        self.state = State::Ladder;
+        self.left.pop();
+        self.has_held |= worst <= SWAMPED;
+        if !self.left.is_empty() {
+            return;
+        }
+        if !self.has_held && self.known.ladders() > 1 {
+            return self.lost(rate);
+        }
+        if let Some(is_less) = self.known.leave_out_old(&self.goal) {
+            self.changed(is_less);
+        }
+        if matches!(self.state, State::Ladder) {
+            self.after_ladder();
+        }
+    }
+
+    /// A whole ladder has broken where ladders before had found the edge: it is looked for anew.
+    fn lost(&mut self, rate: f64) {
+        self.known.leave_out_all();
+        self.held = None;
+        self.state = State::Ramp(Bracket::default().with(rate, false));
+        self.changed(true);
+    }
+
+    fn changed(&mut self, is_less: bool) {
+        self.changes.0 += 1;
+        self.changes.1 += usize::from(is_less);
+        self.held = None;
+        if self.changes.0 >= CHANGES {
+            self.end(self.nothing(Why::Unsteady));
+        }
+    }
+
     fn after_ladder(&mut self) {
-        self.estimate();
-        let Some(edge) = self.edge else {
-            return self.never();
+        self.known.estimate(&self.goal);
+        let Some(first) = self.known.first else {
+            return self.end(self.nothing(Why::Never));
         };
         // Half as near, or twice as far, as before at most: a single ladder may err.
-        let margin = (edge.saturated / edge.rate).ln();
+        let margin = (first.edge.saturated / first.edge.rate).ln();
         let (least, most) = (self.margin / 2.0, self.margin * 2.0);
         self.margin = margin.clamp(least, most).max(NARROW);
-        let is_known = self.ladders >= LEAST && edge.half_width() <= self.goal.half_width;
-        if !is_known && self.spent_s < self.goal.budget_s {
+        let is_known = self.known.ladders() >= LEAST && first.half_width() <= self.goal.half_width;
+        // A target that carries less and less is used up by the trials: only a long one says what lasts.
+        let is_used_up = self.changes.1 >= 2 && self.verified.is_none();
+        if !is_known && !is_used_up && self.spent_s < self.goal.budget_s {
             return;
         }
         // What has held long ago holds still, unless more is to be claimed now.
-        match self.verified.filter(|held| edge.low <= held * AS_GOOD) {
-            Some(held) => self.answer(&edge, held),
-            None => self.stage = Stage::Verify(edge.low),
+        let low = first.interval.0;
+        match self.verified.filter(|held| low <= held * AS_GOOD) {
+            Some(held) => self.found(&first, held),
+            None if self.known.ladders() >= CLAIM || is_used_up => self.state = State::Hold(low),
+            None => {}
         }
     }
 
-    fn after_verification(&mut self, rate: f64, holds: bool) {
-        self.estimate();
-        let Some(edge) = self.edge else {
-            return self.never();
-        };
-        if !holds {
-            self.failures += 1;
-            let next = edge.low.min(rate * 0.98);
-            return match next < LOWEST || self.failures >= FAILURES {
-                true => self.never(),
-                false => self.stage = Stage::Verify(next),
+    fn after_hold(&mut self, rate: f64, windows: &[Seen]) {
+        let first = self.known.first;
+        if self.failures == 0 {
+            self.fresh = first.map(|first| first.interval);
+        }
+        if long::holds(windows, &self.goal.bounds) {
+            self.verified = Some(rate);
+            self.known.estimate(&self.goal);
+            let Some(first) = self.known.first else {
+                let interval = (rate, self.ceiling.max(rate));
+                return self.finish(interval, rate, Why::Found);
             };
+            let is_narrow = half_width(with(&first, rate)) <= self.goal.half_width;
+            match is_narrow || self.spent_s >= self.goal.budget_s {
+                true => self.found(&first, rate),
+                // What it has shown has made the interval wider.
+                false => self.state = State::Ladder,
+            }
+            return;
         }
-        self.verified = Some(rate);
-        let is_narrow = half_width(interval(&edge, rate)) <= self.goal.half_width;
-        match is_narrow || self.spent_s >= self.goal.budget_s {
-            true => self.answer(&edge, rate),
-            // What it has shown has made the interval wider.
-            false => self.stage = Stage::Ladder,
+        self.failures += 1;
+        if long::has_collapsed(windows) || self.failures >= FAILURES {
+            let held = self.verified.filter(|held| *held < rate);
+            let broke_s = self.broke_s(windows);
+            let long = Long::new(held, rate, broke_s, self.goal.verify_s);
+            return self.look_long(long);
+        }
+        self.known.estimate(&self.goal);
+        let low = self.known.first.map_or(rate, |first| first.interval.0);
+        self.state = State::Hold(low.min(rate * 0.98));
+    }
+
+    fn broke_s(&self, windows: &[Seen]) -> f64 {
+        let window_s = self.goal.verify_s / long::HOLDS as f64;
+        long::broke_after(windows, &self.goal.bounds, window_s)
+    }
+
+    fn after_long(&mut self, mut long: Long, windows: &[Seen]) {
+        let holds = long::holds(windows, &self.goal.bounds);
+        let is_dead = windows.iter().all(|seen| seen.completed < ALIVE * seen.due);
+        if is_dead {
+            let above = self.fresh.map_or(long.rate, |fresh| fresh.0);
+            self.doubt = Some((long.rate * GENTLY, above));
+        }
+        long.put(holds, self.broke_s(windows), self.goal.verify_s);
+        self.look_long(long);
+    }
+
+    fn look_long(&mut self, long: Long) {
+        self.state = State::Lasting(long);
+        if !long.is_over(self.lowest()) && self.long_s < self.goal.long_s + self.goal.verify_s {
+            return;
+        }
+        let why = match long.is_known() {
+            true => Why::Found,
+            false => Why::Budget,
+        };
+        match (long.bracket.held, long.bracket.broke) {
+            (Some(held), Some(broke)) => self.finish((held, broke), held, why),
+            _ => self.end(Answer {
+                fresh: self.fresh,
+                ..self.nothing(Why::Never)
+            }),
         }
     }
 
-    fn answer(&mut self, edge: &Edge, held: f64) {
-        let interval = interval(edge, held);
+    fn after_burst(&mut self, mut bursts: Bursts, holds: bool) {
+        bursts.put(holds);
+        let highest = self.ceiling.min(20.0 * self.goal.closed.rate);
+        match bursts.answer(self.lowest(), highest) {
+            Some(burst) => self.end_burst(burst),
+            None => self.state = State::Burst(bursts),
+        }
+    }
+
+    fn end_burst(&mut self, burst: Burst) {
+        self.state = State::Done;
+        if let Some(answer) = &mut self.answer {
+            answer.burst = Some(burst);
+            answer.seconds = (self.spent_s, self.spent_s + self.long_s);
+        }
+    }
+
+    fn found(&mut self, first: &First, held: f64) {
+        let interval = with(first, held);
         let why = match half_width(interval) <= self.goal.half_width {
             true => Why::Found,
             false => Why::Budget,
         };
-        self.end(interval, held, why);
+        self.finish(interval, held, why);
     }
 
-    fn estimate(&mut self) {
-        let frame = Frame {
-            allowed: self.goal.allowed,
-            confidence: self.goal.confidence,
-            limit_s: self.goal.limit_s,
-            closed: self.goal.closed,
-            between: self.between,
-        };
-        self.edge = Edge::of(&self.rungs, &frame);
-    }
-
-    fn never(&mut self) {
-        self.end((0.0, 0.0), 0.0, Why::Never);
-    }
-
-    fn end(&mut self, interval: (f64, f64), verified: f64, why: Why) {
-        self.stage = Stage::Done(Answer {
+    /// Answers with an interval, and goes on to the burst where that is asked for.
+    fn finish(&mut self, interval: (f64, f64), verified: f64, why: Why) {
+        // What a slight failure was made good for is no memory.
+        let lasts = matches!(self.state, State::Lasting(_));
+        let answer = Answer {
             interval,
             verified,
-            seconds: (self.spent_s, self.spent_s + self.verified_s),
-            why,
+            fresh: self.fresh.filter(|_| lasts),
+            is_ceiling: interval.1 >= self.ceiling * NEAR,
+            ..self.nothing(why)
+        };
+        self.end(answer);
+        if self.goal.burst_s.is_some() {
+            self.state = State::Burst(Bursts::new(interval.1.min(self.ceiling)));
+        }
+    }
+
+    fn broken(&mut self, above: f64) {
+        let interval = self.known.first.map_or((0.0, 0.0), |first| first.interval);
+        self.end(Answer {
+            interval,
+            ..self.nothing(Why::Broken(above))
         });
+    }
+
+    /// An answer that claims nothing.
+    fn nothing(&self, why: Why) -> Answer {
+        let first = self.known.first;
+        Answer {
+            interval: (0.0, 0.0),
+            decides: first.map_or_else(|| self.known.least_held(&self.goal), |first| first.decides),
+            verified: 0.0,
+            fresh: None,
+            burst: None,
+            saturated: self.known.saturated(&self.goal),
+            floor: self.known.floor.clone(),
+            least: self.known.least.clone(),
+            is_ceiling: false,
+            left_out: self.known.left_out,
+            seconds: (self.spent_s, self.spent_s + self.long_s),
+            why,
+        }
+    }
+
+    fn end(&mut self, answer: Answer) {
+        self.state = State::Done;
+        self.answer = Some(answer);
     }
 }
 
 /// The edge's interval and what has held.
-fn interval(edge: &Edge, held: f64) -> (f64, f64) {
-    (edge.low.min(held), edge.high.max(held))
-}
-
-/// Half of an interval as a share.
-fn half_width((low, high): (f64, f64)) -> f64 {
-    (high / low).ln() / 2.0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn goal(seed: u64) -> Goal {
-        Goal {
-            allowed: 0.01,
-            limit_s: 0.03,
-            confidence: 0.95,
-            half_width: 0.03,
-            budget_s: 100.0,
-            verify_s: 65.0,
-            closed: Closed {
-                rate: 2000.0,
-                off: 0.015,
-                wander: 0.0,
-            },
-            seed,
-        }
-    }
-
-    /// Asks a target of which is known how many are bad at a rate, until there is an answer; how many trials that took.
-    fn ask(goal: Goal, bad: &mut dyn FnMut(&Trial) -> f64) -> (Answer, usize) {
-        let mut search = Search::new(goal);
-        for trials in 0..500 {
-            let trial = match search.propose() {
-                Ok(trial) => trial,
-                Err(answer) => return (answer, trials),
-            };
-            let mut windows = Vec::new();
-            while windows.len() < trial.windows && search.go_on(&trial, &windows) {
-                windows.push(Seen {
-                    bad: bad(&trial),
-                    due: trial.rate,
-                    completed: trial.rate.min(goal.closed.rate),
-                });
-            }
-            search.seen(&trial, &windows);
-        }
-        panic!("no end after 500 trials");
-    }
-
-    /// M/M/1 of 2000/s: capacity 2000 - ln(100)/0.03. What is bad comes in clusters of one memory of the queue.
-    fn queue(rng: &mut SplitMix64, trial: &Trial) -> f64 {
-        let share = (-(2000.0 - trial.rate) * 0.03).min(0.0).exp();
-        let margin = (2000.0 / trial.rate).ln().max(0.01);
-        let seconds = trial.measure_s / trial.windows as f64;
-        let clusters = (trial.rate * seconds * margin * margin / 2.0)
-            .ceil()
-            .max(1.0);
-        let bad = (0..clusters as usize)
-            .filter(|_| rng.unit() < share)
-            .count();
-        bad as f64 / clusters
-    }
-
-    #[test]
-    fn the_interval_covers_what_a_queue_carries() {
-        let truth = 2000.0 - 100.0_f64.ln() / 0.03;
-        let covers = |seed: &u64| {
-            let mut rng = SplitMix64::new(1000 + seed);
-            let (answer, _) = ask(goal(*seed), &mut |trial| queue(&mut rng, trial));
-            assert!(answer.verified > 0.0, "{answer:?}");
-            answer.interval.0 <= truth && truth <= answer.interval.1
-        };
-        let count = (0..40).filter(covers).count();
-        assert!(count >= 36, "{count} of 40");
-    }
-
-    #[test]
-    fn an_edge_that_is_a_cliff_is_found_to_a_per_cent() {
-        let mut cliff = |trial: &Trial| f64::from(u8::from(trial.rate > 1200.0));
-        let (answer, trials) = ask(goal(1), &mut cliff);
-        assert!(
-            answer.verified <= 1200.0 && answer.verified > 1140.0,
-            "{answer:?}"
-        );
-        assert!(
-            answer.interval.1 >= 1200.0 && trials < 60,
-            "{answer:?}, {trials}"
-        );
-    }
-
-    #[test]
-    fn what_no_rate_avoids_ends_the_search() {
-        // One that fails always as often, one that is slow from the first request on.
-        for (name, always) in [("fails 3 %", 0.03), ("slow", 1.0)] {
-            let (answer, trials) = ask(goal(1), &mut |_| always);
-            assert_eq!(answer.why, Why::Never, "{name}");
-            assert!(trials <= 12, "{name}: {trials}");
-        }
-    }
-
-    #[test]
-    fn what_only_a_long_trial_shows_is_not_claimed() {
-        // Nothing is bad for ten seconds, then everything is above 900/s: the search is right about trials of that
-        // length, and wrong.
-        let mut lasting = |trial: &Trial| match trial.measure_s > 10.0 {
-            true => f64::from(u8::from(trial.rate > 900.0)),
-            false => f64::from(u8::from(trial.rate > 1200.0)),
-        };
-        let (answer, _) = ask(goal(1), &mut lasting);
-        assert!(
-            answer.verified > 0.0 && answer.verified <= 900.0,
-            "{answer:?}"
-        );
-        assert!(answer.interval.0 <= 900.0, "{answer:?}");
-    }
-
-    #[test]
-    fn a_hopeless_verification_ends_early() {
-        let search = Search::new(goal(1));
-        let trial = Trial {
-            rate: 1000.0,
-            settle_s: 1.0,
-            measure_s: 65.0,
-            windows: 13,
-            is_fresh: true,
-        };
-        let seen = |bad: f64| Seen {
-            bad,
-            due: 1000.0,
-            completed: 1000.0,
-        };
-        assert!(search.go_on(&trial, &[seen(0.1)]), "the rest may be clean");
-        assert!(!search.go_on(&trial, &[seen(0.1), seen(0.1)]));
-    }
+fn with(first: &First, held: f64) -> (f64, f64) {
+    (first.interval.0.min(held), first.interval.1.max(held))
 }

@@ -7,6 +7,7 @@ use weir_model::limit::Limit;
 use weir_model::quantity::CpuSet;
 use weir_model::study::{
     BlockSpec, CpuRoles, DelaySpec, Metric, NetworkKind, NetworkSpec, Objective, OriginSpec,
+    SearchSpec,
 };
 
 use crate::check::{Checker, Fields, MAX_CONTENT, short};
@@ -26,7 +27,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 
 pub(crate) fn origin(node: Option<&Node>, check: &mut Checker) -> OriginSpec {
     let mut origin = OriginSpec::default();
-    let known = ["size", "status", "delay", "content-type"];
+    let known = ["size", "status", "delay", "concurrency", "content-type"];
     let Some(fields) = node.and_then(|node| Fields::known(node, "an origin", &known, check)) else {
         return origin;
     };
@@ -55,6 +56,14 @@ pub(crate) fn origin(node: Option<&Node>, check: &mut Checker) -> OriginSpec {
     }
     if let Some(node) = fields.get("delay") {
         origin.delay = delay(node, check).unwrap_or(DelaySpec::None);
+    }
+    if let Some(node) = fields.get("concurrency") {
+        origin.concurrency = check.whole(node, 1..=10_000).map(|at_once| at_once as u32);
+        if origin.delay == DelaySpec::None {
+            check
+                .error(node.span.clone(), "without a delay nobody stands in line")
+                .hint("write `delay: 2ms` beside it: 500 requests/s, one after the other");
+        }
     }
     if let Some(node) = fields.get("content-type")
         && let Some(content_type) = check.text(node)
@@ -154,9 +163,17 @@ pub(crate) fn objective(
     node: Option<&Node>,
     loads: &[load::Draft],
     check: &mut Checker,
-) -> (Objective, Vec<Limit>) {
+) -> (Objective, Vec<Limit>, SearchSpec) {
     let mut objective = Objective::default();
-    let known = ["metric", "band", "confidence", "within", "capacity"];
+    let known = [
+        "metric",
+        "band",
+        "confidence",
+        "within",
+        "capacity",
+        "hold",
+        "burst",
+    ];
     let fields = node.and_then(|node| Fields::known(node, "an objective", &known, check));
     if let Some(fields) = &fields {
         if let Some(node) = fields.get("metric") {
@@ -185,7 +202,26 @@ pub(crate) fn objective(
     }
     let limits = fields.as_ref().and_then(|fields| fields.get("capacity"));
     let limits = limits.map(|node| capacity(node, loads, check));
-    (objective, limits.unwrap_or_default())
+    let search = fields.map_or_else(SearchSpec::default, |fields| search(&fields, check));
+    (objective, limits.unwrap_or_default(), search)
+}
+
+/// How the highest rate is looked for.
+fn search(fields: &Fields<'_>, check: &mut Checker) -> SearchSpec {
+    let mut search = SearchSpec::default();
+    let bounds = || Duration::from_secs(1)..=Duration::from_secs(3600);
+    let mut time = |key| {
+        let node = fields.get(key)?;
+        if fields.get("capacity").is_none() {
+            check
+                .error(node.span.clone(), format!("`{key}` is for a capacity"))
+                .hint("write `capacity: 'p99 < 30ms'` beside it");
+        }
+        check.duration(node, bounds())
+    };
+    search.hold = time("hold").unwrap_or(search.hold);
+    search.burst = time("burst");
+    search
 }
 
 /// What is to hold at the highest rate that is looked for.

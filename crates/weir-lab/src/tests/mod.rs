@@ -2,6 +2,7 @@
 
 mod alone;
 mod bench;
+mod capacity;
 mod elsewhere;
 mod faults;
 mod going_on;

@@ -82,8 +82,9 @@ pub struct TrialRecord {
     /// moment it was sent.
     pub dispatch_lag: QuantileSummary,
     /// Of the requests that were due in measured parts the share (0..1) that broke each limit of the study's capacity
-    /// objective, in its order; empty where there is none. Of a limit on the mean: as if half were allowed, mean /
-    /// (mean + limit).
+    /// objective, in its order; empty where there is none. Of a limit on the mean
+    /// the share that would be beyond it if response times were exponentially distributed, exp(-limit / mean), of which 1/e
+    /// is allowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bad: Vec<f64>,
     /// Reasons why this trial must not be used or must be used with care; empty: VALID.
@@ -103,6 +104,9 @@ pub struct SliceRecord {
     pub start_ns: u64,
     /// Length of the measured part.
     pub measured_ns: u64,
+    /// Length of the whole slice, where it is not the study's.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub whole_ns: u64,
     /// Requests sent in the measured part.
     pub offered: u64,
     /// Requests of an open loop that were due in the measured part; 0 in records of before it was kept.

@@ -1,5 +1,6 @@
 //! What can be typed. What it means is decided by each command.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -250,6 +251,11 @@ pub(crate) struct OriginArgs {
     /// Wait before each response: 5ms, or 1ms..9ms (evenly between), or exp:5ms (exponential, mean)
     #[arg(long, value_name = "DELAY", default_value = "none")]
     pub(crate) delay: String,
+
+    /// Requests that wait at the same time; the others stand in line: 1 with --delay 2ms answers 500/s at most
+    /// [default: each waits by itself]
+    #[arg(long, value_name = "N")]
+    pub(crate) concurrency: Option<NonZeroU32>,
 
     /// Freeze after the first request: 1s@5s freezes for 1 s, 5 s after it; may be given many times
     #[arg(long, value_name = "LENGTH@TIME")]

@@ -15,7 +15,7 @@ use weir_study::{CheckContext, Scale};
 use weir_sut::Launcher;
 
 use crate::args::{self, RunArgs};
-use crate::commands::{idle, parameters, place, report, restore, study, time};
+use crate::commands::{idle, load, parameters, place, report, restore, study, time};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::signals;
 use crate::terminal::{self, StatusLine};
@@ -107,6 +107,7 @@ fn options(
         places: place::roles(&args.place, &args.ssh)?,
         allow_host_settings: args.allow_host_settings,
         check_alone: args.check_alone,
+        generator_carries: load::carries(),
         time: args.time.clone(),
         stop: signals::stop_flag()?,
     })
@@ -350,6 +351,10 @@ impl Narrator {
                 asked,
                 remarks,
             } => self.ready(arm, &address, &asked, &remarks),
+            Event::Bracket { bracket, left } => {
+                self.say_arms();
+                self.say(&words::bracket(&bracket, left));
+            }
             Event::Capacity(found) => self.say(&words::capacity(&found)),
             Event::AloneBegun {
                 arms: [against, arm],

@@ -54,7 +54,7 @@ impl InTurn {
                 slice: Duration::from_millis(50),
                 discard: 0.2,
                 phase: Phase::Measurement,
-                renew: true,
+                renew: Renewal::Instance,
                 seed: 1,
             };
             [Step::Arms(arms), Step::Measure(Box::new(cell))]
@@ -97,6 +97,7 @@ fn arms_that_follow_each_other_in_a_slot_have_nothing_of_each_other() {
         places: PlaceSpec::default(),
         allow_host_settings: false,
         check_alone: false,
+        generator_carries: None,
         time: None,
         stop: Arc::default(),
     };

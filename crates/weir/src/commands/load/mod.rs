@@ -22,6 +22,7 @@ mod progress;
 mod result;
 mod watch;
 
+pub(crate) use calibrate::carries;
 use job::Job;
 use result::Collected;
 use watch::Watch;

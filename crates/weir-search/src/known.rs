@@ -1,0 +1,195 @@
+//! What the trials so far say about the target.
+
+use crate::edge::{Edge, Frame, Rung};
+use crate::goal::{Goal, Seen, Stage, Trial};
+
+/// Confidence at which ladders before and after must disagree, and how far: what is less is noise, which the interval has
+/// in it.
+const SURELY: f64 = 0.9998;
+const CLEARLY: f64 = 1.1;
+
+/// A window of a trial.
+#[derive(Debug, Clone, PartialEq)]
+struct Look {
+    rung: Rung,
+    stage: Stage,
+    /// Share that broke each bound.
+    bad: Vec<f64>,
+}
+
+/// The edge of the bound that breaks first, and the interval in which it lies whichever that is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct First {
+    pub(crate) edge: Edge,
+    pub(crate) decides: usize,
+    pub(crate) interval: (f64, f64),
+}
+
+impl First {
+    pub(crate) fn half_width(&self) -> f64 {
+        half_width(self.interval)
+    }
+}
+
+/// Half of an interval as a share.
+pub(crate) fn half_width((low, high): (f64, f64)) -> f64 {
+    (high / low).ln() / 2.0
+}
+
+/// What is known.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Known {
+    looks: Vec<Look>,
+    /// Trials of one group were made in the same minute on the same instance.
+    group: usize,
+    /// The edge is thought to be between these, requests per second.
+    pub(crate) between: (f64, f64),
+    pub(crate) first: Option<First>,
+    /// The least share that broke each bound in a trial, and the least value of it.
+    pub(crate) floor: Vec<f64>,
+    pub(crate) least: Vec<f64>,
+    pub(crate) left_out: usize,
+}
+
+impl Known {
+    pub(crate) fn new(goal: &Goal) -> Known {
+        Known {
+            looks: Vec::new(),
+            group: 0,
+            between: (0.0, 0.0),
+            first: None,
+            floor: vec![1.0; goal.bounds.len()],
+            least: vec![f64::NAN; goal.bounds.len()],
+            left_out: 0,
+        }
+    }
+
+    /// Takes in what a trial showed. One of its own (`is_model` false) only counts for what is so at any rate.
+    pub(crate) fn put(&mut self, trial: &Trial, windows: &[Seen], is_model: bool) {
+        for (place, floor) in self.floor.iter_mut().enumerate() {
+            let bad: f64 = windows.iter().map(|seen| seen.bad[place]).sum();
+            *floor = floor.min(bad / windows.len() as f64);
+            let values = windows.iter().filter_map(|seen| seen.value.get(place));
+            let worst = values.fold(f64::NAN, |worst, value| worst.max(*value));
+            self.least[place] = self.least[place].min(worst);
+        }
+        self.group += usize::from(trial.is_fresh);
+        if is_model {
+            let (group, seconds) = (self.group, trial.window_s());
+            self.looks.extend(windows.iter().map(|seen| Look {
+                rung: Rung {
+                    rate: trial.rate,
+                    bad: 0.0,
+                    due: seen.due,
+                    completed: seen.completed,
+                    seconds,
+                    group,
+                },
+                stage: trial.stage,
+                bad: seen.bad.clone(),
+            }));
+        }
+    }
+
+    /// Responses per second of the saturated target.
+    pub(crate) fn saturated(&self, goal: &Goal) -> f64 {
+        self.first
+            .map_or(goal.closed.rate, |first| first.edge.saturated)
+    }
+
+    /// Estimates the edge by all looks.
+    pub(crate) fn estimate(&mut self, goal: &Goal) {
+        let looks: Vec<&Look> = self.looks.iter().collect();
+        self.first = self.first_of(&looks, goal, goal.confidence);
+    }
+
+    /// The bound that breaks first decides. Both ends are the least of theirs: the lower one is no higher than that of
+    /// the bound which truly decides, and no bound is claimed to hold beyond the upper end of any.
+    fn first_of(&self, looks: &[&Look], goal: &Goal, confidence: f64) -> Option<First> {
+        let edge = |place: usize| {
+            let rungs: Vec<Rung> = looks
+                .iter()
+                .map(|look| Rung {
+                    bad: look.bad[place],
+                    ..look.rung
+                })
+                .collect();
+            let bound = goal.bounds[place];
+            let frame = Frame {
+                allowed: bound.allowed,
+                confidence,
+                limit_s: bound.limit_s,
+                closed: goal.closed,
+                between: self.between,
+            };
+            Edge::of(&rungs, &frame)
+        };
+        let edges: Option<Vec<Edge>> = (0..goal.bounds.len()).map(edge).collect();
+        let edges = edges?;
+        let least = |of: fn(&Edge) -> f64| edges.iter().map(of).fold(f64::INFINITY, f64::min);
+        let decides = (0..edges.len()).min_by(|a, b| edges[*a].rate.total_cmp(&edges[*b].rate))?;
+        Some(First {
+            edge: edges[decides],
+            decides,
+            interval: (least(|edge| edge.low), least(|edge| edge.high)),
+        })
+    }
+
+    /// The newest ladder at which the target has changed: the ladders before and those from it on disagree by more than
+    /// they can. Says whether it carries less now, and leaves out the older ones.
+    pub(crate) fn leave_out_old(&mut self, goal: &Goal) -> Option<bool> {
+        let is_ladder = |look: &&Look| look.stage == Stage::Ladder;
+        let mut groups: Vec<usize> = self
+            .looks
+            .iter()
+            .filter(is_ladder)
+            .map(|look| look.rung.group)
+            .collect();
+        groups.dedup();
+        let part = |keep: &dyn Fn(usize) -> bool| {
+            let kept = self.looks.iter().filter(|look| keep(look.rung.group));
+            let kept: Vec<&Look> = kept.filter(is_ladder).collect();
+            self.first_of(&kept, goal, SURELY)
+        };
+        // A single ladder may err.
+        let splits = groups.len().saturating_sub(3);
+        let changed = groups.iter().skip(2).take(splits).rev().find_map(|&group| {
+            let before = part(&|of| of < group)?;
+            let after = part(&|of| of >= group)?;
+            let ratio = after.edge.rate / before.edge.rate;
+            let is_apart =
+                after.interval.0 > before.interval.1 || after.interval.1 < before.interval.0;
+            (is_apart && ratio.max(1.0 / ratio) > CLEARLY).then_some((group, ratio < 1.0))
+        });
+        let (group, is_less) = changed?;
+        self.left_out += groups.iter().filter(|of| **of < group).count();
+        self.looks.retain(|look| look.rung.group >= group);
+        Some(is_less)
+    }
+
+    /// Leaves out all of them.
+    pub(crate) fn leave_out_all(&mut self) {
+        self.left_out += self.ladders();
+        self.looks.clear();
+        self.first = None;
+    }
+
+    /// The bound that was farthest from holding wherever it was tried.
+    pub(crate) fn least_held(&self, goal: &Goal) -> usize {
+        let times = |place: &usize| self.floor[*place] / goal.bounds[*place].allowed;
+        let worst = (0..self.floor.len()).max_by(|a, b| times(a).total_cmp(&times(b)));
+        worst.unwrap_or(0)
+    }
+
+    /// Ladders that count.
+    pub(crate) fn ladders(&self) -> usize {
+        let mut groups: Vec<usize> = self
+            .looks
+            .iter()
+            .filter(|look| look.stage == Stage::Ladder)
+            .map(|look| look.rung.group)
+            .collect();
+        groups.dedup();
+        groups.len()
+    }
+}

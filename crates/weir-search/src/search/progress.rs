@@ -1,0 +1,87 @@
+//! What is known while a search goes on, and how long it will take.
+
+use super::{LEAST, Search, State};
+use crate::burst::Bursts;
+use crate::goal::{Answer, Progress, Stage, Trial};
+use crate::long::Bracket;
+
+impl Search {
+    /// What is to be tried next, as [`Search::propose`] says, and what comes after it as long as nothing that is seen
+    /// changes that: the rest of a ladder.
+    ///
+    /// # Errors
+    /// Nothing: this is the answer.
+    pub fn ahead(&mut self) -> Result<Vec<Trial>, Answer> {
+        let mut trials = vec![self.propose()?];
+        if self.doubt.is_none() && matches!(self.state, State::Ladder) {
+            let rest = self.left.iter().rev().skip(1);
+            trials.extend(rest.map(|rate| self.trial(Stage::Ladder, *rate)));
+        }
+        Ok(trials)
+    }
+
+    /// What is known so far.
+    pub fn progress(&self) -> Progress {
+        let stage = match &self.state {
+            _ if self.doubt.is_some() => Some(Stage::Ramp),
+            State::Ramp(_) => Some(Stage::Ramp),
+            State::Ladder => Some(Stage::Ladder),
+            State::Hold(_) | State::Lasting(_) => Some(Stage::Hold),
+            State::Burst(_) => Some(Stage::Burst),
+            State::Done => None,
+        };
+        let between = match (&self.state, self.known.first, &self.answer) {
+            (_, _, Some(answer)) => Some(answer.interval).filter(|(low, _)| *low > 0.0),
+            (State::Lasting(long), ..) => ends(long.bracket),
+            (_, Some(first), _) => Some(first.interval),
+            (State::Ramp(bracket), ..) => ends(*bracket),
+            _ => Some(self.known.between),
+        };
+        Progress {
+            stage,
+            between,
+            seconds: self.spent_s + self.long_s,
+            left_s: self.left_s(),
+        }
+    }
+
+    /// Seconds of trials that are left, about: the interval closes with the root of the time, and one verification of
+    /// several fails.
+    pub fn left_s(&self) -> f64 {
+        let left = (self.goal.budget_s - self.spent_s).max(0.0);
+        let burst = match self.goal.burst_s {
+            Some(seconds) => {
+                let trials = match &self.state {
+                    State::Burst(bursts) => bursts.left(),
+                    State::Done => 0.0,
+                    _ => Bursts::new(0.0).left(),
+                };
+                trials * (seconds + self.burst_rest_s())
+            }
+            None => 0.0,
+        };
+        let verify = self.goal.verify_s * f64::from(u8::from(self.verified.is_none()));
+        burst
+            + match (&self.state, self.known.first) {
+                (State::Ramp(_), _) | (State::Ladder, None) => {
+                    left.min(6.0 * self.claim_s()) + verify
+                }
+                (State::Ladder, Some(first)) => {
+                    let times = (first.half_width() / self.goal.half_width).powi(2);
+                    let least = LEAST.saturating_sub(self.known.ladders()) as f64;
+                    let each = self.spent_s / self.known.ladders().max(1) as f64;
+                    (self.spent_s * (times - 1.0))
+                        .max(each * least)
+                        .clamp(0.0, left)
+                        + verify
+                }
+                (State::Hold(_), _) => self.goal.verify_s,
+                (State::Lasting(long), _) => long.left() * self.goal.verify_s,
+                (State::Burst(_) | State::Done, _) => 0.0,
+            }
+    }
+}
+
+fn ends(bracket: Bracket) -> Option<(f64, f64)> {
+    bracket.held.zip(bracket.broke)
+}
