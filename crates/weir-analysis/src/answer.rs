@@ -212,7 +212,7 @@ fn limit_of(study: &Study, found: &LimitFindings) -> String {
 }
 
 /// Milliseconds with three significant digits or so: `30`, `2.1`, `0.094`.
-fn ms(ns: f64) -> String {
+pub(crate) fn ms(ns: f64) -> String {
     let ms = ns / 1e6;
     let text = match ms {
         ms if ms >= 100.0 => return format!("{ms:.0}"),

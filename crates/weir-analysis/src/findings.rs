@@ -13,6 +13,8 @@ use weir_model::record::{ArmConnections, Inert, Outcome, Validity, ValidityReaso
 use weir_model::study::{ArmRole, Metric, Objective};
 use weir_stats::verdict::LEAST_REPLICATES;
 
+use crate::capacity::CapacityFindings;
+
 pub use alone::AloneFindings;
 pub use effects::{Ineffective, MisreadArm};
 pub use limits::{Holding, LimitFindings};
@@ -37,6 +39,9 @@ pub struct Findings {
     /// Whether the winner's ratio holds when the arms run one at a time; `None` where nobody asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone: Option<AloneFindings>,
+    /// How much each arm carries, where the study asks for that; there are then no loads, comparisons and matrices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<CapacityFindings>,
     /// What to know beside the answer.
     pub headline: Headline,
     /// Matrices of loads, in the order of the study.

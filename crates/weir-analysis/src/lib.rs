@@ -15,10 +15,14 @@
 //! stays within an absolute limit, where there is one. `figures` and `answer` put the rest into numbers and
 //! one sentence; `headline` says what the sentence rests on and leaves out, `published` what it does to
 //! published effects.
+//!
+//! A study that asks for capacities has none of this but the rules of `validity`: its trials are those of a search,
+//! and [`mod@capacity`] says what came of it.
 
 pub mod alone;
 mod answer;
 mod blocks;
+pub mod capacity;
 mod compare;
 mod connections;
 mod counters;
@@ -70,6 +74,18 @@ pub fn validity(trial: &TrialRecord, header: &RunHeader) -> Vec<ValidityReason> 
 /// Everything that `run` says. A run that was cut short says less, one without trials nothing;
 /// neither is an error.
 pub fn analyze(run: &Run) -> Findings {
+    let complete = run.outcome() == Some(Outcome::Complete);
+    if let Some(capacity) = capacity::find(run) {
+        let mut findings = Findings {
+            answer: capacity::summary(&capacity),
+            complete,
+            inert: inert::inert(run, &[]).0,
+            capacity: Some(capacity),
+            ..Findings::default()
+        };
+        conclude(&run.header.study, &run.records, &mut findings);
+        return findings;
+    }
     let mut tests = SignedRank::new();
     let study = &run.header.study;
     let loads: Vec<LoadFindings> = study
@@ -113,7 +129,6 @@ pub fn analyze(run: &Run) -> Findings {
             }
         })
         .collect();
-    let complete = run.outcome() == Some(Outcome::Complete);
     let (inert, misread) = inert::inert(run, &loads);
     let alone = alone::check(run, &loads, &mut tests);
     let mut answer = answer::answer(study, &loads, &inert, complete);

@@ -40,7 +40,7 @@ pub use spread::{
     autocorrelation, autocorrelation_critical, minimum_detectable, power, qn, rank_autocorrelation,
     sd,
 };
-pub use student::quantile as student_quantile;
+pub use student::{quantile as student_quantile, two_sided as student_two_sided};
 pub use verdict::{Evidence, Outcome, least_replicates, verdict};
 pub use walsh::hodges_lehmann;
 

@@ -270,13 +270,16 @@ fn validity(load: &LoadFindings) -> Vec<Block> {
         Outputs::FILES,
         vec![heading, text(Style::Soft, found)],
     )];
-    let reasons = load.reasons.iter().map(|counted| reason(counted, load));
+    let arms: Vec<&str> = load.arms.iter().map(|arm| &*arm.arm).collect();
+    let reasons = load.reasons.iter().map(|counted| reason(counted, &arms));
     blocks.extend(list(reasons, false));
     blocks
 }
 
-fn reason(counted: &CountedReason, load: &LoadFindings) -> Text {
-    let arms = match load.arms.iter().all(|arm| counted.arms.contains(&arm.arm)) {
+/// A reason, with the arms that it concerns among `all`.
+pub(super) fn reason(counted: &CountedReason, all: &[&str]) -> Text {
+    let concerns = |arm: &&str| counted.arms.iter().any(|own| own == arm);
+    let arms = match all.iter().all(concerns) {
         true => "; all arms".to_owned(),
         false if counted.arms.is_empty() => String::new(),
         false => format!("; {}", counted.arms.join(", ")),
