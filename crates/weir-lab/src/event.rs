@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_host::journal::Restored;
-use weir_model::record::{AskedRecord, PilotRecord, Remark};
+use weir_model::record::{AskedRecord, LookRecord, PilotRecord, Remark};
 
 /// What a run tells while it goes on.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +48,22 @@ pub enum Event {
         length: Duration,
         /// Rate of the open loop in requests per second, where it is one.
         rate: Option<f64>,
+        /// After how many blocks it is looked at, where it ends as soon as everything is decided; else empty.
+        looks: Vec<u32>,
+    },
+    /// A load was looked at.
+    Looked {
+        /// What was decided, and which arms go on.
+        look: Box<LookRecord>,
+        /// How long the load will probably take from here.
+        left: Duration,
+        /// And at most.
+        at_most: Duration,
+    },
+    /// The budget is used up: nothing more is measured.
+    TimeIsUp {
+        /// What was not measured any more.
+        left_out: String,
     },
     /// A block was recorded.
     Block {

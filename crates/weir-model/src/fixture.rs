@@ -66,6 +66,8 @@ pub fn study(arms: Vec<Arm>) -> Study {
         launchers: BTreeMap::new(),
         compare: Compare::Against,
         blocks: BlockSpec::default(),
+        until: Default::default(),
+        budget: None,
         objective: Objective::default(),
         cpus: None,
         network: NetworkSpec::default(),

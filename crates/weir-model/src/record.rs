@@ -16,9 +16,11 @@ use crate::quantity::CpuSet;
 use crate::study::{Arm, CpuRoles, Study};
 
 mod asked;
+mod look;
 mod trial;
 
 pub use asked::{AskedRecord, FROM_FILES, RequestRecord, SpotRecord};
+pub use look::{DecidedRecord, LookRecord};
 pub use trial::{
     ArmConnections, ClockOffset, ConnectionCounts, HeldUp, HoldUps, LoadBlocks, PartRecord, Phase,
     QuantileSummary, SliceRecord, SocketCounts, TrialRecord, Validity, ValidityReason,
@@ -228,6 +230,8 @@ pub enum Record {
     Arm(Box<ArmRecord>),
     /// Somebody decided something by what had been measured.
     Decision(DecisionRecord),
+    /// A load was looked at to see what is decided.
+    Look(Box<LookRecord>),
     /// All trials of one load are complete.
     LoadEnd(LoadEndRecord),
     /// The run ended.

@@ -38,7 +38,7 @@ pub use multiplicity::holm;
 pub use relative::{ratio_of, relative_difference};
 pub use share::share_interval;
 pub use signed_rank::{Interval, SignedRank};
-pub use spending::{chance_to_decide, critical_values, level_of};
+pub use spending::{chance_to_decide, critical_of, critical_values, level_of};
 pub use spread::{
     autocorrelation, autocorrelation_critical, minimum_detectable, power, qn, rank_autocorrelation,
     sd,

@@ -57,6 +57,11 @@ pub fn level_of(critical: f64) -> f64 {
     2.0 * normal::cdf(-critical)
 }
 
+/// The critical value in standard errors of a two-sided level.
+pub fn critical_of(level: f64) -> f64 {
+    -normal::quantile(level.clamp(1e-300, 1.0) / 2.0)
+}
+
 /// The chance that a look which is still to come tells a difference from 0 or finds it within `band`, when an
 /// estimate with this `error` has been seen. `share` of the replicates of then are there (0..1); `interval` and `test` are the
 /// critical values of the look to come. The truth is taken to be anywhere as likely as the estimate allows.
@@ -130,9 +135,10 @@ impl Density {
                 odd if odd % 2 == 1 => 4.0,
                 _ => 2.0,
             };
-            let parts = self.points.iter().map(|(from, weight)| {
-                weight * (-0.5 * (value - from).powi(2) / step).exp()
-            });
+            let parts = self
+                .points
+                .iter()
+                .map(|(from, weight)| weight * (-0.5 * (value - from).powi(2) / step).exp());
             let density = parts.sum::<f64>() / (std::f64::consts::TAU * step).sqrt();
             (value, density * width * simpson / 3.0)
         });
@@ -156,7 +162,10 @@ mod tests {
         // mixture that spends less at first has its first one above and its last one below that.
         let five = critical_values(&[8, 16, 24, 32, 40], 40, true, 0.05);
         assert!(five.is_sorted_by(|a, b| a > b), "{five:?}");
-        assert!(five[0] > 2.5 && five[4] > 1.96 && five[4] < 2.413, "{five:?}");
+        assert!(
+            five[0] > 2.5 && five[4] > 1.96 && five[4] < 2.413,
+            "{five:?}"
+        );
         // A run whose time is up spends at its last look what is left.
         let [planned, last] =
             [false, true].map(|is_last| critical_values(&[12, 20], 40, is_last, 0.05));
@@ -205,7 +214,11 @@ mod tests {
         let chance = |estimate, error| chance_to_decide((estimate, error), 0.5, 0.02, (2.1, 2.3));
         assert!(chance(0.3, 0.01) > 0.999, "a large effect");
         assert!(chance(0.0, 0.004) > 0.99, "a precise nothing");
-        assert!(chance(0.0, 0.05) < 0.05, "a loud nothing: {}", chance(0.0, 0.05));
+        assert!(
+            chance(0.0, 0.05) < 0.05,
+            "a loud nothing: {}",
+            chance(0.0, 0.05)
+        );
         let open = chance(0.03, 0.015);
         assert!((0.1..0.9).contains(&open), "{open}");
     }
