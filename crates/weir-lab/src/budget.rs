@@ -21,7 +21,7 @@ const PER_TRIAL: Duration = Duration::from_millis(12);
 /// And for each connection that it opens.
 const PER_CONNECTION: Duration = Duration::from_micros(30);
 /// The share of a budget that is planned with: not everything takes what it is thought to take.
-pub(crate) const KEPT_FREE: f64 = 0.95;
+pub const KEPT_FREE: f64 = 0.95;
 /// What a run needs after its last block: processes are ended, settings put back, and the report is written.
 pub(crate) const ENDING: Duration = Duration::from_millis(500);
 /// What becomes of a run's records in its report, for each arm and block.

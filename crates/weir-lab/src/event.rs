@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use weir_host::journal::Restored;
 use weir_model::record::{AskedRecord, LookRecord, PilotRecord, Remark};
+use weir_model::study::Until;
 
 /// What a run tells while it goes on.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,8 +19,9 @@ pub enum Event {
         /// What the reader of the figures must know about the place.
         remarks: Vec<Remark>,
     },
-    /// All arms run: this session will take so long from its begin to its end, everything included.
-    Takes(Duration),
+    /// All arms run: this session will take so long from its begin to its end, everything included; at most, where
+    /// loads are measured until everything is decided.
+    Takes(Duration, Until),
     /// An arm's proxy accepts connections and answered rightly.
     ArmReady {
         /// The arm.

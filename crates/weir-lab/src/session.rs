@@ -155,7 +155,7 @@ fn follow(proposer: &mut dyn Proposer, lab: &mut Lab<'_>) -> Result<(), LabError
                         left += alone::takes(study, lab.history, one);
                     }
                     let passed = lab.hosts.now().saturating_sub(lab.begun);
-                    (lab.events)(Event::Takes(passed + left));
+                    (lab.events)(Event::Takes(passed + left, study.until));
                 }
             }
             Step::Add(arm, cpus) => lab.add(*arm, cpus)?,

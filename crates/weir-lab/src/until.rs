@@ -35,7 +35,7 @@ pub(crate) fn first(study: &Study) -> u32 {
 }
 
 /// After how many blocks a load that has `blocks` at most is looked at.
-pub(crate) fn planned(study: &Study, blocks: u32) -> Vec<u32> {
+pub fn planned(study: &Study, blocks: u32) -> Vec<u32> {
     let (first, last) = (f64::from(first(study)), f64::from(blocks));
     let growth = (last / first).powf(1.0 / f64::from(MOST_LOOKS - 1));
     let growth = growth.max(GROWTH);

@@ -57,10 +57,10 @@ pub const VERSION: u64 = 1;
 
 /// Keys of a study, in the order in which docs/study.md explains them.
 #[rustfmt::skip]
-const KEYS: [&str; 21] = [
+const KEYS: [&str; 23] = [
     "weir", "name", "title", "question", "proxy", "origin", "loads", "baseline", "a/a", "arms",
-    "one-at-a-time", "cumulative", "factorial", "stratify", "launchers", "compare", "blocks",
-    "objective", "cpus", "network", "published",
+    "one-at-a-time", "cumulative", "factorial", "stratify", "launchers", "compare", "blocks", "until",
+    "budget", "objective", "cpus", "network", "published",
 ];
 
 /// Reads a study, checks all of it, and expands it to arms.
@@ -143,6 +143,10 @@ fn study(
     let loads = load::read(fields.required("loads", check), &blocks, scale, check);
     let objective = plan::objective(fields.get("objective"), &loads.drafts, check);
     let serves_files = proxy.as_ref().is_some_and(proxy::Draft::serves_files);
+    let until = plan::until(fields.get("until"), &objective, check);
+    let budget = fields
+        .get("budget")
+        .and_then(|node| plan::budget(node, check));
     let cpus = plan::cpus(fields.get("cpus"), serves_files, context, check);
     let arms = arms::read(&fields, proxy.as_ref(), catalog, context, check);
     let launchers = launchers::read(fields.get("launchers"), catalog, check);
@@ -179,6 +183,8 @@ fn study(
         launchers,
         compare: compare.unwrap_or_default(),
         blocks,
+        until,
+        budget,
         objective,
         cpus,
         network,
