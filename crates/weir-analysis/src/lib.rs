@@ -59,7 +59,7 @@ use crate::validity::Use;
 pub use crate::counters::is_telling;
 pub use crate::load::load_validity;
 pub use crate::looks::decide;
-pub use crate::names::{are_different_proxies, are_steps, capitalized, metric_words};
+pub use crate::names::{are_different_proxies, are_steps, capitalized, listed, metric_words};
 
 /// Every reason not to use `trial`, or to use it with care; none: VALID. The end of the continuous trial that
 /// it is part of may give more.

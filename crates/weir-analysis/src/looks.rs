@@ -8,7 +8,7 @@ use weir_stats::{SignedRank, chance_to_decide, critical_of};
 
 use crate::blocks::LoadData;
 use crate::compare::{Compared, Comparer};
-use crate::findings::{Comparison, Verdict};
+use crate::findings::{Comparison, LoadFindings, Verdict};
 use crate::{equal, idle::Idle};
 
 /// A comparison is given up when the last look will decide it with a smaller chance than this.
@@ -211,4 +211,22 @@ fn unclaimed(mut compared: Compared) -> Compared {
         "the run was cut short before its first look".clone_into(&mut comparison.because);
     }
     compared
+}
+
+/// When it was known what the answer says; empty where there was one look, at the end.
+pub(crate) fn early(load: &LoadFindings) -> String {
+    let Some((last, most)) = load
+        .looks
+        .last()
+        .and_then(|last| Some((last, last.planned.last()?)))
+    else {
+        return String::new();
+    };
+    match last.open.is_empty() && last.blocks < *most && !last.is_last {
+        true => format!(
+            "This was decided after {} of at most {most} blocks; the intervals allow for such an early end.",
+            last.blocks
+        ),
+        false => String::new(),
+    }
 }

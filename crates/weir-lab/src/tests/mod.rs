@@ -9,3 +9,4 @@ mod hold_ups;
 mod measuring;
 mod promise;
 mod shared;
+mod until;

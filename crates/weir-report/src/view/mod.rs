@@ -11,6 +11,7 @@ mod connections;
 mod counted;
 mod limit;
 mod load;
+mod looks;
 mod matrix;
 mod pairs;
 mod phases;

@@ -20,7 +20,7 @@ use crate::{signals, terminal};
 
 mod narrator;
 
-use narrator::Narrator;
+use narrator::{Narrator, listed};
 
 /// Where runs go unless said otherwise.
 const RUNS: &str = "runs";
@@ -234,15 +234,6 @@ fn about(until: Until) -> &'static str {
     match until {
         Until::Planned => "about",
         Until::Decided => "at most about",
-    }
-}
-
-/// `12, 18 and 27`.
-fn listed(numbers: &[u32]) -> String {
-    let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
-    match numbers.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        _ => numbers.concat(),
     }
 }
 

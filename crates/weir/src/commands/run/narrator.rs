@@ -8,7 +8,7 @@ use weir_model::record::{AskedRecord, LookRecord, PilotRecord};
 use weir_model::study::Until;
 use weir_report::{number, words};
 
-use super::{about, listed, whole_seconds};
+use super::{about, whole_seconds};
 use crate::commands::restore;
 use crate::terminal::StatusLine;
 
@@ -252,4 +252,10 @@ fn looked(look: &LookRecord, left: Duration, at_most: Duration) -> String {
         "{}: look {} after {} blocks: {decided}{rest}",
         look.load, look.look, look.blocks
     )
+}
+
+/// `12, 18 and 27`.
+pub(super) fn listed(numbers: &[u32]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
+    weir_analysis::listed(&numbers)
 }
