@@ -132,7 +132,7 @@ fn expected(found: Option<&Comparison>, study: &Study, look: &LookRecord) -> u32
     };
     let is_likely =
         |end: &u32| found.is_some_and(|found| chance(found, study, look, Some(*end)) >= LIKELY);
-    let last = later().last();
+    let last = later().next_back();
     later().find(is_likely).or(last).unwrap_or(look.blocks)
 }
 

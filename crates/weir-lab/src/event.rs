@@ -62,9 +62,9 @@ pub enum Event {
         /// And at most.
         at_most: Duration,
     },
-    /// The budget is used up: nothing more is measured.
+    /// The budget is nearly used up: what has no time any more is left out.
     TimeIsUp {
-        /// What was not measured any more.
+        /// The loads that have less than was planned, or nothing.
         left_out: String,
     },
     /// A block was recorded.

@@ -4,23 +4,22 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use weir_model::record::{
-    DecisionRecord, LoadEndRecord, LookRecord, Phase, PilotRecord, Record, Residue,
-};
+use weir_model::record::{LoadEndRecord, Phase, PilotRecord, Record, Residue};
 use weir_model::study::{LoadSpec, Study, Until};
 use weir_stats::SplitMix64;
-use weir_stats::verdict::LEAST_REPLICATES;
 
 use crate::budget::{self, are_alike};
-use crate::cell::{ArmId, Cell, CellEnd, Outcome, Rates, Shared};
+use crate::cell::{Cell, CellEnd, Outcome, Rates, Shared};
 use crate::history::History;
 use crate::pilot;
 use crate::proposer::{Proposer, Step};
 use crate::timeline::Timeline;
-use crate::until::{self, TakeLook};
+use crate::until::TakeLook;
 use crate::{Event, LabError, arrivals};
 
-/// A fixed plan.
+mod early;
+
+/// A fixed plan, or one that ends as soon as everything is decided.
 pub(crate) struct Plan {
     study: Study,
     session: u32,
@@ -133,178 +132,6 @@ impl Plan {
                 .push_back(Step::Record(Box::new(Record::Pilot(pilot))));
             self.steps.extend(told);
         }
-    }
-
-    /// The next steps for a load that is measured until everything is decided: blocks up to its next look, or the look.
-    fn until_decided(&mut self, load: &LoadSpec, slice: Duration, history: &History) {
-        let looks = history.looks(&load.name);
-        let (whole, last) = (history.whole_blocks(&load.name), looks.last());
-        let seen = last.map_or(0, |look| look.blocks);
-        let planned = match last {
-            Some(look) => look.planned.clone(),
-            None => until::planned(&self.study, self.blocks_at_most(load, slice, history)),
-        };
-        let next = planned.iter().copied().find(|end| *end > seen);
-        let Some(next) = next.filter(|_| !last.is_some_and(LookRecord::is_done)) else {
-            return self.end_load(load, history);
-        };
-        let is_time_up = self.is_late && whole < next;
-        match () {
-            () if is_time_up && (whole == seen || whole < LEAST_REPLICATES as u32) => {
-                self.end_load(load, history);
-            }
-            () if whole >= next || is_time_up => {
-                let is_last = is_time_up || planned.last() == Some(&next);
-                let look = until::look(&self.study, load, history, &planned, is_last);
-                self.look(load, look, history);
-            }
-            () => self.stage_of(load, slice, &planned, history),
-        }
-    }
-
-    /// Takes a look, and has the arms end that are decided.
-    fn look(&mut self, load: &LoadSpec, look: LookRecord, history: &History) {
-        let session = self.session;
-        let look = match (self.take_look)(load, LookRecord { session, ..look }) {
-            Ok(look) => look,
-            Err(error) => return self.steps.push_back(Step::Fail(Box::new(error))),
-        };
-        let takes = |up_to| until::takes(&self.study, load, history, &look, up_to);
-        let most = look.planned.last().copied().unwrap_or(look.blocks);
-        let looked = Event::Looked {
-            left: takes(look.expected),
-            at_most: takes(most),
-            look: Box::new(look.clone()),
-        };
-        self.steps
-            .push_back(Step::Record(Box::new(Record::Look(Box::new(look.clone())))));
-        self.steps.push_back(Step::Tell(looked));
-        if !look.is_done() {
-            self.steps.push_back(Step::Arms(self.arms_of(&look)));
-        }
-    }
-
-    fn arms_of(&self, look: &LookRecord) -> Vec<ArmId> {
-        let arms = 0..self.study.arms.len();
-        arms.filter(|arm| look.open.contains(&self.study.arms[*arm].name))
-            .collect()
-    }
-
-    /// Proposes what is left before a load's next look.
-    fn stage_of(&mut self, load: &LoadSpec, slice: Duration, planned: &[u32], history: &History) {
-        let loads = std::slice::from_ref(load);
-        let last = history.looks(&load.name).last();
-        let arms = last.map_or_else(
-            || (0..self.study.arms.len()).collect(),
-            |look| self.arms_of(look),
-        );
-        let whole = history.whole_blocks(&load.name);
-        let parts = until::parts(&self.study, planned, whole);
-        let most = planned.last().copied().unwrap_or(0);
-        if !self.is_begun {
-            let all = parts.iter().flatten();
-            let count = arms.len() as u32;
-            let length = |blocks: &u32| budget::length(&self.study, load, (slice, *blocks), count);
-            self.steps.push_back(Step::Tell(Event::TrialBegun {
-                loads: vec![load.name.clone()],
-                blocks: most - whole,
-                length: all.map(length).sum(),
-                rate: self.rate(load, history),
-                looks: planned.iter().copied().filter(|end| *end > whole).collect(),
-            }));
-        }
-        let mut before = 0;
-        for blocks in parts.into_iter().next().unwrap_or_default() {
-            let own = (before..before + blocks)
-                .map(|number| (0, number))
-                .collect();
-            before += blocks;
-            let cell = Cell {
-                arms: arms.clone(),
-                planned: most,
-                renew: std::mem::replace(&mut self.is_begun, true),
-                ..self.part(loads, slice, own, history)
-            };
-            self.steps.push_back(Step::Measure(Box::new(cell)));
-        }
-    }
-
-    /// The blocks of a load whose turn has come, if it needs all: where loads before it took less than their time, the
-    /// others share what is left of the budget.
-    fn blocks_at_most(&self, load: &LoadSpec, slice: Duration, history: &History) -> u32 {
-        let blocks = budget::blocks(&self.study, load, slice);
-        let Some(budget) = self.study.budget else {
-            return blocks;
-        };
-        let renewal = budget::RENEWAL * self.study.arms.len() as u32;
-        let needs = budget::takes(&self.study, history, renewal).as_secs_f64();
-        let left = budget.saturating_sub(history.passed).as_secs_f64();
-        let more = (budget::KEPT_FREE * left / needs.max(1e-9)).max(1.0);
-        (f64::from(blocks) * more) as u32
-    }
-
-    fn end_load(&mut self, load: &LoadSpec, history: &History) {
-        let end = LoadEndRecord {
-            load: load.name.clone(),
-            blocks: history.whole_blocks(&load.name),
-        };
-        self.steps.push_back(Step::Tell(Event::TrialEnded {
-            loads: vec![load.name.clone()],
-        }));
-        self.steps
-            .push_back(Step::Record(Box::new(Record::LoadEnd(end))));
-        self.groups.pop_front();
-        self.is_begun = false;
-        if !self.groups.is_empty() && !self.is_late {
-            let all = (0..self.study.arms.len()).collect();
-            self.steps.push_back(Step::Arms(all));
-        }
-    }
-
-    /// Drops what the budget has no time for. The rest of the run ends what was begun.
-    fn drop_late(&mut self, history: &History) {
-        self.is_late = true;
-        let loads = self.groups.iter().flatten().map(|load| &*load.name);
-        let left_out = loads.collect::<Vec<_>>().join(", ");
-        self.steps.retain(|step| !matches!(step, Step::Measure(_)));
-        let budget = self.study.budget.unwrap_or_default().as_secs_f64();
-        let decision = DecisionRecord {
-            session: self.session,
-            load: String::new(),
-            phase: Phase::Measurement,
-            decision: "stop".to_owned(),
-            because: format!(
-                "{:.1} s of the budget of {budget:.1} s are used up",
-                history.passed.as_secs_f64()
-            ),
-        };
-        self.steps
-            .push_front(Step::Tell(Event::TimeIsUp { left_out }));
-        self.steps
-            .push_front(Step::Record(Box::new(Record::Decision(decision))));
-    }
-
-    /// Whether there is something of the load whose turn it is that has yet to be ended.
-    fn is_under_way(&self, history: &History) -> bool {
-        let first = self.groups.front().and_then(|loads| loads.first());
-        let has_blocks = first.is_some_and(|load| history.whole_blocks(&load.name) > 0);
-        has_blocks
-            && (self.study.until == Until::Decided || matches!(self.stage, Stage::Measured(_)))
-    }
-
-    /// Whether the budget has no time for a step any more.
-    fn is_too_late(&self, step: &Step, history: &History) -> bool {
-        let (Step::Measure(cell), Some(budget)) = (step, self.study.budget) else {
-            return false;
-        };
-        let length = budget::length(
-            &self.study,
-            &cell.load,
-            (cell.slice, cell.blocks),
-            cell.arms.len() as u32,
-        );
-        let renewal = budget::RENEWAL * cell.arms.len() as u32;
-        history.passed + length + renewal + budget::ENDING > budget
     }
 
     /// Proposes what earlier sessions have left of loads that share a trial; ends them when that is measured.
@@ -463,11 +290,13 @@ impl Proposer for Plan {
     fn next(&mut self, history: &History) -> Step {
         loop {
             if let Some(step) = self.steps.pop_front() {
-                if self.is_too_late(&step, history) {
-                    self.drop_late(history);
-                    continue;
+                match step {
+                    Step::Measure(cell) if self.is_too_late(&cell, history) => {
+                        self.drop_late(&cell, history);
+                    }
+                    step => return step,
                 }
-                return step;
+                continue;
             }
             if self.is_late && !self.is_under_way(history) {
                 return Step::Done;

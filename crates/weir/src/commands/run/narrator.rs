@@ -130,7 +130,7 @@ impl Narrator {
                 self.left = (!look.is_done()).then(|| ("about", Instant::now() + left));
             }
             Event::TimeIsUp { left_out } => self.say(&format!(
-                "The budget is used up: nothing more is measured ({left_out})"
+                "The budget is nearly used up: there is less than was planned, or nothing, of {left_out}"
             )),
             Event::Block {
                 loads,
