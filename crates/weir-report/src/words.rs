@@ -180,7 +180,6 @@ pub fn validity(validity: Validity) -> &'static str {
     }
 }
 
-
 /// What a search knows after a step, and what all of them still take.
 pub fn bracket(known: &BracketRecord, left: Duration) -> String {
     let step = match known.stage {

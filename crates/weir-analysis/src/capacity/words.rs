@@ -140,6 +140,11 @@ fn nothing(found: &Capacity) -> String {
              it again, and search below that rate.",
             rate(at)
         ),
+        Some(CapacityEnd::NotSent(at)) => format!(
+            "How much {arm} carries within {within} cannot be claimed: the load generator did not send {} {UNIT} in \
+             time, and nothing is known of {arm} below that.{so_far} Give the generator more CPUs, or a machine of its own.",
+            rate(at)
+        ),
         Some(CapacityEnd::Unsteady) => format!(
             "How much {arm} carries within {within} cannot be claimed: the machine changed too much while it was \
              searched.{so_far} Repeat the search while nothing else runs."

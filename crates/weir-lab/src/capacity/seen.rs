@@ -87,7 +87,12 @@ impl Frame {
     fn busiest(&self, slices: &[SliceRecord], whole_ns: f64) -> (CeilingOf, f64) {
         let cpus = &self.header.cpus;
         let sum = |of: fn(&SliceRecord) -> u64| slices.iter().map(of).sum::<u64>() as f64;
-        let spins = self.header.study.loads.iter().any(|load| !load.spin.is_zero());
+        let spins = self
+            .header
+            .study
+            .loads
+            .iter()
+            .any(|load| !load.spin.is_zero());
         let generator_ns = match spins {
             // Its CPU time says nothing.
             true => 0.0,

@@ -32,7 +32,9 @@ fn bench(arms: &[(&str, f64)], limits: &str, hold_s: u64) -> Bench {
     let names: Vec<&str> = arms.iter().map(|(name, _)| *name).collect();
     let mut model = Model::default();
     for (name, services) in arms {
-        model.arms.insert((*name).to_owned(), exponential(*services));
+        model
+            .arms
+            .insert((*name).to_owned(), exponential(*services));
     }
     let mut bench = Bench::new(&names, 1, model);
     bench.study.capacity = Limit::parse_all(limits).unwrap();
@@ -59,7 +61,7 @@ fn arms_are_searched_side_by_side_and_take_little_more_than_their_trials() {
     let bench = bench(&arms, "p99 < 30ms", 20);
     let mut promised = Duration::ZERO;
     let summary = bench.run(&mut |event, _| {
-        if let Event::Takes(takes) = event {
+        if let Event::Takes(takes, _) = event {
             promised = *takes;
         }
     });
@@ -71,14 +73,23 @@ fn arms_are_searched_side_by_side_and_take_little_more_than_their_trials() {
         let found = found.iter().find(|found| found.arm == arm).unwrap();
         assert_eq!(found.end, CapacityEnd::Found, "{found:?}");
         let truth = capacity(services);
-        assert!(found.low <= truth && truth <= found.high, "{truth}: {found:?}");
+        assert!(
+            found.low <= truth && truth <= found.high,
+            "{truth}: {found:?}"
+        );
         assert!(found.high / found.low < 1.08, "{found:?}");
         assert!(found.verified > 0.0 && found.fresh.is_none(), "{found:?}");
     }
     let trials: f64 = found.iter().map(|found| found.seconds.1).sum();
-    assert!(took < 1.15 * trials + 10.0, "{took} s for {trials} s of trials");
+    assert!(
+        took < 1.15 * trials + 10.0,
+        "{took} s for {trials} s of trials"
+    );
     let off = promised.as_secs_f64() / took;
-    assert!((0.5..2.0).contains(&off), "{promised:?} promised, {took} s taken");
+    assert!(
+        (0.5..2.0).contains(&off),
+        "{promised:?} promised, {took} s taken"
+    );
     // A ladder of both arms is one cell.
     let brackets = run.records.iter().filter_map(|record| match record {
         Record::Bracket(known) if known.stage == SearchStage::Ladder => Some(known),
@@ -139,7 +150,13 @@ fn why_nothing_is_carried_is_said() {
     ] {
         let mut bench = bench(&[("stock", 2000.0)], limits, 5);
         bench.model.arms.insert("stock".to_owned(), arm);
-        bench.run(&mut |e, _| if matches!(e, Event::Capacity(_)|Event::Bracket{..}) {println!("{e:?}")}).unwrap();
+        bench
+            .run(&mut |e, _| {
+                if matches!(e, Event::Capacity(_) | Event::Bracket { .. }) {
+                    println!("{e:?}")
+                }
+            })
+            .unwrap();
         let run = bench.read();
         let found = found(&run)[0];
         assert_eq!(found.end, CapacityEnd::Never, "{found:?}");
