@@ -427,6 +427,7 @@ fn run_in(
         places: PlaceSpec::simulated(model.clone()),
         allow_host_settings: false,
         check_alone,
+        generator_carries: None,
         time: None,
         stop: Arc::default(),
     };
