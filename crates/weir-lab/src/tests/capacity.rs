@@ -58,10 +58,10 @@ fn found(run: &Run) -> Vec<&CapacityRecord> {
 #[test]
 fn arms_are_searched_side_by_side_and_take_little_more_than_their_trials() {
     let arms = [("stock", 2000.0), ("other", 1500.0)];
-    let bench = bench(&arms, "p99 < 30ms", 65);
+    let bench = bench(&arms, "p99 < 30ms", 20);
     let mut promised = Duration::ZERO;
     let summary = bench.run(&mut |event, _| {
-        if let Event::Takes(takes) = event {
+        if let Event::Takes(takes, _) = event {
             promised = *takes;
         }
     });
@@ -150,7 +150,13 @@ fn why_nothing_is_carried_is_said() {
     ] {
         let mut bench = bench(&[("stock", 2000.0)], limits, 5);
         bench.model.arms.insert("stock".to_owned(), arm);
-        bench.run(&mut |_, _| {}).unwrap();
+        bench
+            .run(&mut |e, _| {
+                if matches!(e, Event::Capacity(_) | Event::Bracket { .. }) {
+                    println!("{e:?}")
+                }
+            })
+            .unwrap();
         let run = bench.read();
         let found = found(&run)[0];
         assert_eq!(found.end, CapacityEnd::Never, "{found:?}");
@@ -172,14 +178,7 @@ fn what_does_not_last_is_told_from_what_does() {
         ..exponential(2000.0)
     };
     bench.model.arms.insert("stock".to_owned(), forgetful);
-    let took = bench
-        .run(&mut |e, _| {
-            if matches!(e, Event::Capacity(_) | Event::Bracket { .. }) {
-                println!("{e:?}")
-            }
-        })
-        .unwrap()
-        .took;
+    let took = bench.run(&mut |_, _| {}).unwrap().took;
     let run = bench.read();
     let found = found(&run)[0];
     // 60,000 ports for a minute each.
