@@ -323,7 +323,10 @@ impl Search {
         let allowed = bounds.map(|bound| bound.allowed).fold(1.0, f64::min);
         let telling = 1.0 / (allowed * COUNTED.1);
         let carried = self.goal.closed.rate;
-        LOWEST.0.max(LOWEST.1 * carried).max(telling.min(carried / 10.0))
+        LOWEST
+            .0
+            .max(LOWEST.1 * carried)
+            .max(telling.min(carried / 10.0))
     }
 
     /// The generator is what did not carry this. It may have been held up once.

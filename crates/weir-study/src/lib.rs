@@ -141,7 +141,8 @@ fn study(
     let blocks = plan::blocks(fields.get("blocks"), check);
     let network = plan::network(fields.get("network"), check);
     let loads = load::read(fields.required("loads", check), &blocks, scale, check);
-    let (objective, capacity, search) = plan::objective(fields.get("objective"), &loads.drafts, check);
+    let (objective, capacity, search) =
+        plan::objective(fields.get("objective"), &loads.drafts, check);
     let serves_files = proxy.as_ref().is_some_and(proxy::Draft::serves_files);
     let cpus = plan::cpus(fields.get("cpus"), serves_files, context, check);
     let arms = arms::read(&fields, proxy.as_ref(), catalog, context, check);

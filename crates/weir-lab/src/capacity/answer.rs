@@ -37,7 +37,10 @@ impl Frame {
                 high: finite(burst.high, burst.low),
             }),
             saturated: answer.saturated,
-            floor: finite(answer.floor.get(answer.decides).copied().unwrap_or(0.0), 1.0),
+            floor: finite(
+                answer.floor.get(answer.decides).copied().unwrap_or(0.0),
+                1.0,
+            ),
             ceiling,
             seconds: answer.seconds,
             end: match answer.why {

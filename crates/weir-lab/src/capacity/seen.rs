@@ -6,8 +6,6 @@ use weir_search::{Bound, Closed, Goal, Seen};
 
 use super::{CLOSED, time};
 
-/// Half of the interval at which a search ends, as a share.
-const HALF_WIDTH: f64 = 0.03;
 /// From this share of the CPU time that it has a role may be what cannot carry more, and from that it is.
 const NEAR: f64 = 0.8;
 const BUSY: f64 = 0.97;
@@ -47,7 +45,7 @@ impl Frame {
         Goal {
             bounds: study.capacity.iter().map(bound).collect(),
             confidence: study.objective.confidence,
-            half_width: HALF_WIDTH,
+            half_width: study.search.precision,
             budget_s: budget.short_s,
             verify_s: study.search.hold.as_secs_f64(),
             long_s: budget.long_s,
@@ -87,7 +85,12 @@ impl Frame {
     fn busiest(&self, slices: &[SliceRecord], whole_ns: f64) -> (CeilingOf, f64) {
         let cpus = &self.header.cpus;
         let sum = |of: fn(&SliceRecord) -> u64| slices.iter().map(of).sum::<u64>() as f64;
-        let spins = self.header.study.loads.iter().any(|load| !load.spin.is_zero());
+        let spins = self
+            .header
+            .study
+            .loads
+            .iter()
+            .any(|load| !load.spin.is_zero());
         let generator_ns = match spins {
             // Its CPU time says nothing.
             true => 0.0,
