@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
+pub use weir_analysis::capacity::sentence as capacity;
 pub use weir_analysis::metric_words as metric;
 
 use weir_analysis::findings::{Comparison, Holding, PublishedVerdict, Verdict};
-use weir_model::limit::Limit;
-use weir_model::record::{
-    AskedRecord, BracketRecord, CapacityEnd, CapacityRecord, SearchStage, Validity,
-};
+use weir_model::record::{AskedRecord, BracketRecord, SearchStage, Validity};
 use weir_model::study::{Metric, ProxyKind};
 
 use crate::number;
@@ -198,20 +196,4 @@ pub fn bracket(known: &BracketRecord, left: Duration) -> String {
     let seconds = left.as_secs_f64().round().max(1.0) as u64;
     let left = number::length(Duration::from_secs(seconds));
     format!("{}: {between}, after {step}; about {left} left", known.arm)
-}
-
-/// How much an arm carries, in a sentence.
-pub fn capacity(found: &CapacityRecord) -> String {
-    let limits: Vec<String> = found.limits.iter().map(Limit::to_string).collect();
-    let (arm, limits) = (&found.arm, limits.join(", "));
-    let seconds = found.seconds.1;
-    match found.end {
-        CapacityEnd::Found | CapacityEnd::Budget => format!(
-            "{arm} carries {:.0} to {:.0} requests/s with {limits}; {:.0} were held for a minute ({seconds:.0} s of trials)",
-            found.low, found.high, found.verified
-        ),
-        _ => format!(
-            "{arm}: no rate was found that it carries with {limits} ({seconds:.0} s of trials)"
-        ),
-    }
 }

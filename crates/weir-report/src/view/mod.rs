@@ -5,12 +5,14 @@ mod about;
 mod alone;
 mod asked;
 mod by_rate;
+mod capacity;
 mod charts;
 mod compare;
 mod connections;
 mod counted;
 mod limit;
 mod load;
+mod looks;
 mod matrix;
 mod pairs;
 mod phases;
@@ -36,10 +38,15 @@ pub(crate) fn document(input: &ReportInput<'_>) -> Document {
     let mut blocks = head(input);
     blocks.extend(about::blocks(header, input.records));
     blocks.extend(asked::blocks(study, input.records));
-    blocks.extend(load::sections(input));
-    blocks.extend(alone::section(input.findings.alone.as_ref()));
-    blocks.extend(by_rate::sections(study, &input.findings.loads));
-    blocks.extend(matrix::sections(input));
+    match &input.findings.capacity {
+        Some(found) => blocks.extend(capacity::sections(input, found)),
+        None => {
+            blocks.extend(load::sections(input));
+            blocks.extend(alone::section(input.findings.alone.as_ref()));
+            blocks.extend(by_rate::sections(study, &input.findings.loads));
+            blocks.extend(matrix::sections(input));
+        }
+    }
     blocks.extend(inert(input));
     blocks.extend(published::section(input));
     blocks.push(Block::Only(Outputs::FILES, setup::sections(input)));
@@ -101,7 +108,7 @@ fn head(input: &ReportInput<'_>) -> Vec<Block> {
             .map(MisreadArm::sentence)
             .map(warn),
     );
-    if input.findings.loads.is_empty() {
+    if input.findings.loads.is_empty() && input.findings.capacity.is_none() {
         blocks.push(warn("no load was measured".to_owned()));
     }
     let remarks = input.header.remarks.iter();
@@ -111,6 +118,9 @@ fn head(input: &ReportInput<'_>) -> Vec<Block> {
 }
 
 fn objective(study: &Study) -> String {
+    if !study.capacity.is_empty() {
+        return capacity::objective(study);
+    }
     let objective = &study.objective;
     format!(
         "{} ({}){}; equivalence band ±{}; confidence {}",
