@@ -207,7 +207,10 @@ impl Narrator {
     fn say_arms(&mut self) {
         if !self.arms.is_empty() {
             let arms = std::mem::take(&mut self.arms);
-            self.say(&format!("{} arms answer: {}", arms.len(), arms.join(", ")));
+            self.say(&match &arms[..] {
+                [one] => format!("{one} answers"),
+                all => format!("{} arms answer: {}", all.len(), all.join(", ")),
+            });
         }
     }
 }
