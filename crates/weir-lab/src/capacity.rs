@@ -22,6 +22,7 @@ mod time;
 
 use arm::Searched;
 use seen::Frame;
+pub use time::least;
 pub(crate) use time::takes;
 
 /// The closed loop before a search: the length of its slices, and its blocks.

@@ -13,6 +13,8 @@ const SHORT_S: f64 = 100.0;
 const LONG_S: f64 = 300.0;
 /// Seconds of short trials that a search takes as a rule: a ramp of five, and as many ladders as it takes to be precise.
 const LIKELY_S: f64 = 80.0;
+/// And the fewest with which it can claim anything: a ramp, and two ladders.
+const LEAST_S: f64 = 40.0;
 /// What is not a trial, as a share of the trials: pauses, new instances, connections.
 const BESIDE: f64 = 0.08;
 
@@ -44,6 +46,12 @@ pub(crate) fn budget(study: &Study) -> Budget {
 /// How long a study's searches take, about, everything included.
 pub(crate) fn takes(study: &Study) -> Duration {
     let each = closed_s() + LIKELY_S.min(budget(study).short_s) + hold_s(study);
+    Duration::from_secs_f64((1.0 + BESIDE) * each * study.arms.len() as f64)
+}
+
+/// The least with which a study's searches can claim anything, everything included.
+pub fn least(study: &Study) -> Duration {
+    let each = closed_s() + LEAST_S + hold_s(study);
     Duration::from_secs_f64((1.0 + BESIDE) * each * study.arms.len() as f64)
 }
 

@@ -76,6 +76,26 @@ pub(crate) fn budget(text: &str) -> Result<Duration, Failure> {
     }
 }
 
+/// Whether searches for what the arms carry can claim anything within the study's budget.
+///
+/// # Errors
+/// They cannot; what would suffice.
+pub(crate) fn fit_search(study: &Study) -> Result<(), Failure> {
+    let least = weir_lab::least_search(study);
+    let Some(budget) = study.budget.filter(|budget| *budget < least) else {
+        return Ok(());
+    };
+    let suffices = Duration::from_secs(least.as_secs() + 1);
+    let message = format!(
+        "a budget of {} has no time for any claim: a rate is held for {}, and with what comes before the whole run takes \
+         about {}",
+        number::length(budget),
+        number::length(study.search.hold),
+        number::length(suffices),
+    );
+    Err(Failure::input(message).hint(format!("give it --budget {}s", suffices.as_secs())))
+}
+
 /// Makes all loads as much longer or shorter as the study's budget has time for, a check of its arms one at a time
 /// included where there is one, and says by how much. Every load keeps the blocks without which nothing can be claimed.
 ///
@@ -85,6 +105,9 @@ pub(crate) fn fit(study: &mut Study, check_alone: bool) -> Result<Option<String>
     let Some(budget) = study.budget else {
         return Ok(None);
     };
+    if !study.capacity.is_empty() {
+        return fit_search(study).map(|()| None);
+    }
     study.blocks.at_least = weir_lab::least_blocks(study);
     let multiplied = |share: f64| {
         let mut other = study.clone();

@@ -40,6 +40,7 @@ mod run;
 mod run_alone;
 mod run_bursts;
 mod run_bypass;
+mod run_capacity;
 mod run_cells;
 mod run_flows;
 mod run_kernel;

@@ -13,7 +13,7 @@ use weir_study::Scale;
 
 use crate::args::{CapacityArgs, CapacityFormat, FlowArgs};
 use crate::commands::study::{self, Read};
-use crate::commands::{deliver, public, report, run};
+use crate::commands::{deliver, public, report, run, time};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::terminal;
 
@@ -91,6 +91,7 @@ fn of_study(name: &str, args: &CapacityArgs, options: Options) -> Result<Summary
         )));
     }
     Tuning::read(args)?.apply(&mut read.study);
+    time::fit_search(&read.study)?;
     public::check(&read.study, &args.lab)?;
     let options = Options {
         folder: run::folder(&args.lab, &read.study.name),

@@ -18,7 +18,7 @@ use super::tuning::Tuning;
 use crate::args::{CapacityArgs, FlowArgs};
 use crate::commands::load::{self, Server};
 use crate::commands::study::Read;
-use crate::commands::{flag, public};
+use crate::commands::{flag, public, time};
 use crate::failure::Failure;
 
 /// What responses must keep to where nobody says. Fixed, and no multiple of what the server does at low rates, so
@@ -65,6 +65,7 @@ pub(super) fn search(args: &CapacityArgs, options: &Options) -> Result<Search, F
     said.push(wrong_answers(&spec, args));
     let mut study = study(&server, spec, limits, cpus(args, &server, options)?);
     tuning.apply(&mut study);
+    time::fit_search(&study)?;
     let text = command_line();
     Ok(Search {
         read: Read { study, text },
