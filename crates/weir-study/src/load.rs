@@ -26,6 +26,8 @@ const KEYS: [&str; 7] = [
 ];
 
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// What is said of how long a load lasts whose study has no duration for it.
+const UNSAID: Duration = Duration::from_secs(60);
 /// Shortest slice that a pilot chooses.
 const SHORTEST_SLICE: Duration = Duration::from_millis(100);
 /// Longest time that the generator can be told to stay awake before each arrival.
@@ -218,7 +220,9 @@ fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Templat
             .hint("write `hold: 10000` in a load that sends requests");
     }
     let duration = fields.get("duration");
+    // A search goes on until it knows.
     let has_duration = duration.is_some();
+    let lasts = if has_duration { LONGEST } else { UNSAID };
     let duration_at = duration.map_or(fields.span(), |node| node.span.clone());
     let duration = duration.and_then(|node| check.duration(node, Duration::from_secs(1)..=LONGEST));
     let size_node = fields.get("size");
@@ -252,7 +256,7 @@ fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Templat
         beside,
         spin: spin.unwrap_or_default(),
         size,
-        ..LoadSpec::new(&name, main, duration.unwrap_or(LONGEST))
+        ..LoadSpec::new(&name, main, duration.unwrap_or(lasts))
     };
     let draft = Draft {
         spec,
