@@ -35,6 +35,7 @@ mod flows;
 mod history;
 mod host;
 mod hosts;
+mod inert;
 mod lab;
 mod left_out;
 mod network;

@@ -62,7 +62,12 @@ fn a_server_is_known_by_its_url_alone() {
         "--fail-if",
         "capacity.low < 10/s",
     ]);
-    let ended = Running::start(&mut command).end().with_code(3);
+    let mut search = Running::start(&mut command);
+    // A minute each for the ramp and what comes after it.
+    search.wait_until("a ladder", |search| {
+        search.stderr().contains("trials around the edge")
+    });
+    let ended = search.end().with_code(3);
     ended.stderr.has_all(&[
         "Objective: p99 < 50ms\n",
         &format!("Asking {url} at {address}, over 50 connections (-c)\n"),
