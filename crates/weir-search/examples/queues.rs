@@ -255,13 +255,13 @@ impl World {
             rest_s: 0.0,
             settle_s: 0.5,
             measure_s: 3.0,
-            windows: 6,
+            windows: 30,
             is_fresh: true,
         };
         let windows = self.play(trial);
         let windows: Vec<(u64, f64)> = windows
             .iter()
-            .map(|seen| ((seen.completed * 0.5).round() as u64, 0.5))
+            .map(|seen| ((seen.completed * 0.1).round() as u64, 0.1))
             .collect();
         let closed = Closed::of(&windows).expect("there are windows");
         let mut search = Search::new(Goal {
@@ -464,21 +464,6 @@ fn main() -> io::Result<()> {
                 queue.name
             )?;
             continue;
-        }
-        if is_alone {
-            let mids: Vec<f64> = found
-                .iter()
-                .map(|it| ((it.interval.0 * it.interval.1).sqrt() / truth).ln() * 100.0)
-                .collect();
-            let mean = mids.iter().sum::<f64>() / mids.len() as f64;
-            eprintln!(
-                "{}: bias {mean:.2} % sd {:.2} % saturated {:.3} left out {:.2} hw/1.96 {:.2}",
-                queue.name,
-                weir_stats::sd(&mids).unwrap_or(0.0),
-                median(&found, |it| it.saturated) / (queue.servers as f64 / queue.service_s),
-                found.iter().map(|it| it.left_out as f64).sum::<f64>() / found.len() as f64,
-                100.0 / 1.96 * median(&found, |it| (it.interval.1 / it.interval.0).ln() / 2.0)
-            );
         }
         let compared = |of: fn(&mut World) -> Bracket| match is_alone {
             true => String::new(),

@@ -57,14 +57,26 @@ const SIGNIFICANT: f64 = 4.0;
 const OFF: (f64, f64) = (0.015, 0.05);
 /// A target wanders whose closed loop did by so much from window to window beyond a Poisson process; and how many groups
 /// are believed that differ as the model has it.
-pub(crate) const WANDERS: f64 = 0.015;
+pub(crate) const WANDERS: f64 = 0.007;
 const GROUPS: f64 = 4.0;
+const DOUBT: f64 = 1.25;
+/// Stretches of a closed loop, and how much more they must vary than their windows let them: F of 5 and 24 degrees of
+/// freedom is beyond it one time in twenty.
+const STRETCHES: usize = 6;
+const RATIO: f64 = 2.6;
+/// Where some are bad at any rate, or at one where nearly none should be, they come in lumps of which there are few: the
+/// dispersion is by so much larger than it seems.
+const LUMPY: f64 = 2.5;
 /// Places of the edge that are tried, at first and at last; and how far about the peak it is looked at last.
 const COARSE: usize = 40;
 const STEPS: usize = 80;
 const WIDE: f64 = 2.0;
-/// The interval is never narrower than this, as a share of the rate on either side: instances differ.
-const NARROWEST: f64 = 0.02;
+/// The interval is never narrower than this, as a share of the rate on either side: instances differ. Of a target that
+/// wanders it may have to be so wide at least.
+const NARROWEST: (f64, f64) = (0.02, 0.028);
+/// The slowest of a hundred instances that differ by a per cent is slower by this than the mean one: where the share is a
+/// cliff, it decides.
+const INSTANCES: f64 = 0.03;
 /// Shares below and above these, in units of what is allowed, are not told from these.
 const LEAST: f64 = 0.02;
 const MOST: f64 = 15.0;
@@ -90,13 +102,14 @@ pub struct Closed {
     pub rate: f64,
     /// Half of the interval of its mean, as a share.
     pub off: f64,
-    /// How much the target's speed wanders from one second to the next: the standard deviation of the logarithm of what
-    /// windows of about a second completed, beyond that of a Poisson process.
+    /// How much the target's speed wanders from one second to the next: the standard deviation of what stretches of about
+    /// half a second completed, as a share, beyond what their windows tell; 0 where it may be chance.
     pub wander: f64,
 }
 
 impl Closed {
-    /// Of windows of a closed loop, each so many responses in so many seconds; `None` with fewer than two.
+    /// Of windows of a closed loop, each so many responses in so many seconds, all as long; `None` with fewer than two.
+    /// Thirty windows of 0.1 s tell wandering from counting, which six of 0.5 s do not.
     pub fn of(windows: &[(u64, f64)]) -> Option<Closed> {
         let rates: Vec<f64> = windows
             .iter()
@@ -105,13 +118,34 @@ impl Closed {
         let n = rates.len() as f64;
         let rate = rates.iter().sum::<f64>() / n;
         let sd = weir_stats::sd(&rates)? / rate;
-        let counted = windows.iter().map(|(n, _)| *n as f64).sum::<f64>() / n;
         let half = student_quantile(0.05, windows.len() as u32 - 1) * sd / n.sqrt();
         Some(Closed {
             rate,
             off: half.clamp(OFF.0, OFF.1),
-            wander: (sd * sd - 1.0 / counted).max(0.0).sqrt(),
+            wander: wander(&rates, rate),
         })
+    }
+}
+
+/// How much the means of stretches differ beyond what their windows do: the component of variance between them (Fisher
+/// 1925, chapter 7); 0 where it may be chance.
+fn wander(rates: &[f64], mean: f64) -> f64 {
+    let each = rates.len() / STRETCHES;
+    if each < 2 {
+        return 0.0;
+    }
+    let of = |stretch: &[f64]| {
+        let mean = stretch.iter().sum::<f64>() / each as f64;
+        (mean, weir_stats::sd(stretch).unwrap_or(0.0).powi(2))
+    };
+    let stretches: Vec<(f64, f64)> = rates.chunks_exact(each).map(of).collect();
+    let means: Vec<f64> = stretches.iter().map(|stretch| stretch.0).collect();
+    let within = stretches.iter().map(|stretch| stretch.1).sum::<f64>() / means.len() as f64;
+    let between = weir_stats::sd(&means).unwrap_or(0.0).powi(2);
+    let by_chance = within / each as f64;
+    match between > RATIO * by_chance {
+        true => (between - by_chance).sqrt() / mean,
+        false => 0.0,
     }
 }
 
@@ -141,6 +175,23 @@ impl Frame {
         };
         let squares = believed * single * single + known * between * between;
         (squares / (believed + known)).sqrt()
+    }
+
+    /// By how much wider an interval is than trials of some seconds make it, which a wandering speed does not let see all
+    /// that happens within a minute.
+    fn doubt(&self) -> f64 {
+        match self.closed.wander > WANDERS {
+            true => DOUBT,
+            false => 1.0,
+        }
+    }
+
+    /// The least half of an interval: how far the speed wanders within a minute, no trials of one tell.
+    fn narrowest(&self) -> f64 {
+        match self.closed.wander > WANDERS {
+            true => (1.5 * self.closed.wander).clamp(NARROWEST.0, NARROWEST.1),
+            false => NARROWEST.0,
+        }
     }
 
     /// How well it is known beforehand how steep the share is: of a target whose speed wanders less well.
@@ -229,6 +280,13 @@ impl Model {
             sums[*group] += counts * (bad * share.ln() + (1.0 - bad) * (1.0 - share).ln());
         }
         sums
+    }
+
+    /// Whether a trial that was to have next to none had far more than are allowed.
+    fn has_lumps(&self, edge: f64, shape: Shape) -> bool {
+        self.rungs.iter().any(|(rung, ..)| {
+            rung.bad > 2.0 * self.allowed && self.share(rung.rate, edge, shape) < 0.5 * self.allowed
+        })
     }
 
     /// How much more than expected goes together: Pearson's statistic per degree of freedom, over trials, or over
@@ -409,7 +467,11 @@ impl Edge {
             let edge = table.place(at);
             let wander = 2.0 * frame.closed.wander / (most - edge).max(MARGIN);
             let believed = LIKELY * (1.0 + wander * wander).min(WANDERING);
-            dispersion = model.dispersion(edge, shapes[profile[at.round() as usize].0], believed);
+            let shape = shapes[profile[at.round() as usize].0];
+            dispersion = model.dispersion(edge, shape, believed);
+            if shape.floor > 0.0 || model.has_lumps(edge, shape) {
+                dispersion *= LUMPY;
+            }
             variability = frame.variability(edge, most);
             let (first, last) = within(&profile, value - WIDE * t * t);
             range = (
@@ -426,13 +488,13 @@ impl Edge {
         let edge = table.place(at).min(most);
         let between = between_groups(&table, dispersion, at, model.groups);
         let single = table.step * (last - first + 1) as f64 / 2.0 / t;
-        let half = t * frame.shrunk(single, between, model.groups);
-        let half = half.max(NARROWEST);
+        let half = t * frame.shrunk(single, between, model.groups) * frame.doubt();
+        let half = half.max(frame.narrowest());
         let low = table.place(first as f64 - 0.5).min(edge - half);
         let high = table.place(last as f64 + 0.5).max(edge + half);
         Some(Edge {
             rate: edge.exp(),
-            low: low.min(most - off).exp(),
+            low: low.min(most - off.max(INSTANCES)).exp(),
             high: high.min(most + off).exp(),
             saturated: most.exp(),
             floor: shapes[profile[at.round() as usize].0].floor,
@@ -525,13 +587,19 @@ mod tests {
 
     #[test]
     fn a_closed_loop_tells_wandering_from_counting() {
-        let steady = Closed::of(&[(1000, 0.5), (1030, 0.5), (970, 0.5)]).unwrap();
+        let windows = |stretch: f64| -> Vec<(u64, f64)> {
+            let count = |at: u32| {
+                let counting = [-20.0, 15.0, -5.0, 20.0, -10.0][at as usize % 5];
+                let place = f64::from(at / 5) - 2.5;
+                (200.0 + counting + stretch * place) as u64
+            };
+            (0..30).map(|at| (count(at), 0.1)).collect()
+        };
+        let steady = Closed::of(&windows(0.0)).unwrap();
         assert_eq!((steady.rate, steady.wander), (2000.0, 0.0));
-        let wandering = Closed::of(&[(1000, 0.5), (1100, 0.5), (900, 0.5)]).unwrap();
-        assert!(
-            wandering.wander > 0.09 && wandering.off == OFF.1,
-            "{wandering:?}"
-        );
+        let wandering = Closed::of(&windows(8.0)).unwrap();
+        assert!((0.05..0.1).contains(&wandering.wander), "{wandering:?}");
+        assert_eq!(Closed::of(&windows(8.0)[..6]).unwrap().wander, 0.0);
         assert_eq!(Closed::of(&[(1000, 0.5)]), None);
     }
 }

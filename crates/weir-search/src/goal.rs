@@ -174,7 +174,8 @@ pub struct Answer {
     pub burst: Option<Burst>,
     /// Responses per second of the target when it has more to do than it can.
     pub saturated: f64,
-    /// Share of the responses that break each bound at any rate, in their order: the least that a trial showed.
+    /// Share of the responses that break each bound at any rate, in their order: that of the lowest rates, of a third of
+    /// the time.
     pub floor: Vec<f64>,
     /// The least that [`Seen::value`] has been of each bound in a trial; not a number where it never was known.
     pub least: Vec<f64>,

@@ -1,12 +1,15 @@
 //! What the trials so far say about the target.
 
 use crate::edge::{Edge, Frame, Rung};
-use crate::goal::{Goal, Seen, Stage, Trial};
+use crate::goal::{Bound, Goal, Seen, Stage, Trial};
 
 /// Confidence at which ladders before and after must disagree, and how far: what is less is noise, which the interval has
 /// in it.
 const SURELY: f64 = 0.9998;
 const CLEARLY: f64 = 1.1;
+
+/// No rate holds if so many times what is allowed is bad at low ones.
+const HOPELESS: f64 = 1.5;
 
 /// A window of a trial.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,8 +48,7 @@ pub(crate) struct Known {
     /// The edge is thought to be between these, requests per second.
     pub(crate) between: (f64, f64),
     pub(crate) first: Option<First>,
-    /// The least share that broke each bound in a trial, and the least value of it.
-    pub(crate) floor: Vec<f64>,
+    /// The least value of each bound in a trial.
     pub(crate) least: Vec<f64>,
     pub(crate) left_out: usize,
 }
@@ -58,7 +60,6 @@ impl Known {
             group: 0,
             between: (0.0, 0.0),
             first: None,
-            floor: vec![1.0; goal.bounds.len()],
             least: vec![f64::NAN; goal.bounds.len()],
             left_out: 0,
         }
@@ -66,12 +67,10 @@ impl Known {
 
     /// Takes in what a trial showed. One of its own (`is_model` false) only counts for what is so at any rate.
     pub(crate) fn put(&mut self, trial: &Trial, windows: &[Seen], is_model: bool) {
-        for (place, floor) in self.floor.iter_mut().enumerate() {
-            let bad: f64 = windows.iter().map(|seen| seen.bad[place]).sum();
-            *floor = floor.min(bad / windows.len() as f64);
+        for (place, least) in self.least.iter_mut().enumerate() {
             let values = windows.iter().filter_map(|seen| seen.value.get(place));
             let worst = values.fold(f64::NAN, |worst, value| worst.max(*value));
-            self.least[place] = self.least[place].min(worst);
+            *least = least.min(worst);
         }
         self.group += usize::from(trial.is_fresh);
         if is_model {
@@ -174,10 +173,44 @@ impl Known {
         self.first = None;
     }
 
-    /// The bound that was farthest from holding wherever it was tried.
+    /// Share that broke each bound at the lowest rates: those of a third of the time. And the highest of them.
+    pub(crate) fn floor(&self, goal: &Goal) -> (Vec<f64>, f64) {
+        let mut looks: Vec<&Look> = self.looks.iter().collect();
+        looks.sort_by(|a, b| a.rung.rate.total_cmp(&b.rung.rate));
+        let all: f64 = looks.iter().map(|look| look.rung.seconds).sum();
+        let mut seconds = 0.0;
+        let mut bad = vec![0.0; goal.bounds.len()];
+        let mut highest = 0.0;
+        for look in looks {
+            if seconds >= all / 3.0 {
+                break;
+            }
+            seconds += look.rung.seconds;
+            highest = look.rung.rate;
+            let parts = bad.iter_mut().zip(&look.bad);
+            parts.for_each(|(sum, bad)| *sum += bad * look.rung.seconds);
+        }
+        let share = |sum: f64| if seconds > 0.0 { sum / seconds } else { 1.0 };
+        (bad.into_iter().map(share).collect(), highest)
+    }
+
+    /// Whether no rate holds: at rates far below others more are bad than is allowed.
+    pub(crate) fn is_hopeless(&self, goal: &Goal) -> bool {
+        let (floor, highest) = self.floor(goal);
+        let most = self
+            .looks
+            .iter()
+            .map(|look| look.rung.rate)
+            .fold(0.0, f64::max);
+        let breaks = |(floor, bound): (&f64, &Bound)| *floor > HOPELESS * bound.allowed;
+        highest < most / 2.0 && floor.iter().zip(&goal.bounds).any(breaks)
+    }
+
+    /// The bound that is farthest from holding at the lowest rates.
     pub(crate) fn least_held(&self, goal: &Goal) -> usize {
-        let times = |place: &usize| self.floor[*place] / goal.bounds[*place].allowed;
-        let worst = (0..self.floor.len()).max_by(|a, b| times(a).total_cmp(&times(b)));
+        let (floor, _) = self.floor(goal);
+        let times = |place: &usize| floor[*place] / goal.bounds[*place].allowed;
+        let worst = (0..floor.len()).max_by(|a, b| times(a).total_cmp(&times(b)));
         worst.unwrap_or(0)
     }
 

@@ -10,6 +10,7 @@ const NARROW: f64 = 1.08;
 const TRIALS: usize = 6;
 /// A window breaks a bound clearly with so many times the share that is allowed.
 pub(crate) const CLEARLY: f64 = 3.0;
+const SWAMPED: f64 = 20.0;
 /// A target that completes less than this share of what is due has collapsed: one that is only saturated a little
 /// completes nearly all.
 const COLLAPSED: f64 = 0.9;
@@ -51,6 +52,16 @@ pub(crate) fn worst(windows: &[Seen], bounds: &[Bound]) -> f64 {
         bad / windows.len().max(1) as f64 / bound.allowed
     };
     bounds.iter().enumerate().map(of).fold(0.0, f64::max)
+}
+
+/// Whether windows are nowhere near holding: of one of the bounds so many times what is allowed is bad, or half of what
+/// is more than that.
+pub(crate) fn is_swamped(windows: &[Seen], bounds: &[Bound]) -> bool {
+    bounds.iter().enumerate().any(|(place, bound)| {
+        let bad: f64 = windows.iter().map(|seen| seen.bad[place]).sum();
+        let most = (SWAMPED * bound.allowed).min(f64::midpoint(1.0, bound.allowed));
+        bad / windows.len().max(1) as f64 > most
+    })
 }
 
 /// Whether a long trial has held: its last windows, all together.

@@ -40,7 +40,7 @@ const FIRST: f64 = 0.8;
 const NARROW: f64 = 0.01;
 const LIKELY: f64 = 0.05;
 /// The lowest rate that is tried, requests per second, and as a share of what a closed loop carries.
-const LOWEST: (f64, f64) = (1.0, 0.002);
+const LOWEST: (f64, f64) = (1.0, 0.01);
 /// How often a verification may fail before the rate that lasts is looked for.
 const FAILURES: usize = 3;
 /// A rate that is higher by this has to be verified again.
@@ -58,8 +58,6 @@ const GENTLY: f64 = 0.25;
 const REST_S: f64 = 5.0;
 /// It is alive if it completes this share of what is due.
 const ALIVE: f64 = 0.1;
-/// A ladder of which each rung is worse by this than what is allowed is nowhere near the edge.
-const SWAMPED: f64 = 20.0;
 /// How often the target may change.
 const CHANGES: usize = 3;
 /// A trial of which less was sent in time says nothing about the target; one that is lower by this may.
@@ -133,6 +131,7 @@ impl Search {
         if let Some((rate, _)) = self.doubt {
             return Ok(Trial {
                 rest_s: REST_S,
+                measure_s: REST_S,
                 ..self.trial(Stage::Ramp, rate)
             });
         }
@@ -179,7 +178,7 @@ impl Search {
         self.has_held = false;
         let (low, high) = self.known.between;
         let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
-        self.known.between = (low.min(least / 2.0), high.max(saturated));
+        self.known.between = (low.min(least / 2.0).max(self.lowest()), high.max(saturated));
     }
 
     /// A trial that is as long as the margin is narrow: the queue of M/M/1 forgets within 4 / margin² requests.
@@ -274,8 +273,9 @@ impl Search {
             self.doubt.is_none() && !matches!(self.state, State::Lasting(_) | State::Burst(_));
         self.known.put(trial, windows, is_model);
         let worst = long::worst(windows, &self.goal.bounds);
+        let is_swamped = long::is_swamped(windows, &self.goal.bounds);
         if let Some((_, above)) = self.doubt.take() {
-            if worst > 1.0 {
+            if is_swamped {
                 self.broken(above);
             }
             return;
@@ -284,25 +284,25 @@ impl Search {
             State::Ramp(bracket) => {
                 self.after_ramp(bracket.with(trial.rate, worst <= 1.0), windows)
             }
-            State::Ladder => self.after_rung(trial.rate, worst),
+            State::Ladder => self.after_rung(trial.rate, is_swamped),
             State::Hold(rate) => self.after_hold(rate, windows),
             State::Lasting(long) => self.after_long(long, windows),
             State::Burst(bursts) => self.after_burst(bursts, worst <= 1.0),
             State::Done => {}
         }
-        self.look_after(trial, worst);
+        self.look_after(trial, worst <= 1.0, is_swamped);
     }
 
     /// After a short trial: whether one has broken that cannot have, and whether there is time for another.
-    fn look_after(&mut self, trial: &Trial, worst: f64) {
+    fn look_after(&mut self, trial: &Trial, holds: bool, is_swamped: bool) {
         if !matches!(trial.stage, Stage::Ramp | Stage::Ladder) || self.answer.is_some() {
             return;
         }
         match self.held {
-            Some(held) if worst > long::CLEARLY && trial.rate < held * BELOW => {
+            Some(held) if is_swamped && trial.rate < held * BELOW => {
                 self.doubt = Some((trial.rate.min(held * GENTLY), held));
             }
-            held if worst <= 1.0 => self.held = Some(held.unwrap_or(0.0).max(trial.rate)),
+            held if holds => self.held = Some(held.unwrap_or(0.0).max(trial.rate)),
             _ => {}
         }
         let is_early = matches!(self.state, State::Ramp(_)) || self.known.ladders() < CLAIM;
@@ -381,10 +381,10 @@ impl Search {
         }
     }
 
-    fn after_rung(&mut self, rate: f64, worst: f64) {
+    fn after_rung(&mut self, rate: f64, is_swamped: bool) {
         self.state = State::Ladder;
         self.left.pop();
-        self.has_held |= worst <= SWAMPED;
+        self.has_held |= !is_swamped;
         if !self.left.is_empty() {
             return;
         }
@@ -418,14 +418,22 @@ impl Search {
 
     fn after_ladder(&mut self) {
         self.known.estimate(&self.goal);
-        let Some(first) = self.known.first else {
+        let Some(first) = self
+            .known
+            .first
+            .filter(|_| !self.known.is_hopeless(&self.goal))
+        else {
             return self.end(self.nothing(Why::Never));
         };
         // Half as near, or twice as far, as before at most: a single ladder may err.
         let margin = (first.edge.saturated / first.edge.rate).ln();
-        let (least, most) = (self.margin / 2.0, self.margin * 2.0);
-        self.margin = margin.clamp(least, most).max(NARROW);
-        let is_known = self.known.ladders() >= LEAST && first.half_width() <= self.goal.half_width;
+        let (nearest, farthest) = (self.margin / 2.0, self.margin * 2.0);
+        self.margin = margin.clamp(nearest, farthest).max(NARROW);
+        let least = match self.goal.closed.wander > WANDERS {
+            true => 2 * LEAST,
+            false => LEAST,
+        };
+        let is_known = self.known.ladders() >= least && first.half_width() <= self.goal.half_width;
         // A target that carries less and less is used up by the trials: only a long one says what lasts.
         let is_used_up = self.changes.1 >= 2 && self.verified.is_none();
         if !is_known && !is_used_up && self.spent_s < self.goal.budget_s {
@@ -567,7 +575,7 @@ impl Search {
             fresh: None,
             burst: None,
             saturated: self.known.saturated(&self.goal),
-            floor: self.known.floor.clone(),
+            floor: self.known.floor(&self.goal).0,
             least: self.known.least.clone(),
             is_ceiling: false,
             left_out: self.known.left_out,
