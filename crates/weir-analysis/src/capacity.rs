@@ -132,8 +132,9 @@ pub struct CurvePoint {
     pub p99: Option<u64>,
     /// Quantile 0.999.
     pub p999: Option<u64>,
-    /// Share of the requests that broke the deciding limit, 0..1; as [`weir_model::record::TrialRecord::bad`] for a
-    /// limit on the mean.
+    /// Place among the limits of the one that was broken most, or was nearest to that.
+    pub limit: usize,
+    /// Share of the requests that broke it, 0..1; as [`weir_model::record::TrialRecord::bad`] for a limit on the mean.
     pub bad: f64,
     /// Whether every limit of the objective held.
     pub holds: bool,
@@ -302,7 +303,7 @@ fn ended(record: &CapacityRecord) -> Capacity {
     Capacity {
         arm: record.arm.clone(),
         load: record.load.clone(),
-        claimed: ended_well && record.verified > 0.0 && record.high >= record.low,
+        claimed: ended_well && record.verified > 0.0 && is_narrow(record.low, record.high),
         low: record.low,
         high: record.high,
         limits: record.limits.clone(),
@@ -318,6 +319,11 @@ fn ended(record: &CapacityRecord) -> Capacity {
         end: Some(record.end),
         ..so_far(&[])
     }
+}
+
+/// Whether an interval says anything: from next to nothing to something is no answer.
+fn is_narrow(low: f64, high: f64) -> bool {
+    high >= low && high <= 10.0 * low
 }
 
 /// What a search that has not ended had come to; arm, load and objective are for the caller to fill in.

@@ -317,8 +317,16 @@ impl Search {
         (trial.settle_s + trial.measure_s) * (ladders * RUNGS.len() as f64 + ramp)
     }
 
+    /// Below it a trial has too few requests for a single one to be allowed to be bad: that it holds says nothing.
     fn lowest(&self) -> f64 {
-        LOWEST.0.max(LOWEST.1 * self.goal.closed.rate)
+        let bounds = self.goal.bounds.iter();
+        let allowed = bounds.map(|bound| bound.allowed).fold(1.0, f64::min);
+        let telling = 1.0 / (allowed * COUNTED.1);
+        let carried = self.goal.closed.rate;
+        LOWEST
+            .0
+            .max(LOWEST.1 * carried)
+            .max(telling.min(carried / 10.0))
     }
 
     /// The generator is what did not carry this. It may have been held up once.

@@ -33,7 +33,6 @@ pub(super) struct AtRate<'a> {
 pub(super) struct Trials<'a> {
     run: &'a Run,
     limits: Vec<Limit>,
-    decides: usize,
     all: Vec<AtRate<'a>>,
 }
 
@@ -60,7 +59,6 @@ impl<'a> Trials<'a> {
         Trials {
             run,
             limits: found.limits.clone(),
-            decides: found.decides,
             all: all.collect(),
         }
     }
@@ -121,7 +119,12 @@ impl<'a> Trials<'a> {
         };
         // Shares of the requests of each trial add up to the share of all.
         let bad = |limit: usize| mean(&|at| at.trial.bad.get(limit).copied().unwrap_or(0.0));
-        let mut limits = self.limits.iter().enumerate();
+        // How often each limit was broken, in shares of what it allows.
+        let limits = self.limits.iter().enumerate();
+        let most = limits
+            .map(|(place, limit)| (place, bad(place) / allowed(limit)))
+            .max_by(|(_, a), (_, b)| a.total_cmp(b));
+        let (limit, used) = most.unwrap_or_default();
         let stage = all.first().and_then(|at| at.stage);
         Some(CurvePoint {
             rate: mean(&|at| at.rate),
@@ -129,8 +132,9 @@ impl<'a> Trials<'a> {
             p90: quantile(0.9),
             p99: quantile(0.99),
             p999: quantile(0.999),
-            bad: bad(self.decides),
-            holds: limits.all(|(place, limit)| bad(place) <= allowed(limit)),
+            limit,
+            bad: bad(limit),
+            holds: used <= 1.0,
             trials: all.len() as u32,
             seconds: measured_s(trials()),
             requests: times.due,

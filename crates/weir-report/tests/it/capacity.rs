@@ -27,6 +27,7 @@ fn point(server: f64, rate: f64, stage: SearchStage, seconds: f64) -> CurvePoint
         p90: quantile(0.9),
         p99: quantile(0.99),
         p999: quantile(0.999),
+        limit: 0,
         bad: (-spare.max(0.0) * 0.03).exp(),
         holds: spare >= 4.605 / 0.03,
         trials: 1,
