@@ -75,8 +75,10 @@ pub struct Study {
 }
 
 /// How a capacity is searched for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SearchSpec {
+    /// Half of the interval at which the search ends, as a share of the rate: 0.03 is ±3 %.
+    pub precision: f64,
     /// How long a rate is held that is to count as carried. What a system remembers for longer does not show: Linux keeps
     /// connections that have ended in TIME_WAIT for 60 s.
     pub hold: Duration,
@@ -88,6 +90,7 @@ pub struct SearchSpec {
 impl Default for SearchSpec {
     fn default() -> SearchSpec {
         SearchSpec {
+            precision: 0.03,
             hold: Duration::from_secs(65),
             burst: None,
         }

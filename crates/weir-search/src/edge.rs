@@ -45,9 +45,9 @@ pub struct Edge {
 /// How much steeper the share may be than the law of a simple queue has it, and how well that is known beforehand
 /// (standard deviation of its logarithm).
 const FACTORS: [f64; 8] = [0.25, 0.4, 0.63, 1.0, 1.6, 2.5, 4.0, 8.0];
-const FACTOR_SD: f64 = 0.5;
+const FACTOR_SD: f64 = 0.3;
 /// Floors that are tried, as shares of what is allowed, and how much each is doubted beforehand.
-const FLOORS: [(f64, f64); 4] = [(0.0, 0.0), (0.2, 1.0), (0.5, 1.5), (0.8, 2.0)];
+const FLOORS: [(f64, f64); 4] = [(0.0, 0.0), (0.2, 1.5), (0.5, 2.5), (0.8, 3.5)];
 /// A target that completed this share of what was due at most, and by so many standard deviations of two Poisson processes less,
 /// had more to do than it can.
 const OVERLOADED: f64 = 0.97;
@@ -55,6 +55,10 @@ const SIGNIFICANT: f64 = 4.0;
 /// Half of the interval of what a saturated target completes is between these, as a share: instances differ by a per
 /// cent or so.
 const OFF: (f64, f64) = (0.015, 0.05);
+/// A target wanders whose closed loop did by so much from window to window beyond a Poisson process; and how many groups
+/// are believed that differ as the model has it.
+pub(crate) const WANDERS: f64 = 0.015;
+const GROUPS: f64 = 4.0;
 /// Places of the edge that are tried, at first and at last; and how far about the peak it is looked at last.
 const COARSE: usize = 40;
 const STEPS: usize = 80;
@@ -67,7 +71,7 @@ const MOST: f64 = 15.0;
 /// How much is believed beforehand of the dispersion, in trials.
 const KNOWN: f64 = 4.0;
 /// The dispersion that is believed beforehand: targets know more memories than their queue.
-const LIKELY: f64 = 1.2;
+const LIKELY: f64 = 1.1;
 /// What regular trials may make of it at least.
 const LEAST_DISPERSION: f64 = 0.8;
 /// What a target's wandering speed may make of it at most.
@@ -127,6 +131,26 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// Standard error by what groups differ, which few of them tell badly: as many more are believed that differ by what
+    /// the model has them differ (Stein 1956). Of a target that wanders none are.
+    fn shrunk(&self, single: f64, between: f64, groups: usize) -> f64 {
+        let known = groups.saturating_sub(1) as f64;
+        let believed = match self.closed.wander > WANDERS {
+            true => 1.0,
+            false => GROUPS,
+        };
+        let squares = believed * single * single + known * between * between;
+        (squares / (believed + known)).sqrt()
+    }
+
+    /// How well it is known beforehand how steep the share is: of a target whose speed wanders less well.
+    fn factor_sd(&self) -> f64 {
+        match self.closed.wander > WANDERS {
+            true => 2.0 * FACTOR_SD,
+            false => FACTOR_SD,
+        }
+    }
+
     /// The variability of a queue that has its edge there. Its waiting time is beyond a limit for a share of
     /// exp(-2 · margin · limit / variability) of the requests, the limit in requests (Kingman 1962).
     fn variability(&self, edge: f64, saturated: f64) -> f64 {
@@ -201,7 +225,7 @@ impl Model {
         let mut sums = vec![0.0; self.groups];
         for (rung, group, counts) in &self.rungs {
             let share = self.share(rung.rate, edge, shape);
-            let bad = rung.bad.min(self.most());
+            let bad = rung.bad;
             sums[*group] += counts * (bad * share.ln() + (1.0 - bad) * (1.0 - share).ln());
         }
         sums
@@ -215,7 +239,11 @@ impl Model {
         for (rung, group, counts) in &self.rungs {
             let share = self.share(rung.rate, edge, shape);
             let variance = counts * share * (1.0 - share);
-            let off = counts * (rung.bad.min(self.most()) - share);
+            // At that share more are as good as expected.
+            let off = match share < self.most() {
+                true => counts * (rung.bad - share),
+                false => counts * (rung.bad - share).min(0.0),
+            };
             sum += off * off / variance;
             groups[*group].0 += off;
             groups[*group].1 += variance;
@@ -305,9 +333,10 @@ impl Table<'_> {
 }
 
 /// The shapes that are tried.
-fn shapes(allowed: f64) -> Vec<Shape> {
+fn shapes(frame: &Frame) -> Vec<Shape> {
+    let (allowed, sd) = (frame.allowed, frame.factor_sd());
     let of_factor = |factor: &f64| {
-        let steep = (factor.ln() / FACTOR_SD).powi(2) / 2.0;
+        let steep = (factor.ln() / sd).powi(2) / 2.0;
         let factor = *factor;
         FLOORS.map(move |(floor, doubt)| Shape {
             factor,
@@ -366,7 +395,7 @@ impl Edge {
         }
         let (most, off) = saturated(rungs, frame);
         let mut model = Model::new(rungs, frame.allowed, most);
-        let shapes = shapes(frame.allowed);
+        let shapes = shapes(frame);
         let mut range = (frame.between.0.ln(), frame.between.1.ln().min(most + off));
         let freedom = (rungs.len() as u32).saturating_sub(3).max(1);
         let t = student_quantile(1.0 - frame.confidence, freedom);
@@ -396,7 +425,9 @@ impl Edge {
         let (first, last) = within(&profile, value - t * t / 2.0);
         let edge = table.place(at).min(most);
         let between = between_groups(&table, dispersion, at, model.groups);
-        let half = (between * t).max(NARROWEST);
+        let single = table.step * (last - first + 1) as f64 / 2.0 / t;
+        let half = t * frame.shrunk(single, between, model.groups);
+        let half = half.max(NARROWEST);
         let low = table.place(first as f64 - 0.5).min(edge - half);
         let high = table.place(last as f64 + 0.5).max(edge + half);
         Some(Edge {

@@ -3,6 +3,7 @@
 use weir_stats::SplitMix64;
 
 use crate::burst::Bursts;
+use crate::edge::WANDERS;
 use crate::goal::{Answer, Burst, Goal, Seen, Stage, Trial, Why};
 use crate::known::{First, Known, half_width};
 use crate::long::{self, Bracket, Long};
@@ -45,7 +46,9 @@ const FAILURES: usize = 3;
 /// A rate that is higher by this has to be verified again.
 const AS_GOOD: f64 = 1.01;
 /// Seconds that a queue is given to forget, at least and at most.
-const FORGETS_S: (f64, f64) = (0.2, 1.5);
+const FORGETS_S: (f64, f64) = (0.2, 0.7);
+/// The same of a target whose speed wanders, at most.
+const WANDERS_S: f64 = 1.5;
 /// A trial is so long that so many bad responses would be allowed, but not longer than that.
 const COUNTED: (f64, f64) = (5.0, 5.0);
 /// A rate that is lower by this than one that has held does not break, unless the target has changed.
@@ -192,7 +195,11 @@ impl Search {
         let bounds = &self.goal.bounds;
         let limit_s = bounds.iter().map(|bound| bound.limit_s).fold(0.0, f64::max);
         let allowed = bounds.iter().map(|bound| bound.allowed).fold(1.0, f64::min);
-        let forgets = forgets.max(2.0 * limit_s).clamp(FORGETS_S.0, FORGETS_S.1);
+        let most = match self.goal.closed.wander > WANDERS {
+            true => WANDERS_S,
+            false => FORGETS_S.1,
+        };
+        let forgets = forgets.max(2.0 * limit_s).clamp(FORGETS_S.0, most);
         let counted = (COUNTED.0 / (allowed * rate)).min(COUNTED.1);
         Trial {
             stage,

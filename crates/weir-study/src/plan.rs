@@ -171,6 +171,7 @@ pub(crate) fn objective(
         "confidence",
         "within",
         "capacity",
+        "precision",
         "hold",
         "burst",
     ];
@@ -209,18 +210,24 @@ pub(crate) fn objective(
 /// How the highest rate is looked for.
 fn search(fields: &Fields<'_>, check: &mut Checker) -> SearchSpec {
     let mut search = SearchSpec::default();
-    let bounds = || Duration::from_secs(1)..=Duration::from_secs(3600);
-    let mut time = |key| {
+    let mut given = |key| {
         let node = fields.get(key)?;
         if fields.get("capacity").is_none() {
             check
                 .error(node.span.clone(), format!("`{key}` is for a capacity"))
                 .hint("write `capacity: 'p99 < 30ms'` beside it");
         }
-        check.duration(node, bounds())
+        Some(node)
     };
-    search.hold = time("hold").unwrap_or(search.hold);
-    search.burst = time("burst");
+    let [precision, hold, burst] = ["precision", "hold", "burst"].map(&mut given);
+    if let Some(node) = precision {
+        search.precision = check.share(node, 0.01..0.5).unwrap_or(search.precision);
+    }
+    let bounds = || Duration::from_secs(1)..=Duration::from_secs(3600);
+    if let Some(node) = hold {
+        search.hold = check.duration(node, bounds()).unwrap_or(search.hold);
+    }
+    search.burst = burst.and_then(|node| check.duration(node, bounds()));
     search
 }
 

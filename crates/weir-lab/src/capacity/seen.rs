@@ -6,8 +6,6 @@ use weir_search::{Bound, Closed, Goal, Seen};
 
 use super::{CLOSED, time};
 
-/// Half of the interval at which a search ends, as a share.
-const HALF_WIDTH: f64 = 0.03;
 /// From this share of the CPU time that it has a role may be what cannot carry more, and from that it is.
 const NEAR: f64 = 0.8;
 const BUSY: f64 = 0.97;
@@ -47,7 +45,7 @@ impl Frame {
         Goal {
             bounds: study.capacity.iter().map(bound).collect(),
             confidence: study.objective.confidence,
-            half_width: HALF_WIDTH,
+            half_width: study.search.precision,
             budget_s: budget.short_s,
             verify_s: study.search.hold.as_secs_f64(),
             long_s: budget.long_s,

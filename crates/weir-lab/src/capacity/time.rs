@@ -11,8 +11,8 @@ use super::seen::Frame;
 /// Seconds of an arm's short trials, and of long ones beyond the first, unless a budget leaves less.
 const SHORT_S: f64 = 100.0;
 const LONG_S: f64 = 300.0;
-/// Seconds of short trials that a search takes as a rule: a ramp of five, and four ladders.
-const LIKELY_S: f64 = 40.0;
+/// Seconds of short trials that a search takes as a rule: a ramp of five, and as many ladders as it takes to be precise.
+const LIKELY_S: f64 = 80.0;
 /// What is not a trial, as a share of the trials: pauses, new instances, connections.
 const BESIDE: f64 = 0.08;
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use weir_host::journal::Restored;
 use weir_lab::{AskedByArm, Event, Options, Summary};
+use weir_model::limit::Limit;
 use weir_model::record::{AskedRecord, Outcome, PilotRecord, Remark};
 use weir_model::study::{Arm, ArmRole, LoadSpec, Study};
 use weir_parameters::Catalog;
@@ -172,7 +173,10 @@ fn description(study: &Study, asked: &AskedByArm, remarks: &[Remark], check_alon
         matrix_of(a.0).is_some() && matrix_of(a.0) == matrix_of(b.0)
     };
     for loads in loads.chunk_by(of_one_matrix) {
-        text.push_str(&load_line(loads));
+        text.push_str(&match study.capacity.is_empty() {
+            true => load_line(loads),
+            false => search_line(study),
+        });
     }
     for line in asked_lines(study, asked) {
         text.push_str(&format!("  asks  {line}\n"));
@@ -248,6 +252,17 @@ fn load_line(loads: &[Planned<'_>]) -> String {
         "  load  {name:28} {} loads, each {each}; {} in all\n",
         loads.len(),
         number::length(whole)
+    )
+}
+
+/// The load of a study that asks for a capacity.
+fn search_line(study: &Study) -> String {
+    let limits: Vec<String> = study.capacity.iter().map(Limit::to_string).collect();
+    format!(
+        "  load  {:28} the highest rate with {}, held for {}\n",
+        study.loads[0].name,
+        limits.join(", "),
+        number::length(study.search.hold)
     )
 }
 
