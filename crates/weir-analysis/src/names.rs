@@ -30,7 +30,7 @@ pub fn are_different_proxies(study: &Study, a: &str, b: &str) -> bool {
     let system = |name| {
         let proxy = study.proxy_of(find(study, name)?);
         let own = proxy.configuration.as_ref();
-        Some((proxy.kind, &proxy.executable, own, proxy.external))
+        Some((proxy.kind, &proxy.executable, own, proxy.external.as_ref()))
     };
     system(a) != system(b)
 }

@@ -1,7 +1,7 @@
 //! The arms of a run: started when they are needed, proved to answer, renewed, and ended when they are not.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use weir_agent::message::{
@@ -11,7 +11,9 @@ use weir_agent::message::{
 use weir_model::quantity::CpuSet;
 use weir_model::record::{Inert, ProxyRecord, Record};
 use weir_model::room;
-use weir_model::study::{Arm, AskSpec, CpuRoles, LoadSpec, ProxyKind, Settings, Study};
+use weir_model::study::{
+    Arm, AskSpec, CpuRoles, ExternalSpec, LoadSpec, ProxyKind, Settings, Study,
+};
 use weir_parameters::Catalog;
 use weir_record::RunWriter;
 
@@ -91,7 +93,7 @@ impl<'a> Arms<'a> {
             running: BTreeMap::new(),
             records: BTreeMap::new(),
             has_origin: Hosts::has_origin(study),
-            certificate: match study.loads.iter().any(LoadSpec::is_secure) {
+            certificate: match is_shown(study) {
                 true => {
                     let names = MakeCertificate(study.server_names());
                     Some(bench.proxies().ask(names)?)
@@ -295,19 +297,37 @@ impl<'a> Arms<'a> {
         when: &[When],
     ) -> Result<Vec<FlowJob>, LabError> {
         let (started, hosts) = (self.running(id)?, self.bench.hosts);
+        let external = self.external(id);
         let doors = Doors {
             clear: started.listen,
-            tls: started.tls_listen.zip(self.certificate.as_deref()),
+            also: external.map_or(&[], |external| &external.also),
+            tls: match external {
+                // Its certificate is its own.
+                Some(_) => started.tls_listen.map(|door| (door, "")),
+                None => started.tls_listen.zip(self.certificate.as_deref()),
+            },
             asked: &self.asked(flows.load, id)?,
         };
+        let is_beyond = |external: &ExternalSpec| !external.addresses().all(is_on_loopback);
+        let addresses = match external.is_some_and(is_beyond) {
+            // From loopback there is no way to another host.
+            true => Vec::new(),
+            false => hosts.sources(started.slot),
+        };
         let from = From {
-            addresses: &hosts.sources(started.slot),
+            addresses: &addresses,
             ports: hosts.host(Role::Generator).is.local_ports,
         };
         let mut jobs = flows.of_arm(place, when, doors, from)?;
         let keeps = self.keeps_content;
         jobs.iter_mut().for_each(|job| job.keeps_content = keeps);
         Ok(jobs)
+    }
+
+    /// Where an arm is that weir did not start.
+    fn external(&self, id: ArmId) -> Option<&ExternalSpec> {
+        let arm = self.specs.get(id)?;
+        self.bench.study.proxy_of(arm).external.as_ref()
     }
 
     /// Where each flow of a load asks a copy of a user's configuration; nothing of another.
@@ -332,7 +352,7 @@ impl<'a> Arms<'a> {
                 .first()
                 .copied()
                 .unwrap_or(started.listen),
-            tls: proxy.configuration.is_some() && load.tls.is_some(),
+            tls: (proxy.configuration.is_some() || proxy.external.is_some()) && load.tls.is_some(),
         };
         let flows = Flows::read(load, None)?;
         // When it would ask does not matter.
@@ -410,7 +430,7 @@ impl Bench<'_> {
             settings: arm.settings.clone(),
             own: proxy.configuration.clone(),
             asks: study.asks(proxy),
-            external: proxy.external,
+            external: proxy.external.clone(),
             launcher: launcher.and_then(|name| study.launchers.get(&name).cloned()),
             address: self.hosts.address(Role::Proxy, Role::Generator)?,
             tls,
@@ -432,7 +452,7 @@ impl Bench<'_> {
         started: &ArmStarted,
     ) -> Result<(), LabError> {
         let (role, asker) = (Role::Proxy, Role::Generator);
-        let external = self.study.proxy_of(arm).external;
+        let external = self.study.proxy_of(arm).external.as_ref();
         started.addresses().try_for_each(|told| match external {
             Some(named) if named.address == told => Ok(()),
             Some(named) => Err(self.hosts.elsewhere(role, told, named.address.to_string())),
@@ -487,6 +507,16 @@ fn inert(
     alike.map_or_else(Vec::new, |(_, theirs)| {
         catalog.inert(kind, changes, effective, theirs)
     })
+}
+
+/// Whether some proxy that weir starts is asked over TLS, and needs a certificate.
+fn is_shown(study: &Study) -> bool {
+    let is_started = study.proxy_kinds().into_iter().any(ProxyKind::is_started);
+    is_started && study.loads.iter().any(LoadSpec::is_secure)
+}
+
+fn is_on_loopback(address: SocketAddr) -> bool {
+    matches!(address.ip(), IpAddr::V4(ip) if ip.is_loopback())
 }
 
 /// Sizes of the content that the loads of a study ask for, each once.

@@ -206,6 +206,11 @@ impl LabError {
     pub fn is_bad_input(&self) -> bool {
         match self {
             LabError::Address { .. } | LabError::Request { .. } => true,
+            // What answers there, or the study, is another than was meant.
+            LabError::Unexpected { .. }
+            | LabError::Answer {
+                is_started: false, ..
+            } => true,
             LabError::Agent(AgentError::Failed(failure)) => {
                 failure.arm().is_some() && failure.kind == FailureKind::BadInput
             }

@@ -344,8 +344,8 @@ pub fn facts(options: &Options) -> Result<Facts, LabError> {
     })
 }
 
-/// The address that this host sends from to another.
-fn source_towards(other: IpAddr) -> Option<IpAddr> {
+/// The address that this host sends from to another; `None` where there is no way to it.
+pub fn source_towards(other: IpAddr) -> Option<IpAddr> {
     let any = match other {
         IpAddr::V4(_) => "0.0.0.0:0",
         IpAddr::V6(_) => "[::]:0",

@@ -62,7 +62,7 @@ pub use cell::{ArmId, Block, Cell, CellEnd, Outcome, Rates, Renewal, Shared, Ste
 pub use error::{Blame, LabError};
 pub use event::Event;
 pub use history::History;
-pub use hosts::{Facts, facts};
+pub use hosts::{Facts, facts, source_towards};
 pub use options::{Options, PlaceSpec, Role};
 pub use proposer::{MakeProposer, Proposer, Step};
 pub use run::{ask, ask_again, resume, run};

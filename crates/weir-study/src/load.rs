@@ -9,6 +9,7 @@ use weir_model::flow::{ArrivalsSpec, FlowSpec, LoadSpec, MAIN};
 use weir_model::load::Spacing;
 use weir_model::quantity::format_duration;
 use weir_model::study::BlockSpec;
+use weir_model::tls::Trust;
 
 use crate::arms;
 use crate::check::{Checker, Fields};
@@ -415,8 +416,8 @@ pub(crate) fn check_bursts(loads: &[Draft], blocks: &BlockSpec, check: &mut Chec
     }
 }
 
-/// A proxy that runs already is one address, asked in clear, with content of its own: content of a size
-/// is there where weir has put it, and a listener with TLS where weir has made one.
+/// A proxy that runs already is an address with content and a certificate of its own: content of a size is there where
+/// weir has put it, and whom to trust is known where weir has made the certificate.
 pub(crate) fn check_external(
     loads: &[Draft],
     arms: &[arms::Draft],
@@ -426,7 +427,7 @@ pub(crate) fn check_external(
     let Some(of_study) = of_study else { return };
     let is_started = |arm: &arms::Draft| arm.proxy(&of_study.spec).kind.is_started();
     if arms.iter().all(is_started) {
-        return;
+        return check_trust(loads, check);
     }
     // The cells of a matrix say the same thing once.
     let sizes: BTreeSet<_> = loads
@@ -438,13 +439,22 @@ pub(crate) fn check_external(
         let error = check.error(start..end, message);
         error.hint("leave `size` out, or give a `path`");
     }
-    let secure: BTreeSet<_> = loads
-        .iter()
-        .filter_map(|load| place(&load.places.tls))
-        .collect();
+}
+
+/// Proxies that weir starts all show the run's own certificate, and nobody else's is asked for.
+fn check_trust(loads: &[Draft], check: &mut Checker) {
+    let says_whom = |load: &&Draft| {
+        let mut tls = load.spec.flows().filter_map(|flow| flow.tls.as_ref());
+        tls.any(|tls| tls.trust != Trust::System)
+    };
+    let secure = loads.iter().filter(says_whom);
+    let secure: BTreeSet<_> = secure.filter_map(|load| place(&load.places.tls)).collect();
     for (start, end) in secure {
-        let error = check.error(start..end, "weir cannot send TLS load to an external proxy");
-        error.hint("leave `tls` out, or let weir start the proxy");
+        let message = "`ca` and `insecure` are for the certificate of an external proxy";
+        let error = check.error(start..end, message);
+        error.hint(
+            "leave them out: the proxies that weir starts show the run's own, which it trusts",
+        );
     }
 }
 

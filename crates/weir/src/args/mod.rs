@@ -7,10 +7,12 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use weir_model::study::ProxyKind;
 
+mod capacity;
 mod doctor;
 mod load;
 mod patch;
 
+pub(crate) use capacity::{CapacityArgs, CapacityFormat};
 pub(crate) use doctor::{DoctorArgs, DoctorFormat};
 pub(crate) use load::{FlowArgs, FlowText, IoChoice, LoadArgs, LoadFormat};
 pub(crate) use patch::PatchArgs;
@@ -39,6 +41,8 @@ pub(crate) fn version() -> &'static str {
 pub(crate) enum Command {
     /// Put a URL under load and say what it carries and how long it takes.
     Load(Box<LoadArgs>),
+    /// Find out how many requests per second a URL, or each arm of a study, carries within an objective.
+    Capacity(Box<CapacityArgs>),
     /// Run a study: compare settings of a real proxy, side by side.
     Run(RunArgs),
     /// Write the report of a run again, in any format.
@@ -75,28 +79,12 @@ pub(crate) struct SshArgs {
     pub(crate) agent: Option<PathBuf>,
 }
 
+/// Where a run is made, and what it may touch.
 #[derive(Debug, ClapArgs)]
-pub(crate) struct RunArgs {
-    /// A study file, or the name of a ready-made study (`weir studies` lists them)
-    #[arg(value_name = "STUDY", required_unless_present = "resume")]
-    pub(crate) study: Option<String>,
-
-    /// Go on with a run that was interrupted or killed
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["study", "out", "check", "time", "scale", "parameters", "check_alone"])]
-    pub(crate) resume: Option<PathBuf>,
-
-    /// Folder for the run's records and report [default: runs/STUDY-TIME]
+pub(crate) struct LabArgs {
+    /// Folder for the run's records and report [default: runs/NAME-TIME]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-
-    /// Check the study and say what would be done, without starting anything
-    #[arg(long)]
-    pub(crate) check: bool,
-
-    /// Measure baseline and winner once more when the study is done, one at a time, and say whether their ratio
-    /// holds without the other arms beside them (a third of the load's time more, half a minute at least)
-    #[arg(long)]
-    pub(crate) check_alone: bool,
 
     /// Where a role is, as ROLE=HOST: generator, proxy, origin or all, and a host as ssh takes it; may be
     /// given many times [default: this host]
@@ -113,6 +101,33 @@ pub(crate) struct RunArgs {
     /// A file with parameters of your own (docs/parameters.md); may be given many times
     #[arg(long, value_name = "FILE")]
     pub(crate) parameters: Vec<PathBuf>,
+
+    /// The server is yours, or its owner agrees: needed for more than 100 requests/s to a public address
+    #[arg(long)]
+    pub(crate) yes_this_is_mine: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RunArgs {
+    /// A study file, or the name of a ready-made study (`weir studies` lists them)
+    #[arg(value_name = "STUDY", required_unless_present = "resume")]
+    pub(crate) study: Option<String>,
+
+    /// Go on with a run that was interrupted or killed
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["study", "out", "check", "time", "scale", "parameters", "check_alone"])]
+    pub(crate) resume: Option<PathBuf>,
+
+    /// Check the study and say what would be done, without starting anything
+    #[arg(long)]
+    pub(crate) check: bool,
+
+    /// Measure baseline and winner once more when the study is done, one at a time, and say whether their ratio
+    /// holds without the other arms beside them (a third of the load's time more, half a minute at least)
+    #[arg(long)]
+    pub(crate) check_alone: bool,
+
+    #[command(flatten)]
+    pub(crate) lab: LabArgs,
 
     /// Measure for this share of the study's time, such as 25%: quicker, with wider intervals. Where blocks at
     /// least, starts and warm-ups do not allow it, what it takes and why is said first

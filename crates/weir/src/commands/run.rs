@@ -5,18 +5,18 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use weir_host::journal::Restored;
-use weir_lab::{AskedByArm, Event, Options, Summary};
+use weir_lab::{AskedByArm, Event, LabError, Options, Summary};
 use weir_model::limit::Limit;
 use weir_model::record::{AskedRecord, Outcome, PilotRecord, Remark};
 use weir_model::study::{Arm, ArmRole, LoadSpec, Study};
-use weir_parameters::Catalog;
 use weir_report::foreign::masked;
 use weir_report::{number, words};
 use weir_study::{CheckContext, Scale};
 use weir_sut::Launcher;
 
-use crate::args::{self, RunArgs};
-use crate::commands::{idle, load, parameters, place, report, restore, study, time};
+use crate::args::{self, LabArgs, RunArgs};
+use crate::commands::study::Read;
+use crate::commands::{idle, load, parameters, place, public, report, restore, study, time};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::signals;
 use crate::terminal::{self, StatusLine};
@@ -26,64 +26,71 @@ const RUNS: &str = "runs";
 
 /// Runs the command.
 pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
+    let options = options(&args.lab)?;
+    let Some(name) = &args.study else {
+        let folder = args.resume.clone().unwrap_or_default();
+        return done(&Options { folder, ..options }, None);
+    };
+    let scale = scale(args.scale.as_deref())?;
+    let machine = machine(&options)?;
+    let mut read = study::read(name, &options.catalog, scale, &machine)?;
+    let shortened = match &args.time {
+        Some(share) => time::shorten(&mut read.study, share)?,
+        None => Vec::new(),
+    };
+    let mut remarks = study::remarks(&read.study, &options.catalog, &machine);
+    let idle = idle::options(&args, &read, &options.catalog, &machine);
+    let notes = shortened.into_iter().chain(idle);
+    remarks.extend(notes.map(Remark::of_run));
+    if args.check_alone {
+        can_be_alone(&read.study)?;
+    }
+    if args.check {
+        let asked = weir_lab::asked(&read.study, &options);
+        let (asked, left_out) = asked.map_err(|error| Failure::of_run(error, None))?;
+        remarks.extend(left_out);
+        let text = description(&read.study, &asked, &remarks, args.check_alone);
+        terminal::print(&masked(&text))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    public::check(&read.study, &args.lab)?;
+    let options = Options {
+        folder: folder(&args.lab, &read.study.name),
+        remarks,
+        check_alone: args.check_alone,
+        time: args.time.clone(),
+        ..options
+    };
+    done(&options, Some(&read))
+}
+
+fn done(options: &Options, read: Option<&Read>) -> Result<ExitCode, Failure> {
+    let summary = carry_out(options, read, false);
+    let failed = |error| Failure::of_run(error, Some(&options.folder));
+    finish(&summary.map_err(failed)?)
+}
+
+/// Runs a study, or goes on with the run in the folder of `options`, and tells people how it gets on.
+pub(super) fn carry_out(
+    options: &Options,
+    read: Option<&Read>,
+    quiet: bool,
+) -> Result<Summary, LabError> {
     let mut narrator = Narrator::new();
-    let mut events = |event| narrator.tell(event);
-    let catalog = parameters::catalog(&args.parameters)?;
-    let (folder, result) = match (&args.resume, &args.study) {
-        (Some(folder), _) => {
-            let options = options(folder.clone(), &args, catalog, Vec::new())?;
-            (folder.clone(), weir_lab::resume(&options, &mut events))
-        }
-        (None, Some(name)) => {
-            let scale = scale(args.scale.as_deref())?;
-            let mut options = options(PathBuf::new(), &args, catalog, Vec::new())?;
-            let machine = machine(&options)?;
-            let mut read = study::read(name, &options.catalog, scale, &machine)?;
-            let shortened = match &args.time {
-                Some(share) => time::shorten(&mut read.study, share)?,
-                None => Vec::new(),
-            };
-            let mut remarks = study::remarks(&read.study, &options.catalog, &machine);
-            let notes = shortened.into_iter().chain(idle::options(
-                &args,
-                &read,
-                &options.catalog,
-                &machine,
-            ));
-            remarks.extend(notes.map(Remark::of_run));
-            if args.check_alone {
-                can_be_alone(&read.study)?;
-            }
-            if args.check {
-                let asked = weir_lab::asked(&read.study, &options);
-                let (asked, left_out) = asked.map_err(|error| Failure::of_run(error, None))?;
-                remarks.extend(left_out);
-                let text = description(&read.study, &asked, &remarks, args.check_alone);
-                terminal::print(&masked(&text))?;
-                return Ok(ExitCode::SUCCESS);
-            }
-            let folder = args
-                .out
-                .clone()
-                .unwrap_or_else(|| default_folder(&read.study.name));
-            options.remarks = remarks;
-            options.folder.clone_from(&folder);
-            (
-                folder,
-                weir_lab::run(&read.study, &read.text, &options, &mut events),
-            )
-        }
-        (None, None) => return Err(Failure::input("which study? `weir studies` lists them")),
+    let mut events = |event| match quiet {
+        true => {}
+        false => narrator.tell(event),
+    };
+    let result = match read {
+        Some(read) => weir_lab::run(&read.study, &read.text, options, &mut events),
+        None => weir_lab::resume(options, &mut events),
     };
     narrator.line.clear();
-    match result {
-        Ok(summary) => finish(&summary),
-        Err(error) => Err(Failure::of_run(error, Some(&folder))),
-    }
+    result
 }
 
 /// What the study is checked against: what the hosts have that it is to run on.
-fn machine(options: &Options) -> Result<CheckContext, Failure> {
+pub(super) fn machine(options: &Options) -> Result<CheckContext, Failure> {
     if options.places.is_here() {
         return Ok(study::context());
     }
@@ -91,27 +98,29 @@ fn machine(options: &Options) -> Result<CheckContext, Failure> {
     Ok(study::elsewhere(facts))
 }
 
-fn options(
-    folder: PathBuf,
-    args: &RunArgs,
-    catalog: Catalog,
-    remarks: Vec<Remark>,
-) -> Result<Options, Failure> {
+/// What a run is made with, before its folder and its remarks are known.
+pub(super) fn options(args: &LabArgs) -> Result<Options, Failure> {
     let weir = std::env::current_exe()
         .map_err(|error| Failure::failed(format!("cannot find weir's own program: {error}")))?;
     Ok(Options {
-        folder,
+        folder: PathBuf::new(),
         launcher: Launcher::new(weir),
         weir_version: args::version().to_owned(),
-        catalog,
-        remarks,
+        catalog: parameters::catalog(&args.parameters)?,
+        remarks: Vec::new(),
         places: place::roles(&args.place, &args.ssh)?,
         allow_host_settings: args.allow_host_settings,
-        check_alone: args.check_alone,
+        check_alone: false,
         generator_carries: load::carries(),
-        time: args.time.clone(),
+        time: None,
         stop: signals::stop_flag()?,
     })
+}
+
+/// Where the run of a study goes.
+pub(super) fn folder(args: &LabArgs, study: &str) -> PathBuf {
+    let out = args.out.clone();
+    out.unwrap_or_else(|| default_folder(study))
 }
 
 /// `runs/STUDY-20261121T101500Z`, with a number behind it when that is taken.

@@ -6,6 +6,8 @@
 //! waited for.
 
 mod agent;
+mod capacity;
+mod capacity_refused;
 mod corpus;
 mod doctor;
 mod doctor_trust;
@@ -52,6 +54,7 @@ mod run_own_sockets;
 mod run_proxies;
 mod run_refused;
 mod run_stopped;
+mod schema;
 mod secure;
 // A host that ssh reaches, shared with the tests of the crate that does the reaching; those use all of it.
 #[allow(dead_code)]
