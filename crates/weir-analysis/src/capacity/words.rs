@@ -141,8 +141,8 @@ fn nothing(found: &Capacity) -> String {
             rate(at)
         ),
         Some(CapacityEnd::NotSent(at)) => format!(
-            "How much {arm} carries within {within} is not known: the load generator could not send {} {UNIT} in time, and \
-             nothing is known of the arm below that.{so_far} Give the generator more CPUs, or another host.",
+            "How much {arm} carries within {within} cannot be claimed: the load generator did not send {} {UNIT} in \
+             time, and nothing is known of {arm} below that.{so_far} Give the generator more CPUs, or a machine of its own.",
             rate(at)
         ),
         Some(CapacityEnd::Unsteady) => format!(

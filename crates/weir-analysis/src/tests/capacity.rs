@@ -310,7 +310,7 @@ const ENDS: [(Change, &str); 14] = [
     ),
     (
         |found| found.end = CapacityEnd::NotSent(5_100.0),
-        "the load generator could not send 5,100 requests/s in time",
+        "the load generator did not send 5,100 requests/s in time",
     ),
     (
         |found| found.end = CapacityEnd::Unsteady,

@@ -182,7 +182,7 @@ fn end(found: &Capacity) -> &'static str {
         Some(CapacityEnd::TooShort(_)) => "too little time",
         Some(CapacityEnd::Never) => "at no rate",
         Some(CapacityEnd::Broken(_)) => "broke, and did not come back",
-        Some(CapacityEnd::NotSent(_)) => "the generator is too weak",
+        Some(CapacityEnd::NotSent(_)) => "the generator was late",
         Some(CapacityEnd::Unsteady) => "the machine changed",
     }
 }
