@@ -9,7 +9,7 @@ mod tails;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use weir_model::record::{ArmConnections, Inert, Outcome, Validity, ValidityReason};
+use weir_model::record::{ArmConnections, Inert, LookRecord, Outcome, Validity, ValidityReason};
 use weir_model::study::{ArmRole, Metric, Objective};
 use weir_stats::verdict::LEAST_REPLICATES;
 
@@ -145,6 +145,9 @@ pub struct LoadFindings {
     /// What the pairs come to, for each metric.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rankings: Vec<Ranking>,
+    /// The looks at this load, where it was measured until everything is decided.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub looks: Vec<LookRecord>,
     /// Metrics that this load can give, the objective's first where it is among them.
     pub metrics: Vec<Metric>,
     /// Where the objective has a limit and this load gives its metric: whether each arm stays
@@ -338,13 +341,18 @@ pub struct Comparison {
     /// by their length; no interval belongs to it.
     #[serde(default = "unknown")]
     pub pooled: f64,
-    /// Confidence that the interval really has (at least the one asked for when n allows it).
+    /// Confidence that the interval really has (at least the one asked for when n allows it); where the load was
+    /// looked at more than once, that of the intervals of all looks together.
     pub confidence: f64,
+    /// The look that it is of, where the load was measured until everything is decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub look: Option<AtLook>,
     /// Two-sided p: the larger one of the exact sign-flip test's and of the instances'.
     pub p: f64,
     /// The same after Holm's correction over what is compared under this load on this metric: the
     /// changes, or, where the study compares all pairs, the pairs, which the changes are among. The
-    /// A/A arm is not; its own is corrected for as many comparisons.
+    /// A/A arm is not; its own is corrected for as many comparisons. At one of several looks: p by as much larger as the
+    /// look's level is smaller, so that it may be held against the same.
     pub p_holm: f64,
     /// Smallest ratio change that this comparison could have shown with 80 % power: 0.03 is 3 %.
     pub minimum_detectable: f64,
@@ -352,6 +360,19 @@ pub struct Comparison {
     pub verdict: Verdict,
     /// Why the verdict is what it is, in half a sentence.
     pub because: String,
+}
+
+/// One of several looks, and how strict it was for all of them to hold what was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct AtLook {
+    /// Which one, from 1 on.
+    pub look: u32,
+    /// Looks that were planned.
+    pub of: u32,
+    /// Confidence of the interval by itself.
+    pub confidence: f64,
+    /// Level of the test by itself, which is shared among the comparisons too.
+    pub level: f64,
 }
 
 fn one() -> u32 {

@@ -54,7 +54,7 @@ pub fn metric_words(metric: Metric) -> &'static str {
 }
 
 /// `a`, `a and b`, `a, b and c`.
-pub(crate) fn listed(names: &[String]) -> String {
+pub fn listed(names: &[String]) -> String {
     match names.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
         _ => names.concat(),

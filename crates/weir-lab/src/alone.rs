@@ -43,9 +43,9 @@ pub(crate) struct CheckAlone {
 }
 
 impl CheckAlone {
-    pub(crate) fn new(header: &RunHeader, session: u32, choose: Choose) -> CheckAlone {
+    pub(crate) fn new(header: &RunHeader, session: u32, plan: Plan, choose: Choose) -> CheckAlone {
         CheckAlone {
-            plan: Plan::new(&header.study, session),
+            plan,
             study: header.study.clone(),
             session,
             choose,

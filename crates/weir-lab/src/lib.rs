@@ -50,6 +50,7 @@ mod settings;
 mod sums;
 mod timeline;
 mod trial;
+mod until;
 
 #[cfg(test)]
 mod tests;
@@ -57,7 +58,7 @@ mod tests;
 pub use alone::length_of_check;
 pub use arms::{PATCH, REVERT, STOCK_NOFILE};
 pub use asked::{AskedByArm, asked};
-pub use budget::{length_of, longest_slice, plan_of, repeats};
+pub use budget::{KEPT_FREE, least_blocks, length_of, longest_slice, plan_of, repeats};
 pub use cell::{ArmId, Block, Cell, CellEnd, Outcome, Rates, Renewal, Shared, StepBlock, Steps};
 pub use error::{Blame, LabError};
 pub use event::Event;
@@ -68,3 +69,4 @@ pub use proposer::{MakeProposer, Proposer, Step};
 pub use run::{ask, ask_again, resume, run};
 pub use session::Summary;
 pub use settings::of_host;
+pub use until::planned as looks_planned;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use weir_model::record::{LoadEndRecord, Phase, PilotRecord, Record, Residue};
-use weir_model::study::{LoadSpec, Study};
+use weir_model::study::{LoadSpec, Study, Until};
 use weir_stats::SplitMix64;
 
 use crate::budget::{self, are_alike};
@@ -14,9 +14,12 @@ use crate::history::History;
 use crate::pilot;
 use crate::proposer::{Proposer, Step};
 use crate::timeline::Timeline;
+use crate::until::TakeLook;
 use crate::{Event, LabError, arrivals};
 
-/// A fixed plan.
+mod early;
+
+/// A fixed plan, or one that ends as soon as everything is decided.
 pub(crate) struct Plan {
     study: Study,
     session: u32,
@@ -25,6 +28,12 @@ pub(crate) struct Plan {
     /// What was thought out already and is to be done before anything else.
     steps: VecDeque<Step>,
     stage: Stage,
+    /// Says what a look has found.
+    take_look: TakeLook,
+    /// Whether this session has measured something of the load whose turn it is: then its proxies are to be new.
+    is_begun: bool,
+    /// Whether the budget is used up.
+    is_late: bool,
 }
 
 /// Where the plan stands with the first of its groups.
@@ -39,13 +48,16 @@ enum Stage {
 
 impl Plan {
     /// All loads of a study.
-    pub(crate) fn new(study: &Study, session: u32) -> Plan {
+    pub(crate) fn new(study: &Study, session: u32, take_look: TakeLook) -> Plan {
         Plan {
             study: study.clone(),
             session,
             groups: budget::groups(study).into(),
             steps: VecDeque::from([Step::Arms((0..study.arms.len()).collect())]),
             stage: Stage::Fresh,
+            take_look,
+            is_begun: false,
+            is_late: false,
         }
     }
 
@@ -124,14 +136,22 @@ impl Plan {
 
     /// Proposes what earlier sessions have left of loads that share a trial; ends them when that is measured.
     fn after_pilot(&mut self, loads: &[LoadSpec], slice: Duration, history: &History) {
+        if self.study.until == Until::Decided {
+            return self.until_decided(&loads[0], slice, history);
+        }
         let names = || loads.iter().map(|load| load.name.clone());
         if let Stage::Measured(planned) = std::mem::replace(&mut self.stage, Stage::Fresh) {
             let loads = names().collect();
             self.steps
                 .push_back(Step::Tell(Event::TrialEnded { loads }));
-            let ends = names()
-                .zip(planned)
-                .map(|(load, blocks)| LoadEndRecord { load, blocks });
+            let whole = |load: &String, planned| match self.is_late {
+                true => history.whole_blocks(load),
+                false => planned,
+            };
+            let ends = names().zip(planned).map(|(load, planned)| LoadEndRecord {
+                blocks: whole(&load, planned),
+                load,
+            });
             let ends = ends.map(|end| Step::Record(Box::new(Record::LoadEnd(end))));
             self.steps.extend(ends);
             self.groups.pop_front();
@@ -170,6 +190,7 @@ impl Plan {
             blocks: left.iter().sum(),
             length: cells.iter().map(|cell| Timeline::of(cell).length()).sum(),
             rate,
+            looks: Vec::new(),
         }));
         let cells = cells.into_iter();
         self.steps
@@ -272,7 +293,16 @@ impl Proposer for Plan {
     fn next(&mut self, history: &History) -> Step {
         loop {
             if let Some(step) = self.steps.pop_front() {
-                return step;
+                match step {
+                    Step::Measure(cell) if self.is_too_late(&cell, history) => {
+                        self.drop_late(&cell, history);
+                    }
+                    step => return step,
+                }
+                continue;
+            }
+            if self.is_late && !self.is_under_way(history) {
+                return Step::Done;
             }
             match self.groups.front().cloned() {
                 Some(loads) => self.think(&loads, history),

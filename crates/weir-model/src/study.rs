@@ -47,6 +47,12 @@ pub struct Study {
     pub compare: Compare,
     /// How the arms take turns.
     pub blocks: BlockSpec,
+    /// When a load has blocks enough.
+    #[serde(default, skip_serializing_if = "Until::is_planned")]
+    pub until: Until,
+    /// What a run takes at most, everything included; the loads' durations are to fit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Duration>,
     /// What counts as better.
     pub objective: Objective,
     /// The study asks for the highest rate at which all of these hold; empty: it asks which arm is better.
@@ -55,9 +61,6 @@ pub struct Study {
     /// How that rate is searched for.
     #[serde(default, skip_serializing_if = "SearchSpec::is_default")]
     pub search: SearchSpec,
-    /// What a run takes at most, everything included; the loads' durations are to fit it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub budget: Option<Duration>,
     /// Which CPUs each role may use; `None`: the lab shares out what there is.
     pub cpus: Option<CpuRoles>,
     /// What the arms' proxies are connected by. Studies of before there was a choice ran on loopback.
@@ -112,6 +115,24 @@ pub enum Compare {
     Against,
     /// Besides that, every arm with every other but the A/A arm.
     Pairs,
+}
+
+/// When a load has blocks enough.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Until {
+    /// When it has as many as fit its duration.
+    #[default]
+    Planned,
+    /// As soon as everything that is compared is decided, and then at the latest. It is looked at after numbers of
+    /// blocks that are fixed beforehand.
+    Decided,
+}
+
+impl Until {
+    fn is_planned(&self) -> bool {
+        *self == Until::Planned
+    }
 }
 
 /// What the origin server answers.
@@ -215,6 +236,28 @@ impl Study {
     /// The proxy of an arm.
     pub fn proxy_of<'a>(&'a self, arm: &'a Arm) -> &'a ProxySpec {
         arm.proxy.as_deref().unwrap_or(&self.proxy)
+    }
+
+    /// What is decided about, by the places of both arms: every change with the arm that it is compared with, or, where
+    /// all pairs are compared, every pair but the A/A arm's.
+    pub fn questions(&self) -> Vec<(usize, usize)> {
+        let arms = self.arms.iter().enumerate();
+        let mut arms = arms.filter(|(_, arm)| arm.role != ArmRole::SameAsBaseline);
+        match self.compare {
+            Compare::Against => {
+                let changes = arms.filter(|(_, arm)| arm.role == ArmRole::Change);
+                changes.map(|(place, arm)| (place, arm.against)).collect()
+            }
+            Compare::Pairs => {
+                let mut before = Vec::new();
+                let mut pairs = Vec::new();
+                for (place, _) in &mut arms {
+                    pairs.extend(before.iter().map(|other| (place, *other)));
+                    before.push(place);
+                }
+                pairs
+            }
+        }
     }
 
     /// The proxies of all arms, each kind once, in the order of the arms.

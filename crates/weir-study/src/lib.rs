@@ -57,10 +57,10 @@ pub const VERSION: u64 = 1;
 
 /// Keys of a study, in the order in which docs/study.md explains them.
 #[rustfmt::skip]
-const KEYS: [&str; 21] = [
+const KEYS: [&str; 23] = [
     "weir", "name", "title", "question", "proxy", "origin", "loads", "baseline", "a/a", "arms",
-    "one-at-a-time", "cumulative", "factorial", "stratify", "launchers", "compare", "blocks",
-    "objective", "cpus", "network", "published",
+    "one-at-a-time", "cumulative", "factorial", "stratify", "launchers", "compare", "blocks", "until",
+    "budget", "objective", "cpus", "network", "published",
 ];
 
 /// Reads a study, checks all of it, and expands it to arms.
@@ -144,6 +144,10 @@ fn study(
     let (objective, capacity, search) =
         plan::objective(fields.get("objective"), &loads.drafts, check);
     let serves_files = proxy.as_ref().is_some_and(proxy::Draft::serves_files);
+    let until = plan::until(fields.get("until"), &objective, check);
+    let budget = fields
+        .get("budget")
+        .and_then(|node| plan::budget(node, check));
     let cpus = plan::cpus(fields.get("cpus"), serves_files, context, check);
     let arms = arms::read(&fields, proxy.as_ref(), catalog, context, check);
     let launchers = launchers::read(fields.get("launchers"), catalog, check);
@@ -180,10 +184,11 @@ fn study(
         launchers,
         compare: compare.unwrap_or_default(),
         blocks,
+        until,
+        budget,
         objective,
         capacity,
         search,
-        budget: None,
         cpus,
         network,
         published,

@@ -7,7 +7,7 @@ use weir_model::limit::Limit;
 use weir_model::quantity::CpuSet;
 use weir_model::study::{
     BlockSpec, CpuRoles, DelaySpec, Metric, NetworkKind, NetworkSpec, Objective, OriginSpec,
-    SearchSpec,
+    SearchSpec, Until,
 };
 
 use crate::check::{Checker, Fields, MAX_CONTENT, short};
@@ -23,6 +23,8 @@ pub(crate) const METRICS: [(&str, Metric); 5] = [
     ("response-p50", Metric::ResponseP50),
     ("response-p99", Metric::ResponseP99),
 ];
+/// A week.
+const MOST_BUDGET: Duration = Duration::from_secs(7 * 24 * 3600);
 const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 
 pub(crate) fn origin(node: Option<&Node>, check: &mut Checker) -> OriginSpec {
@@ -157,6 +159,27 @@ pub(crate) fn blocks(node: Option<&Node>, check: &mut Checker) -> BlockSpec {
         blocks.seed = check.whole(node, 0..=u64::MAX).unwrap_or(blocks.seed);
     }
     blocks
+}
+
+/// When loads have blocks enough. Looks decide what is compared; a limit is held against the whole run.
+pub(crate) fn until(node: Option<&Node>, objective: &Objective, check: &mut Checker) -> Until {
+    let choices = [("planned", Until::Planned), ("decided", Until::Decided)];
+    let Some(node) = node else {
+        return Until::Planned;
+    };
+    let until = check.choice(node, &choices).unwrap_or_default();
+    if until == Until::Decided && objective.within.is_some() {
+        let message = "an objective with `within` is not decided early";
+        check
+            .error(node.span.clone(), message)
+            .hint("leave out `until`, or `within`");
+    }
+    until
+}
+
+/// What a run takes at most.
+pub(crate) fn budget(node: &Node, check: &mut Checker) -> Option<Duration> {
+    check.duration(node, Duration::from_secs(1)..=MOST_BUDGET)
 }
 
 pub(crate) fn objective(

@@ -10,3 +10,4 @@ mod hold_ups;
 mod measuring;
 mod promise;
 mod shared;
+mod until;

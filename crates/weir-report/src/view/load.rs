@@ -10,7 +10,7 @@ use weir_model::record::Validity;
 use weir_model::study::{LoadSpec, Metric, Study};
 use weir_model::tls::{Resumption, TlsSpec, TlsVersion};
 
-use super::{charts, compare, connections, counted, limit, pairs, phases};
+use super::{charts, compare, connections, counted, limit, looks, pairs, phases};
 use crate::input::ReportInput;
 use crate::number;
 use crate::tree::{
@@ -94,6 +94,7 @@ fn figures(
 ) -> Vec<Block> {
     let study = &input.header.study;
     let mut blocks = limit::blocks(load);
+    blocks.extend(looks::blocks(study, load));
     blocks.extend(phases::blocks(load));
     let metrics = load.metrics.iter().filter(|_| study.arms.len() > 1);
     let metrics: Vec<Metric> = metrics.copied().collect();

@@ -12,6 +12,7 @@ mod connections;
 mod counted;
 mod limit;
 mod load;
+mod looks;
 mod matrix;
 mod pairs;
 mod phases;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use weir_model::study::ProxyKind;
+use weir_model::study::{ProxyKind, Until};
 
 mod capacity;
 mod doctor;
@@ -25,7 +25,7 @@ pub(crate) use patch::PatchArgs;
 #[command(name = "weir", version = version(), max_term_width = 100)]
 #[command(
     after_help = "Exit codes: 0 done, 1 failed, 2 bad input (nothing was measured or changed), \
-130 interrupted (what was measured is reported)."
+3 a --fail-if condition is true, 130 interrupted (what was measured is reported)."
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -79,6 +79,24 @@ pub(crate) struct SshArgs {
     pub(crate) agent: Option<PathBuf>,
 }
 
+/// When a load has blocks enough.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum UntilWord {
+    /// When its duration is over.
+    Planned,
+    /// As soon as everything is decided.
+    Decided,
+}
+
+impl From<UntilWord> for Until {
+    fn from(word: UntilWord) -> Until {
+        match word {
+            UntilWord::Planned => Until::Planned,
+            UntilWord::Decided => Until::Decided,
+        }
+    }
+}
+
 /// Where a run is made, and what it may touch.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LabArgs {
@@ -114,7 +132,7 @@ pub(crate) struct RunArgs {
     pub(crate) study: Option<String>,
 
     /// Go on with a run that was interrupted or killed
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["study", "out", "check", "time", "scale", "parameters", "check_alone"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["study", "out", "check", "time", "until", "budget", "scale", "parameters", "check_alone"])]
     pub(crate) resume: Option<PathBuf>,
 
     /// Check the study and say what would be done, without starting anything
@@ -133,6 +151,17 @@ pub(crate) struct RunArgs {
     /// least, starts and warm-ups do not allow it, what it takes and why is said first
     #[arg(long, value_name = "SHARE")]
     pub(crate) time: Option<String>,
+
+    /// When a load has blocks enough: planned, as many as its duration has time for; or decided, as soon as every arm
+    /// is better, worse, equivalent, or hopeless to tell. An arm that is decided leaves, and a load lasts no
+    /// longer than its duration [default: what the study says, else planned]
+    #[arg(long, value_name = "WHEN", value_enum)]
+    pub(crate) until: Option<UntilWord>,
+
+    /// What the whole run may take, such as 20m: starts, pilots and the report included. The loads get longer or shorter
+    /// to fit it
+    #[arg(long, value_name = "TIME", conflicts_with = "time")]
+    pub(crate) budget: Option<String>,
 
     /// Multiply the connections and rates of all loads, to fit them to this machine: 25%, 0.25, 2x
     #[arg(long, value_name = "FACTOR")]

@@ -1,6 +1,7 @@
 //! `weir capacity` of real servers: an answer on standard output, a run folder, and an exit code for scripts.
 
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -50,8 +51,8 @@ fn a_server_is_known_by_its_url_alone() {
         "p99 < 50ms",
         "--hold",
         "1s",
-        "--budget",
-        "30s",
+        "--precision",
+        "20%",
         "--out",
         &out,
         "--format",
@@ -168,11 +169,15 @@ fn a_study_of_one_arm_asks_for_its_capacity() {
     let more = "objective: {capacity: 'p99 < 50ms'}";
     let text = place::study(&proxy, load, more);
     std::fs::write(folder.path().join("study.yaml"), text).expect("a file");
-    let ended = interrupted(&["study.yaml", "--confidence", "80%"], folder.path());
+    let ended = interrupted(
+        &["study.yaml", "--confidence", "80%", "--hold", "7s"],
+        folder.path(),
+    );
     ended.with_code(130);
     let run = Run::read(&folder.path().join("a run")).expect("a run");
     let study = &run.header.study;
     assert_eq!((study.arms.len(), study.objective.confidence), (1, 0.8));
+    assert_eq!(study.search.hold, Duration::from_secs(7));
 }
 
 #[test]

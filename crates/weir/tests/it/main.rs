@@ -54,6 +54,7 @@ mod run_own_sockets;
 mod run_proxies;
 mod run_refused;
 mod run_stopped;
+mod run_until;
 mod schema;
 mod secure;
 // A host that ssh reaches, shared with the tests of the crate that does the reaching; those use all of it.

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_lab::{
-    ArmId, Cell, CellEnd, History, LabError, Options, Outcome, PlaceSpec, Proposer, Rates, Renewal, Step,
+    ArmId, Cell, CellEnd, History, LabError, Options, Outcome, PlaceSpec, Proposer, Rates, Renewal,
+    Step,
 };
 use weir_model::record::{Phase, RunHeader};
 use weir_parameters::Catalog;

@@ -265,6 +265,7 @@ fn study(server: &Server, spec: FlowSpec, limits: Vec<Limit>, cpus: Option<CpuRo
         objective: Objective::default(),
         capacity: limits,
         search: SearchSpec::default(),
+        until: Default::default(),
         budget: None,
         cpus,
         network: NetworkSpec::default(),
