@@ -30,10 +30,10 @@ pub(super) fn blocks(found: &Capacity) -> Vec<Block> {
     let shown = |points| vec![Block::Table(table(found, points))];
     let knee = match found.knee {
         Some(rate) => format!(
-            "the knee is at {} requests/s: above it the p99 stays above twice that of low rates",
+            "the knee is at {} requests/s: above it the p99 stays above twice its least",
             number::rate(rate)
         ),
-        None => "there is no knee: the p99 does not stay above twice that of low rates".to_owned(),
+        None => "there is no knee: the p99 does not stay above twice its least".to_owned(),
     };
     vec![
         Block::Only(Outputs::HTML, vec![chart(found)]),
