@@ -143,6 +143,9 @@ fn study(
     let loads = load::read(fields.required("loads", check), &blocks, scale, check);
     let (objective, capacity, search) =
         plan::objective(fields.get("objective"), &loads.drafts, check);
+    if capacity.is_empty() {
+        load::must_last(&loads.drafts, check);
+    }
     let serves_files = proxy.as_ref().is_some_and(proxy::Draft::serves_files);
     let until = plan::until(fields.get("until"), &objective, check);
     let budget = fields

@@ -26,6 +26,8 @@ const KEYS: [&str; 7] = [
 ];
 
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// What is said of how long a load lasts whose study has no duration for it.
+const UNSAID: Duration = Duration::from_secs(60);
 /// Shortest slice that a pilot chooses.
 const SHORTEST_SLICE: Duration = Duration::from_millis(100);
 /// Longest time that the generator can be told to stay awake before each arrival.
@@ -49,7 +51,9 @@ pub(crate) struct Draft {
 pub(crate) struct Places {
     /// Its connections, or those that are held: what there may be too many of.
     pub(crate) connections: Range<usize>,
+    /// Its duration, or all of it where it has none.
     duration: Range<usize>,
+    has_duration: bool,
     burst: Option<Range<usize>>,
     /// The size of the content that it asks for.
     pub(crate) size: Option<Range<usize>>,
@@ -215,7 +219,10 @@ fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Templat
             .error(at, "a load must send requests")
             .hint("write `hold: 10000` in a load that sends requests");
     }
-    let duration = fields.required("duration", check);
+    let duration = fields.get("duration");
+    // A search goes on until it knows.
+    let has_duration = duration.is_some();
+    let lasts = if has_duration { LONGEST } else { UNSAID };
     let duration_at = duration.map_or(fields.span(), |node| node.span.clone());
     let duration = duration.and_then(|node| check.duration(node, Duration::from_secs(1)..=LONGEST));
     let size_node = fields.get("size");
@@ -234,6 +241,7 @@ fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Templat
     let places = Places {
         connections: at("hold").or(at("connections")).unwrap_or(fields.span()),
         duration: duration_at,
+        has_duration,
         burst: at("burst").or(at("arrivals")),
         size: size.and(at("size")),
         tls: main.tls.as_ref().and(at("tls")),
@@ -248,7 +256,7 @@ fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Templat
         beside,
         spin: spin.unwrap_or_default(),
         size,
-        ..LoadSpec::new(&name, main, duration.unwrap_or(LONGEST))
+        ..LoadSpec::new(&name, main, duration.unwrap_or(lasts))
     };
     let draft = Draft {
         spec,
@@ -261,6 +269,14 @@ fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Templat
         axes,
         name_at,
     })
+}
+
+/// Reports loads that last nobody knows how long. Where a capacity is searched for, the search says it.
+pub(crate) fn must_last(loads: &[Draft], check: &mut Checker) {
+    for load in loads.iter().filter(|load| !load.places.has_duration) {
+        let at = load.places.duration.clone();
+        check.error(at, "a load needs the key `duration`");
+    }
 }
 
 /// Where the flows beside a load's own name ports.
