@@ -45,12 +45,12 @@ fn connections_that_are_kept_are_decided_early_and_their_arm_leaves() {
     ended.stderr.has_all(&[
         "The whole run takes at most about ",
         "closed: at most 40 blocks in ",
-        "; looked at after 10, 15, 23 and 40",
+        "; looked at after 10, 16, 22 and 40",
         "closed: look 1 after 10 blocks: keeps-origin is better",
     ]);
     let run = place.records();
     let looks = looks(&run);
-    assert_eq!(looks[0].planned, [10, 15, 23, 40]);
+    assert_eq!(looks[0].planned, [10, 16, 22, 40]);
     assert_eq!(run.trials_of("closed", "keeps-origin").len(), 10);
     assert_eq!(
         run.trials_of("closed", "no-delay").len() as u32,
