@@ -196,6 +196,7 @@ impl<'a> Comparer<'a> {
             of: look.planned.len() as u32,
             confidence: look.confidence,
             level: look.level,
+            error: found.error,
         });
         comparison
     }

@@ -18,9 +18,9 @@ use crate::history::History;
 pub(crate) type TakeLook = Box<dyn Fn(&LoadSpec, LookRecord) -> Result<LookRecord, LabError>>;
 
 /// Each look has so many times the blocks of the one before ...
-const GROWTH: f64 = 1.5;
+const GROWTH: f64 = 1.35;
 /// ... or more, because there are at most this many.
-const MOST_LOOKS: u32 = 8;
+const MOST_LOOKS: u32 = 10;
 /// Replicates that the first look has beyond those that could show a difference in a study with one look: each of them
 /// halves the smallest p, and the first look has between a fifth and a tenth of the level.
 const BEYOND_LEAST: u32 = 3;
@@ -147,10 +147,10 @@ mod tests {
     fn looks_are_few_and_the_first_can_claim_something() {
         for (changes, blocks, wanted) in [
             (1, 12, &[12][..]),
-            (1, 14, &[14]),
-            (1, 40, &[12, 18, 28, 40]),
-            (1, 100, &[12, 18, 28, 40, 60, 100]),
-            (28, 40, &[14, 22, 32, 40]),
+            (1, 13, &[13]),
+            (1, 40, &[12, 16, 22, 30, 40]),
+            (1, 100, &[12, 16, 22, 30, 40, 54, 72, 100]),
+            (28, 40, &[14, 18, 26, 40]),
         ] {
             let found = planned(&study(changes), blocks);
             assert_eq!(found, wanted, "{changes} {blocks}");
