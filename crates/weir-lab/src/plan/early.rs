@@ -194,6 +194,6 @@ impl Plan {
         let length = budget::length(&self.study, &cell.load, blocks, arms);
         let takes = length + budget::RENEWAL * arms + budget::ENDING + self.looked.1 * 2;
         let budget = self.study.budget;
-        budget.is_some_and(|budget| history.passed + takes > budget)
+        budget.is_some_and(|budget| history.passed + takes > budget.mul_f64(budget::KEPT_FREE))
     }
 }
