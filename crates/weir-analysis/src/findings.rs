@@ -338,6 +338,8 @@ pub struct AtLook {
     pub confidence: f64,
     /// Level of the test by itself, which is shared among the comparisons too.
     pub level: f64,
+    /// Standard error of the logarithm of the ratio: what a look foresees is made from it.
+    pub error: f64,
 }
 
 fn one() -> u32 {
