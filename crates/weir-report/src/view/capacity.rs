@@ -66,9 +66,10 @@ fn effort(study: &Study, found: &Capacity) -> String {
     let (short, all) = found.seconds;
     let shown = |seconds: f64| number::short_time((seconds * 1e9).round());
     if all > short {
-        let long = shown(all - short);
+        // Rests before bursts are among what is not short.
         parts.push(format!(
-            "{} of short trials, {long} of long ones",
+            "{} of trials, {} of it short ones",
+            shown(all),
             shown(short)
         ));
     } else if all > 0.0 {
