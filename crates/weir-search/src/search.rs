@@ -63,6 +63,7 @@ const CHANGES: usize = 3;
 /// A trial of which less was sent in time says nothing about the target; one that is lower by this may.
 const SENT: f64 = 0.99;
 const LESS: f64 = 0.95;
+const MUCH_LESS: f64 = 0.7;
 /// An answer is marked that comes so near to a ceiling.
 const NEAR: f64 = 0.9;
 
@@ -341,7 +342,11 @@ impl Search {
         if self.unsent.replace(rate).is_none_or(|before| rate > before) {
             return;
         }
-        self.ceiling = rate * LESS;
+        self.ceiling = match self.state {
+            // It may be far below.
+            State::Ramp(_) => rate * MUCH_LESS,
+            _ => rate * LESS,
+        };
         self.unsent = None;
         if self.ceiling < self.lowest() {
             return self.end(self.nothing(Why::NotSent(rate)));
@@ -460,6 +465,10 @@ impl Search {
                 let interval = (rate, self.ceiling.max(rate));
                 return self.finish(interval, rate, Why::Found);
             };
+            if rate * AS_GOOD >= self.ceiling {
+                // Nothing above it can be tried.
+                return self.finish((rate, self.ceiling.max(rate)), rate, Why::Found);
+            }
             let is_narrow = half_width(with(&first, rate)) <= self.goal.half_width;
             match is_narrow || self.spent_s >= self.goal.budget_s {
                 true => self.found(&first, rate),
