@@ -8,6 +8,9 @@
 
 use weir_stats::student_quantile;
 
+use crate::long::CLEARLY;
+use crate::model::{FACTOR_SD, Model, Table, shapes};
+
 /// What a trial at one rate showed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rung {
@@ -38,16 +41,12 @@ pub struct Edge {
     pub saturated: f64,
     /// Share of responses that break the objective at any rate.
     pub floor: f64,
+    /// How much steeper the share is than that of a simple queue.
+    pub factor: f64,
     /// How much more than expected of a queue responses go together.
     pub dispersion: f64,
 }
 
-/// How much steeper the share may be than the law of a simple queue has it, and how well that is known beforehand
-/// (standard deviation of its logarithm).
-const FACTORS: [f64; 8] = [0.25, 0.4, 0.63, 1.0, 1.6, 2.5, 4.0, 8.0];
-const FACTOR_SD: f64 = 0.3;
-/// Floors that are tried, as shares of what is allowed, and how much each is doubted beforehand.
-const FLOORS: [(f64, f64); 4] = [(0.0, 0.0), (0.2, 1.5), (0.5, 2.5), (0.8, 3.5)];
 /// A target that completed this share of what was due at most, and by so many standard deviations of two Poisson processes less,
 /// had more to do than it can.
 const OVERLOADED: f64 = 0.97;
@@ -67,6 +66,8 @@ const RATIO: f64 = 2.6;
 /// Where some are bad at any rate, or at one where nearly none should be, they come in lumps of which there are few: the
 /// dispersion is by so much larger than it seems.
 const LUMPY: f64 = 2.5;
+/// From this factor on the edge is a cliff that is not where the target is saturated.
+const CLIFF: f64 = 2.5;
 /// Places of the edge that are tried, at first and at last; and how far about the peak it is looked at last.
 const COARSE: usize = 40;
 const STEPS: usize = 80;
@@ -77,15 +78,8 @@ const NARROWEST: (f64, f64) = (0.02, 0.028);
 /// The slowest of a hundred instances that differ by a per cent is slower by this than the mean one: where the share is a
 /// cliff, it decides.
 const INSTANCES: f64 = 0.03;
-/// Shares below and above these, in units of what is allowed, are not told from these.
-const LEAST: f64 = 0.02;
-const MOST: f64 = 15.0;
-/// How much is believed beforehand of the dispersion, in trials.
-const KNOWN: f64 = 4.0;
 /// The dispersion that is believed beforehand: targets know more memories than their queue.
 const LIKELY: f64 = 1.1;
-/// What regular trials may make of it at least.
-const LEAST_DISPERSION: f64 = 0.8;
 /// What a target's wandering speed may make of it at most.
 const WANDERING: f64 = 6.0;
 /// Sum of the squared coefficients of variation of the times between arrivals and of the service times, which a queue's
@@ -93,7 +87,7 @@ const WANDERING: f64 = 6.0;
 const VARIABILITY: (f64, f64) = (0.05, 4.0);
 const OF_MM1: f64 = 2.0;
 /// The least margin to saturation.
-const MARGIN: f64 = 0.005;
+pub(crate) const MARGIN: f64 = 0.005;
 
 /// What a closed loop has completed: what the target carries at most.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -214,195 +208,19 @@ impl Frame {
     }
 }
 
-/// How steep, and the floor.
-#[derive(Debug, Clone, Copy)]
-struct Shape {
-    factor: f64,
-    floor: f64,
-    doubt: f64,
-}
-
-/// Trials, and what is known of them before any model.
-struct Model {
-    /// Trial, the place of its group, and how many responses it counts for: those of a queue go together for
-    /// 2 / margin² requests.
-    rungs: Vec<(Rung, usize, f64)>,
-    /// How many groups there are.
-    groups: usize,
-    allowed: f64,
-    /// Logarithm of the responses per second of a saturated target.
-    saturated: f64,
-}
-
-impl Model {
-    fn new(rungs: &[Rung], allowed: f64, saturated: f64) -> Model {
-        let mut groups: Vec<usize> = rungs.iter().map(|rung| rung.group).collect();
-        groups.sort_unstable();
-        groups.dedup();
-        let place = |rung: &Rung| groups.binary_search(&rung.group).unwrap_or(0);
-        Model {
-            rungs: rungs.iter().map(|rung| (*rung, place(rung), 1.0)).collect(),
-            groups: groups.len(),
-            allowed,
-            saturated,
-        }
-    }
-
-    /// Counts the responses of each trial that are independent: a queue forgets within variability / margin² requests.
-    fn count(&mut self, variability: f64) {
-        for (rung, _, counts) in &mut self.rungs {
-            let margin = (self.saturated - rung.rate.ln()).max(MARGIN);
-            *counts = (rung.rate * rung.seconds * margin * margin / variability).max(1.0);
-        }
-    }
-
-    /// Share that is expected to be bad at a rate.
-    fn share(&self, rate: f64, edge: f64, shape: Shape) -> f64 {
-        let margin = (self.saturated - edge).max(MARGIN);
-        let own = (self.allowed - shape.floor) / (1.0 - shape.floor);
-        let slope = shape.factor * -own.ln() / margin;
-        let share = shape.floor
-            + (1.0 - shape.floor) * (own.ln() + slope * (rate.ln() - edge)).min(0.0).exp();
-        share.clamp(self.allowed * LEAST, self.most())
-    }
-
-    /// Shares above this are not told from it.
-    fn most(&self) -> f64 {
-        (self.allowed * MOST).min(1.0 - self.allowed * LEAST)
-    }
-
-    /// Logarithm of the quasi-likelihood, of each group.
-    fn likelihood(&self, edge: f64, shape: Shape) -> Vec<f64> {
-        let mut sums = vec![0.0; self.groups];
-        for (rung, group, counts) in &self.rungs {
-            let share = self.share(rung.rate, edge, shape);
-            let bad = rung.bad;
-            sums[*group] += counts * (bad * share.ln() + (1.0 - bad) * (1.0 - share).ln());
-        }
-        sums
-    }
-
-    /// Whether a trial that was to have next to none had far more than are allowed.
-    fn has_lumps(&self, edge: f64, shape: Shape) -> bool {
-        self.rungs.iter().any(|(rung, ..)| {
-            rung.bad > 2.0 * self.allowed && self.share(rung.rate, edge, shape) < 0.5 * self.allowed
-        })
-    }
-
-    /// How much more than expected goes together: Pearson's statistic per degree of freedom, over trials, or over
-    /// groups where these differ more from one another than their trials do.
-    fn dispersion(&self, edge: f64, shape: Shape, believed: f64) -> f64 {
-        let mut groups = vec![(0.0, 0.0); self.groups];
-        let mut sum = 0.0;
-        for (rung, group, counts) in &self.rungs {
-            let share = self.share(rung.rate, edge, shape);
-            let variance = counts * share * (1.0 - share);
-            // At that share more are as good as expected.
-            let off = match share < self.most() {
-                true => counts * (rung.bad - share),
-                false => counts * (rung.bad - share).min(0.0),
-            };
-            sum += off * off / variance;
-            groups[*group].0 += off;
-            groups[*group].1 += variance;
-        }
-        let per = |sum: f64, freedom: f64| (KNOWN * believed + sum) / (KNOWN + freedom.max(0.0));
-        let over_groups = groups
-            .iter()
-            .map(|(off, variance)| off * off / variance)
-            .sum();
-        let over_trials = per(sum, self.rungs.len() as f64 - 3.0);
-        over_trials
-            .max(per(over_groups, groups.len() as f64 - 1.0))
-            .max(LEAST_DISPERSION)
-    }
-}
-
-/// Quasi-likelihoods over places of the edge and shapes, of each group.
-struct Table<'a> {
-    shapes: &'a [Shape],
-    low: f64,
-    step: f64,
-    /// Of a place: of a shape: of a group.
-    cells: Vec<Vec<Vec<f64>>>,
-}
-
-impl Table<'_> {
-    fn of<'a>(
-        model: &Model,
-        shapes: &'a [Shape],
-        (low, high): (f64, f64),
-        steps: usize,
-    ) -> Table<'a> {
-        let step = (high - low) / steps as f64;
-        let row = |at: usize| {
-            let edge = low + step * at as f64;
-            shapes
-                .iter()
-                .map(|shape| model.likelihood(edge, *shape))
-                .collect()
-        };
-        Table {
-            shapes,
-            low,
-            step,
-            cells: (0..=steps).map(row).collect(),
-        }
-    }
-
-    fn place(&self, at: f64) -> f64 {
-        self.low + self.step * at
-    }
-
-    /// The best shape and its value at each place, without one of the groups or with all.
-    fn profile(&self, dispersion: f64, without: Option<usize>) -> Vec<(usize, f64)> {
-        let best = |row: &Vec<Vec<f64>>| {
-            let value = |(place, groups): (usize, &Vec<f64>)| {
-                let left_out = without.map_or(0.0, |group| groups[group]);
-                let sum = groups.iter().sum::<f64>() - left_out;
-                (place, sum / dispersion - self.shapes[place].doubt)
-            };
-            let values = row.iter().enumerate().map(value);
-            values.fold((0, f64::NEG_INFINITY), |best, next| match next.1 > best.1 {
-                true => next,
-                false => best,
-            })
-        };
-        self.cells.iter().map(best).collect()
-    }
-
-    /// The place where a profile is highest, and the value there, between the places of the table: the vertex of the
-    /// parabola through three of them.
-    fn peak(profile: &[(usize, f64)]) -> (f64, f64) {
-        let at = (0..profile.len()).max_by(|a, b| profile[*a].1.total_cmp(&profile[*b].1));
-        let at = at.unwrap_or(0);
-        let value = |place: usize| profile[place].1;
-        if at == 0 || at + 1 == profile.len() {
-            return (at as f64, value(at));
-        }
-        let (before, here, after) = (value(at - 1), value(at), value(at + 1));
-        let bend = before - 2.0 * here + after;
-        let off = match bend < 0.0 {
-            true => 0.5 * (before - after) / bend,
-            false => 0.0,
-        };
-        (at as f64 + off.clamp(-0.5, 0.5), here)
-    }
-}
-
-/// The shapes that are tried.
-fn shapes(frame: &Frame) -> Vec<Shape> {
-    let (allowed, sd) = (frame.allowed, frame.factor_sd());
-    let of_factor = |factor: &f64| {
-        let steep = (factor.ln() / sd).powi(2) / 2.0;
-        let factor = *factor;
-        FLOORS.map(move |(floor, doubt)| Shape {
-            factor,
-            floor: floor * allowed,
-            doubt: doubt + steep,
-        })
-    };
-    FACTORS.iter().flat_map(of_factor).collect()
+/// Between which rates a cliff is, as logarithms: all trials up to there have held, and all from there on broke clearly.
+fn gap(rungs: &[Rung], allowed: f64) -> Option<(f64, f64)> {
+    let holds = |rung: &&Rung| rung.bad <= CLEARLY * allowed;
+    let held = rungs.iter().filter(holds).map(|rung| rung.rate);
+    let broke = rungs
+        .iter()
+        .filter(|rung| !holds(rung))
+        .map(|rung| rung.rate);
+    let (held, broke) = (
+        held.fold(0.0, f64::max),
+        broke.fold(f64::INFINITY, f64::min),
+    );
+    (held > 0.0 && broke.is_finite() && held < broke).then(|| (held.ln(), broke.ln()))
 }
 
 /// The first and the last place of a profile that is at least so high.
@@ -453,7 +271,7 @@ impl Edge {
         }
         let (most, off) = saturated(rungs, frame);
         let mut model = Model::new(rungs, frame.allowed, most);
-        let shapes = shapes(frame);
+        let shapes = shapes(frame.allowed, frame.factor_sd());
         let mut range = (frame.between.0.ln(), frame.between.1.ln().min(most + off));
         let freedom = (rungs.len() as u32).saturating_sub(3).max(1);
         let t = student_quantile(1.0 - frame.confidence, freedom);
@@ -486,20 +304,32 @@ impl Edge {
         let (at, value) = Table::peak(&profile);
         let (first, last) = within(&profile, value - t * t / 2.0);
         let edge = table.place(at).min(most);
+        let shape = shapes[profile[at.round() as usize].0];
         let between = between_groups(&table, dispersion, at, model.groups);
         let single = table.step * (last - first + 1) as f64 / 2.0 / t;
         let half = t * frame.shrunk(single, between, model.groups) * frame.doubt();
         let half = half.max(frame.narrowest());
-        let low = table.place(first as f64 - 0.5).min(edge - half);
-        let high = table.place(last as f64 + 0.5).max(edge + half);
+        let (held, broke) = gap(rungs, frame.allowed).unwrap_or((edge, edge));
+        let low = table.place(first as f64 - 0.5).min(edge - half).min(held);
+        let high = table.place(last as f64 + 0.5).max(edge + half).max(broke);
         Some(Edge {
             rate: edge.exp(),
             low: low.min(most - off.max(INSTANCES)).exp(),
             high: high.min(most + off).exp(),
             saturated: most.exp(),
-            floor: shapes[profile[at.round() as usize].0].floor,
+            floor: shape.floor,
+            factor: shape.factor,
             dispersion,
         })
+    }
+
+    /// How much nearer the rate is at which all would be bad than saturation is: 1 for a queue, more for a cliff below
+    /// saturation.
+    pub(crate) fn steep(&self) -> f64 {
+        match self.factor >= CLIFF {
+            true => self.factor,
+            false => 1.0,
+        }
     }
 
     /// Half of the interval as a share of the rate.
@@ -582,7 +412,7 @@ mod tests {
             .flat_map(|group| once.iter().map(move |rung| Rung { group, ..*rung }))
             .collect();
         let widths = [&once, &often].map(|rungs| Edge::of(rungs, &frame()).unwrap().half_width());
-        assert!(widths[1] < 0.7 * widths[0], "{widths:?}");
+        assert!(widths[1] < 0.85 * widths[0], "{widths:?}");
     }
 
     #[test]

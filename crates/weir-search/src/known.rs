@@ -1,11 +1,12 @@
 //! What the trials so far say about the target.
 
-use crate::edge::{Edge, Frame, Rung};
+use crate::edge::{Closed, Edge, Frame, Rung};
 use crate::goal::{Bound, Goal, Seen, Stage, Trial};
+use crate::long;
 
 /// Confidence at which ladders before and after must disagree, and how far: what is less is noise, which the interval has
 /// in it.
-const SURELY: f64 = 0.9998;
+const SURELY: f64 = 0.99;
 const CLEARLY: f64 = 1.1;
 
 /// No rate holds if so many times what is allowed is bad at low ones.
@@ -45,6 +46,8 @@ pub(crate) struct Known {
     looks: Vec<Look>,
     /// Trials of one group were made in the same minute on the same instance.
     group: usize,
+    /// What a closed loop has completed, or would now.
+    closed: Closed,
     /// The edge is thought to be between these, requests per second.
     pub(crate) between: (f64, f64),
     pub(crate) first: Option<First>,
@@ -58,6 +61,7 @@ impl Known {
         Known {
             looks: Vec::new(),
             group: 0,
+            closed: goal.closed,
             between: (0.0, 0.0),
             first: None,
             least: vec![f64::NAN; goal.bounds.len()],
@@ -91,9 +95,9 @@ impl Known {
     }
 
     /// Responses per second of the saturated target.
-    pub(crate) fn saturated(&self, goal: &Goal) -> f64 {
+    pub(crate) fn saturated(&self) -> f64 {
         self.first
-            .map_or(goal.closed.rate, |first| first.edge.saturated)
+            .map_or(self.closed.rate, |first| first.edge.saturated)
     }
 
     /// Estimates the edge by all looks.
@@ -118,7 +122,7 @@ impl Known {
                 allowed: bound.allowed,
                 confidence,
                 limit_s: bound.limit_s,
-                closed: goal.closed,
+                closed: self.closed,
                 between: self.between,
             };
             Edge::of(&rungs, &frame)
@@ -145,20 +149,24 @@ impl Known {
             .map(|look| look.rung.group)
             .collect();
         groups.dedup();
-        let part = |keep: &dyn Fn(usize) -> bool| {
+        let part = |keep: &dyn Fn(usize) -> bool| -> Vec<&Look> {
             let kept = self.looks.iter().filter(|look| keep(look.rung.group));
-            let kept: Vec<&Look> = kept.filter(is_ladder).collect();
-            self.first_of(&kept, goal, SURELY)
+            kept.filter(is_ladder).collect()
         };
+        let edge = |looks: &[&Look]| self.first_of(looks, goal, SURELY);
         // A single ladder may err.
         let splits = groups.len().saturating_sub(3);
         let changed = groups.iter().skip(2).take(splits).rev().find_map(|&group| {
-            let before = part(&|of| of < group)?;
-            let after = part(&|of| of >= group)?;
+            let (old, new) = (part(&|of| of < group), part(&|of| of >= group));
+            let (before, after) = (edge(&old)?, edge(&new)?);
             let ratio = after.edge.rate / before.edge.rate;
-            let is_apart =
-                after.interval.0 > before.interval.1 || after.interval.1 < before.interval.0;
-            (is_apart && ratio.max(1.0 / ratio) > CLEARLY).then_some((group, ratio < 1.0))
+            let is_less = ratio < 1.0;
+            // By the model, and by what single trials showed: the model may be wrong.
+            let is_apart = match is_less {
+                true => after.interval.1 < before.interval.0 && contradicts(&old, &new, goal),
+                false => after.interval.0 > before.interval.1 && contradicts(&new, &old, goal),
+            };
+            (is_apart && ratio.max(1.0 / ratio) > CLEARLY).then_some((group, is_less))
         });
         let (group, is_less) = changed?;
         self.left_out += groups.iter().filter(|of| **of < group).count();
@@ -166,9 +174,17 @@ impl Known {
         Some(is_less)
     }
 
-    /// Leaves out all of them.
+    /// Leaves out all of them, the last of which was more than the target can do: what it completed then is what it does.
     pub(crate) fn leave_out_all(&mut self) {
         self.left_out += self.ladders();
+        let last = self
+            .looks
+            .iter()
+            .filter(|look| look.rung.group == self.group);
+        let completed = last.map(|look| look.rung.completed).fold(0.0, f64::max);
+        if completed > 0.0 {
+            self.closed.rate = self.closed.rate.min(completed);
+        }
         self.looks.clear();
         self.first = None;
     }
@@ -225,4 +241,21 @@ impl Known {
         groups.dedup();
         groups.len()
     }
+}
+
+/// Whether some have held a rate that is higher than one which others broke clearly.
+fn contradicts(held: &[&Look], broke: &[&Look], goal: &Goal) -> bool {
+    let worst = |look: &Look| {
+        let times = look.bad.iter().zip(&goal.bounds);
+        times
+            .map(|(bad, bound)| bad / bound.allowed)
+            .fold(0.0, f64::max)
+    };
+    let holds = held.iter().filter(|look| worst(look) <= 1.0);
+    let breaks = broke.iter().filter(|look| worst(look) > long::CLEARLY);
+    let highest = holds.map(|look| look.rung.rate).fold(0.0, f64::max);
+    let lowest = breaks
+        .map(|look| look.rung.rate)
+        .fold(f64::INFINITY, f64::min);
+    highest > lowest
 }

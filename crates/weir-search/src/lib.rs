@@ -12,6 +12,7 @@ mod edge;
 mod goal;
 mod known;
 mod long;
+mod model;
 mod search;
 
 pub use edge::{Closed, Edge, Frame, Rung};

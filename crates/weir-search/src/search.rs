@@ -4,10 +4,11 @@ use weir_stats::SplitMix64;
 
 use crate::burst::Bursts;
 use crate::edge::WANDERS;
-use crate::goal::{Answer, Burst, Goal, Seen, Stage, Trial, Why};
-use crate::known::{First, Known, half_width};
+use crate::goal::{Answer, Goal, Seen, Stage, Trial, Why};
+use crate::known::{Known, half_width};
 use crate::long::{self, Bracket, Long};
 
+mod ends;
 mod progress;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,16 @@ enum State {
     /// After the answer.
     Burst(Bursts),
     Done,
+}
+
+/// Whether the target has come back after it broke.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Doubt {
+    /// What it is asked for, requests per second, after so many seconds of rest.
+    rate: f64,
+    rest_s: f64,
+    /// It broke above this.
+    above: f64,
 }
 
 /// Rungs of a ladder, in margins of the edge to saturation. At the first some six in a hundred are bad where one may be:
@@ -63,7 +74,6 @@ const CHANGES: usize = 3;
 /// A trial of which less was sent in time says nothing about the target; one that is lower by this may.
 const SENT: f64 = 0.99;
 const LESS: f64 = 0.95;
-const MUCH_LESS: f64 = 0.7;
 /// An answer is marked that comes so near to a ceiling.
 const NEAR: f64 = 0.9;
 
@@ -76,12 +86,13 @@ pub struct Search {
     /// Rates of the ladder that are left, and whether one of it has not broken clearly.
     left: Vec<f64>,
     has_held: bool,
+    /// Whether none of it has been tried.
+    is_new: bool,
     /// Margin of the edge to saturation, as a logarithm, that the ladder is made for.
     margin: f64,
     /// The highest rate that a short trial has held.
     held: Option<f64>,
-    /// A rate at which the target is asked whether it has come back, and above which it broke.
-    doubt: Option<(f64, f64)>,
+    doubt: Option<Doubt>,
     /// The highest rate that can be tried, and a rate that was not sent in time once.
     ceiling: f64,
     unsent: Option<f64>,
@@ -107,6 +118,7 @@ impl Search {
             known: Known::new(&goal),
             left: Vec::new(),
             has_held: false,
+            is_new: true,
             margin: LIKELY,
             held: None,
             doubt: None,
@@ -129,20 +141,20 @@ impl Search {
     /// # Errors
     /// Nothing: this is the answer.
     pub fn propose(&mut self) -> Result<Trial, Answer> {
-        if let Some((rate, _)) = self.doubt {
+        if let Some(doubt) = self.doubt {
             return Ok(Trial {
-                rest_s: REST_S,
+                rest_s: doubt.rest_s,
                 measure_s: REST_S,
-                ..self.trial(Stage::Ramp, rate)
+                ..self.trial(Stage::Ramp, doubt.rate)
             });
         }
         match &self.state {
             State::Ramp(bracket) => Ok(self.trial(Stage::Ramp, self.ramp_rate(*bracket))),
             State::Ladder => {
-                let is_fresh = self.left.is_empty();
-                if is_fresh {
+                if self.left.is_empty() {
                     self.make_ladder();
                 }
+                let is_fresh = self.is_new;
                 let rate = self.left.last().copied().unwrap_or(LOWEST.0);
                 Ok(Trial {
                     is_fresh,
@@ -172,11 +184,14 @@ impl Search {
     }
 
     fn make_ladder(&mut self) {
-        let saturated = self.known.saturated(&self.goal);
-        let rates = RUNGS.map(|rung| saturated * (-rung * self.margin).exp());
+        let saturated = self.known.saturated();
+        // All would be bad that far above the edge.
+        let reach = self.margin / self.known.first.map_or(1.0, |first| first.edge.steep());
+        let edge = saturated * (-self.margin).exp();
+        let rates = RUNGS.map(|rung| edge * ((1.0 - rung) * reach).exp());
         self.left = rates.map(|rate| rate.min(self.ceiling)).into();
         self.rng.shuffle(&mut self.left);
-        self.has_held = false;
+        (self.has_held, self.is_new) = (false, true);
         let (low, high) = self.known.between;
         let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
         self.known.between = (low.min(least / 2.0).max(self.lowest()), high.max(saturated));
@@ -184,7 +199,7 @@ impl Search {
 
     /// A trial that is as long as the margin is narrow: the queue of M/M/1 forgets within 4 / margin² requests.
     fn trial(&self, stage: Stage, rate: f64) -> Trial {
-        let saturated = self.known.saturated(&self.goal);
+        let saturated = self.known.saturated();
         let forgets = match stage {
             Stage::Ladder => {
                 let margin = (saturated / rate).ln().max(NARROW);
@@ -263,23 +278,22 @@ impl Search {
             return;
         }
         let spent = trial.rest_s + trial.settle_s + trial.window_s() * windows.len() as f64;
+        // The rest of a doubt is long.
         match trial.stage {
-            Stage::Hold | Stage::Burst => self.long_s += spent,
-            Stage::Ramp | Stage::Ladder => self.spent_s += spent,
+            Stage::Ramp | Stage::Ladder if self.doubt.is_none() => self.spent_s += spent,
+            _ => self.long_s += spent,
         }
-        if windows.iter().any(|seen| seen.sent < SENT) {
-            return self.not_sent(trial.rate);
+        let sent = windows.iter().map(|seen| seen.sent).fold(1.0, f64::min);
+        if sent < SENT {
+            return self.not_sent(trial.rate, sent);
         }
         let is_model =
             self.doubt.is_none() && !matches!(self.state, State::Lasting(_) | State::Burst(_));
         self.known.put(trial, windows, is_model);
         let worst = long::worst(windows, &self.goal.bounds);
         let is_swamped = long::is_swamped(windows, &self.goal.bounds);
-        if let Some((_, above)) = self.doubt.take() {
-            if is_swamped {
-                self.broken(above);
-            }
-            return;
+        if let Some(doubt) = self.doubt.take() {
+            return self.after_doubt(doubt, is_swamped);
         }
         match std::mem::replace(&mut self.state, State::Done) {
             State::Ramp(bracket) => {
@@ -294,6 +308,25 @@ impl Search {
         self.look_after(trial, worst <= 1.0, is_swamped);
     }
 
+    /// It is asked at once, and again when the slowest memory is over: one that has come back only then lasts at less
+    /// than short trials show.
+    fn after_doubt(&mut self, doubt: Doubt, is_swamped: bool) {
+        let has_rested = doubt.rest_s >= self.goal.verify_s;
+        match (is_swamped, has_rested) {
+            (true, true) => self.broken(doubt.above),
+            (true, false) => {
+                self.doubt = Some(Doubt {
+                    rest_s: self.goal.verify_s,
+                    ..doubt
+                });
+            }
+            (false, true) if !matches!(self.state, State::Lasting(_)) => {
+                self.state = State::Hold(doubt.above);
+            }
+            (false, _) => {}
+        }
+    }
+
     /// After a short trial: whether one has broken that cannot have, and whether there is time for another.
     fn look_after(&mut self, trial: &Trial, holds: bool, is_swamped: bool) {
         if !matches!(trial.stage, Stage::Ramp | Stage::Ladder) || self.answer.is_some() {
@@ -301,7 +334,11 @@ impl Search {
         }
         match self.held {
             Some(held) if is_swamped && trial.rate < held * BELOW => {
-                self.doubt = Some((trial.rate.min(held * GENTLY), held));
+                self.doubt = Some(Doubt {
+                    rate: trial.rate.min(held * GENTLY),
+                    rest_s: REST_S,
+                    above: held,
+                });
             }
             held if holds => self.held = Some(held.unwrap_or(0.0).max(trial.rate)),
             _ => {}
@@ -311,18 +348,6 @@ impl Search {
             let suffices_s = self.spent_s + self.claim_s();
             self.end(self.nothing(Why::TooShort(suffices_s)));
         }
-    }
-
-    /// Seconds of trials until something can be claimed.
-    fn claim_s(&self) -> f64 {
-        let rate = self.known.saturated(&self.goal) * (-self.margin).exp();
-        let trial = self.trial(Stage::Ladder, rate);
-        let ladders = CLAIM.saturating_sub(self.known.ladders()) as f64;
-        let ramp = match self.state {
-            State::Ramp(_) => 4.0,
-            _ => 0.0,
-        };
-        (trial.settle_s + trial.measure_s) * (ladders * RUNGS.len() as f64 + ramp)
     }
 
     /// Below it a trial has too few requests for a single one to be allowed to be bad: that it holds says nothing.
@@ -338,15 +363,11 @@ impl Search {
     }
 
     /// The generator is what did not carry this. It may have been held up once.
-    fn not_sent(&mut self, rate: f64) {
+    fn not_sent(&mut self, rate: f64, sent: f64) {
         if self.unsent.replace(rate).is_none_or(|before| rate > before) {
             return;
         }
-        self.ceiling = match self.state {
-            // It may be far below.
-            State::Ramp(_) => rate * MUCH_LESS,
-            _ => rate * LESS,
-        };
+        self.ceiling = rate * sent.min(LESS);
         self.unsent = None;
         if self.ceiling < self.lowest() {
             return self.end(self.nothing(Why::NotSent(rate)));
@@ -389,6 +410,7 @@ impl Search {
     fn after_rung(&mut self, rate: f64, is_swamped: bool) {
         self.state = State::Ladder;
         self.left.pop();
+        self.is_new = false;
         self.has_held |= !is_swamped;
         if !self.left.is_empty() {
             return;
@@ -438,7 +460,8 @@ impl Search {
             true => 2 * LEAST,
             false => LEAST,
         };
-        let is_known = self.known.ladders() >= least && first.half_width() <= self.goal.half_width;
+        let is_narrow = half_width(self.interval(first.interval)) <= self.goal.half_width;
+        let is_known = self.known.ladders() >= least && is_narrow;
         // A target that carries less and less is used up by the trials: only a long one says what lasts.
         let is_used_up = self.changes.1 >= 2 && self.verified.is_none();
         if !is_known && !is_used_up && self.spent_s < self.goal.budget_s {
@@ -448,7 +471,9 @@ impl Search {
         let low = first.interval.0;
         match self.verified.filter(|held| low <= held * AS_GOOD) {
             Some(held) => self.found(&first, held),
-            None if self.known.ladders() >= CLAIM || is_used_up => self.state = State::Hold(low),
+            None if self.known.ladders() >= CLAIM || is_used_up => {
+                self.state = State::Hold(low.min(self.ceiling));
+            }
             None => {}
         }
     }
@@ -469,7 +494,8 @@ impl Search {
                 // Nothing above it can be tried.
                 return self.finish((rate, self.ceiling.max(rate)), rate, Why::Found);
             }
-            let is_narrow = half_width(with(&first, rate)) <= self.goal.half_width;
+            let is_narrow =
+                half_width(self.interval(ends::with(&first, rate))) <= self.goal.half_width;
             match is_narrow || self.spent_s >= self.goal.budget_s {
                 true => self.found(&first, rate),
                 // What it has shown has made the interval wider.
@@ -499,107 +525,13 @@ impl Search {
         let is_dead = windows.iter().all(|seen| seen.completed < ALIVE * seen.due);
         if is_dead {
             let above = self.fresh.map_or(long.rate, |fresh| fresh.0);
-            self.doubt = Some((long.rate * GENTLY, above));
+            self.doubt = Some(Doubt {
+                rate: long.rate * GENTLY,
+                rest_s: REST_S,
+                above,
+            });
         }
         long.put(holds, self.broke_s(windows), self.goal.verify_s);
         self.look_long(long);
     }
-
-    fn look_long(&mut self, long: Long) {
-        self.state = State::Lasting(long);
-        if !long.is_over(self.lowest()) && self.long_s < self.goal.long_s + self.goal.verify_s {
-            return;
-        }
-        let why = match long.is_known() {
-            true => Why::Found,
-            false => Why::Budget,
-        };
-        match (long.bracket.held, long.bracket.broke) {
-            (Some(held), Some(broke)) => self.finish((held, broke), held, why),
-            _ => self.end(Answer {
-                fresh: self.fresh,
-                ..self.nothing(Why::Never)
-            }),
-        }
-    }
-
-    fn after_burst(&mut self, mut bursts: Bursts, holds: bool) {
-        bursts.put(holds);
-        let highest = self.ceiling.min(20.0 * self.goal.closed.rate);
-        match bursts.answer(self.lowest(), highest) {
-            Some(burst) => self.end_burst(burst),
-            None => self.state = State::Burst(bursts),
-        }
-    }
-
-    fn end_burst(&mut self, burst: Burst) {
-        self.state = State::Done;
-        if let Some(answer) = &mut self.answer {
-            answer.burst = Some(burst);
-            answer.seconds = (self.spent_s, self.spent_s + self.long_s);
-        }
-    }
-
-    fn found(&mut self, first: &First, held: f64) {
-        let interval = with(first, held);
-        let why = match half_width(interval) <= self.goal.half_width {
-            true => Why::Found,
-            false => Why::Budget,
-        };
-        self.finish(interval, held, why);
-    }
-
-    /// Answers with an interval, and goes on to the burst where that is asked for.
-    fn finish(&mut self, interval: (f64, f64), verified: f64, why: Why) {
-        // What a slight failure was made good for is no memory.
-        let lasts = matches!(self.state, State::Lasting(_));
-        let answer = Answer {
-            interval,
-            verified,
-            fresh: self.fresh.filter(|_| lasts),
-            is_ceiling: interval.1 >= self.ceiling * NEAR,
-            ..self.nothing(why)
-        };
-        self.end(answer);
-        if self.goal.burst_s.is_some() {
-            self.state = State::Burst(Bursts::new(interval.1.min(self.ceiling)));
-        }
-    }
-
-    fn broken(&mut self, above: f64) {
-        let interval = self.known.first.map_or((0.0, 0.0), |first| first.interval);
-        self.end(Answer {
-            interval,
-            ..self.nothing(Why::Broken(above))
-        });
-    }
-
-    /// An answer that claims nothing.
-    fn nothing(&self, why: Why) -> Answer {
-        let first = self.known.first;
-        Answer {
-            interval: (0.0, 0.0),
-            decides: first.map_or_else(|| self.known.least_held(&self.goal), |first| first.decides),
-            verified: 0.0,
-            fresh: None,
-            burst: None,
-            saturated: self.known.saturated(&self.goal),
-            floor: self.known.floor(&self.goal).0,
-            least: self.known.least.clone(),
-            is_ceiling: false,
-            left_out: self.known.left_out,
-            seconds: (self.spent_s, self.spent_s + self.long_s),
-            why,
-        }
-    }
-
-    fn end(&mut self, answer: Answer) {
-        self.state = State::Done;
-        self.answer = Some(answer);
-    }
-}
-
-/// The edge's interval and what has held.
-fn with(first: &First, held: f64) -> (f64, f64) {
-    (first.interval.0.min(held), first.interval.1.max(held))
 }

@@ -1,6 +1,6 @@
 //! What is known while a search goes on, and how long it will take.
 
-use super::{LEAST, Search, State};
+use super::{CLAIM, LEAST, RUNGS, Search, State};
 use crate::burst::Bursts;
 use crate::goal::{Answer, Progress, Stage, Trial};
 use crate::long::Bracket;
@@ -18,6 +18,18 @@ impl Search {
             trials.extend(rest.map(|rate| self.trial(Stage::Ladder, *rate)));
         }
         Ok(trials)
+    }
+
+    /// Seconds of trials until something can be claimed.
+    pub(super) fn claim_s(&self) -> f64 {
+        let rate = self.known.saturated() * (-self.margin).exp();
+        let trial = self.trial(Stage::Ladder, rate);
+        let ladders = CLAIM.saturating_sub(self.known.ladders()) as f64;
+        let ramp = match self.state {
+            State::Ramp(_) => 4.0,
+            _ => 0.0,
+        };
+        (trial.settle_s + trial.measure_s) * (ladders * RUNGS.len() as f64 + ramp)
     }
 
     /// What is known so far.
