@@ -9,6 +9,7 @@ use crate::known::{Known, half_width};
 use crate::long::{self, Bracket, Long};
 
 mod ends;
+mod faults;
 mod progress;
 #[cfg(test)]
 mod tests;
@@ -308,25 +309,6 @@ impl Search {
         self.look_after(trial, worst <= 1.0, is_swamped);
     }
 
-    /// It is asked at once, and again when the slowest memory is over: one that has come back only then lasts at less
-    /// than short trials show.
-    fn after_doubt(&mut self, doubt: Doubt, is_swamped: bool) {
-        let has_rested = doubt.rest_s >= self.goal.verify_s;
-        match (is_swamped, has_rested) {
-            (true, true) => self.broken(doubt.above),
-            (true, false) => {
-                self.doubt = Some(Doubt {
-                    rest_s: self.goal.verify_s,
-                    ..doubt
-                });
-            }
-            (false, true) if !matches!(self.state, State::Lasting(_)) => {
-                self.state = State::Hold(doubt.above);
-            }
-            (false, _) => {}
-        }
-    }
-
     /// After a short trial: whether one has broken that cannot have, and whether there is time for another.
     fn look_after(&mut self, trial: &Trial, holds: bool, is_swamped: bool) {
         if !matches!(trial.stage, Stage::Ramp | Stage::Ladder) || self.answer.is_some() {
@@ -352,29 +334,6 @@ impl Search {
 
     fn lowest(&self) -> f64 {
         LOWEST.0.max(LOWEST.1 * self.goal.closed.rate)
-    }
-
-    /// The generator is what did not carry this. It may have been held up once.
-    fn not_sent(&mut self, rate: f64, sent: f64) {
-        if self.unsent.replace(rate).is_none_or(|before| rate > before) {
-            return;
-        }
-        self.ceiling = rate * sent.min(LESS);
-        self.unsent = None;
-        if self.ceiling < self.lowest() {
-            return self.end(self.nothing(Why::NotSent(rate)));
-        }
-        match &mut self.state {
-            State::Ladder => {
-                self.left.retain(|left| *left < rate);
-                if self.left.is_empty() {
-                    self.state = State::Hold(self.ceiling);
-                }
-            }
-            State::Hold(hold) => *hold = hold.min(self.ceiling),
-            State::Lasting(long) => long.rate = long.rate.min(self.ceiling),
-            _ => {}
-        }
     }
 
     fn after_ramp(&mut self, bracket: Bracket, windows: &[Seen]) {
@@ -415,23 +374,6 @@ impl Search {
         }
         if matches!(self.state, State::Ladder) {
             self.after_ladder();
-        }
-    }
-
-    /// A whole ladder has broken where ladders before had found the edge: it is looked for anew.
-    fn lost(&mut self, rate: f64) {
-        self.known.leave_out_all();
-        self.held = None;
-        self.state = State::Ramp(Bracket::default().with(rate, false));
-        self.changed(true);
-    }
-
-    fn changed(&mut self, is_less: bool) {
-        self.changes.0 += 1;
-        self.changes.1 += usize::from(is_less);
-        self.held = None;
-        if self.changes.0 >= CHANGES {
-            self.end(self.nothing(Why::Unsteady));
         }
     }
 
