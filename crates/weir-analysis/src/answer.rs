@@ -8,6 +8,7 @@ use weir_model::study::{ArmRole, Metric, Study};
 use crate::findings::{
     Comparison, Holding, Ineffective, InertArm, LimitFindings, LoadFindings, Verdict,
 };
+use crate::looks;
 use crate::names::{self, are_different_proxies, are_steps, capitalized, find};
 use crate::outcomes::UNANSWERED;
 
@@ -61,6 +62,7 @@ fn of_load(study: &Study, load: &LoadFindings, inert: &[InertArm], one_of_many: 
     let text = format!("{under}{}", both.join(" "));
     let others = unanswered(load).into_iter().chain(changed(load));
     let noted = [&load.fresh, &load.idle].into_iter().cloned();
+    let noted = noted.chain([looks::early(load)]);
     let others = others.chain(noted.filter(|note| !note.is_empty()));
     let others = others.chain(load.ineffective.iter().map(Ineffective::sentence));
     let others = others.chain(load.rests.iter().cloned());
@@ -212,7 +214,7 @@ fn limit_of(study: &Study, found: &LimitFindings) -> String {
 }
 
 /// Milliseconds with three significant digits or so: `30`, `2.1`, `0.094`.
-fn ms(ns: f64) -> String {
+pub(crate) fn ms(ns: f64) -> String {
     let ms = ns / 1e6;
     let text = match ms {
         ms if ms >= 100.0 => return format!("{ms:.0}"),

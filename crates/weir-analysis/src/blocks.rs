@@ -155,6 +155,8 @@ pub(crate) struct LoadData<'a> {
     pub(crate) blocks: Vec<Block<'a>>,
     /// For each block the continuous trial that it is part of: one of other instances of the proxies than before.
     pub(crate) instances: Vec<usize>,
+    /// For each block whether each arm was to be measured in it: arms that are decided leave.
+    wanted: Vec<Vec<bool>>,
 }
 
 impl<'a> LoadData<'a> {
@@ -162,11 +164,25 @@ impl<'a> LoadData<'a> {
         LoadData::of_phases(run, load, Phase::counts)
     }
 
+    /// The blocks with smaller numbers than `next_block`.
+    pub(crate) fn up_to(run: &'a Run, load: &'a LoadSpec, next_block: u32) -> LoadData<'a> {
+        LoadData::of_blocks(run, load, Phase::counts, next_block)
+    }
+
     /// What was measured in some phases.
     pub(crate) fn of_phases(
         run: &'a Run,
         load: &'a LoadSpec,
         wanted: fn(Phase) -> bool,
+    ) -> LoadData<'a> {
+        LoadData::of_blocks(run, load, wanted, u32::MAX)
+    }
+
+    fn of_blocks(
+        run: &'a Run,
+        load: &'a LoadSpec,
+        wanted: fn(Phase) -> bool,
+        next_block: u32,
     ) -> LoadData<'a> {
         let study = &run.header.study;
         let pilot = run.pilot(&load.name);
@@ -180,11 +196,16 @@ impl<'a> LoadData<'a> {
             .parts_in(&load.name, wanted)
             .map(|p| Part::of(run, p, load))
             .collect();
-        let mut instances = Vec::new();
+        let (mut instances, mut goes_on) = (Vec::new(), Vec::new());
+        let looks = run.looks(&load.name);
         let blocks = run
             .blocks_in(&load.name, wanted)
-            .into_values()
-            .map(|trials| {
+            .into_iter()
+            .take_while(|((number, _), _)| *number < next_block)
+            .map(|((number, _), trials)| {
+                let before = looks.iter().rev().find(|look| look.next_block <= number);
+                let is_open = |arm: &Arm| before.is_none_or(|look| look.open.contains(&arm.name));
+                goes_on.push(study.arms.iter().map(is_open).collect());
                 let own = trials.first();
                 let own =
                     own.and_then(|trial| parts.iter().position(|part| holds(part.part, trial)));
@@ -215,6 +236,7 @@ impl<'a> LoadData<'a> {
             slice_ns: chosen.or(fixed).unwrap_or(0),
             blocks,
             instances,
+            wanted: goes_on,
         }
     }
 
@@ -286,10 +308,13 @@ impl<'a> LoadData<'a> {
         (0..self.blocks.len()).filter(both).collect()
     }
 
-    /// Blocks in which every arm is usable.
+    /// Blocks in which every arm that was to be measured is usable.
     pub(crate) fn blocks_used(&self) -> u32 {
-        let whole =
-            |block: &&Block<'_>| block.iter().all(|t| t.as_ref().is_some_and(Judged::usable));
-        self.blocks.iter().filter(whole).count() as u32
+        let whole = |(block, wanted): &(&Block<'_>, &Vec<bool>)| {
+            let mut arms = block.iter().zip(*wanted);
+            arms.all(|(trial, wanted)| !wanted || trial.as_ref().is_some_and(Judged::usable))
+        };
+        let blocks = self.blocks.iter().zip(&self.wanted);
+        blocks.filter(whole).count() as u32
     }
 }

@@ -1,6 +1,7 @@
 //! From blocks to verdicts: log ratios that may be taken for independent, and one arm against another by
 //! them, with estimate, interval, p, verdict, and why.
 
+use weir_model::record::LookRecord;
 use weir_model::study::{ArmRole, Compare, Metric, Objective};
 use weir_record::Run;
 use weir_stats::{
@@ -8,8 +9,8 @@ use weir_stats::{
 };
 
 use crate::blocks::LoadData;
-use crate::findings::{Comparison, Verdict};
-use crate::replicates::{Replicates, group_size, replicates, samples_needed};
+use crate::findings::{AtLook, Comparison, Verdict};
+use crate::replicates::{Replicates, group_size, replicates, samples_needed, together};
 use crate::values::Values;
 
 /// Correlated replicates that a cluster needs for its sum to have most of what they have in common.
@@ -23,6 +24,8 @@ pub(crate) struct Comparer<'a> {
     pub(crate) values: Values<'a>,
     /// Kept from load to load: it has tables that can be used again.
     pub(crate) tests: &'a mut SignedRank,
+    /// The look that it is, where there are several.
+    pub(crate) look: Option<&'a LookRecord>,
 }
 
 /// Why there is nothing to compare, in half a sentence.
@@ -48,6 +51,7 @@ impl<'a> Comparer<'a> {
             data,
             values,
             tests,
+            look: None,
         }
     }
 
@@ -74,7 +78,7 @@ impl<'a> Comparer<'a> {
         let mut family: Vec<Comparison> = each
             .map(|(arm, spec)| self.estimate(metric, (arm, spec.against)))
             .collect();
-        correct(&mut family, self.data);
+        self.correct(&mut family);
         self.judge_all(&mut family);
         family
     }
@@ -90,7 +94,10 @@ impl<'a> Comparer<'a> {
                 family.push(self.estimate(metric, (arm, against)));
             }
         }
-        holm_over(&mut family.iter_mut().filter(is_valid).collect::<Vec<_>>());
+        match self.look {
+            Some(look) => correct_at(&mut family, look, self.data),
+            None => holm_over(&mut family.iter_mut().filter(is_valid).collect::<Vec<_>>()),
+        }
         self.judge_all(&mut family);
         family
     }
@@ -107,11 +114,33 @@ impl<'a> Comparer<'a> {
                 return pair.clone();
             }
             let mut own = self.estimate(metric, (index, arm.against));
-            correct_alone(&mut own, tests);
+            match self.look {
+                Some(look) => correct_at(std::slice::from_mut(&mut own), look, self.data),
+                None => correct_alone(&mut own, tests),
+            }
             self.judge_all(std::slice::from_mut(&mut own));
             own
         });
         each.collect()
+    }
+
+    /// Holm's correction over the changes that were compared on one metric. The A/A arm answers another
+    /// question (is the lab sound?) and does not weigh on them, but it must not cry wolf more readily
+    /// than they do: its p is corrected as that of one of them (Bonferroni).
+    fn correct(&self, family: &mut [Comparison]) {
+        if let Some(look) = self.look {
+            return correct_at(family, look, self.data);
+        }
+        let is_change = |c: &Comparison| {
+            let arm = self.data.study.arms.iter().find(|arm| arm.name == c.arm);
+            arm.is_some_and(|arm| arm.role == ArmRole::Change)
+        };
+        let valid = family.iter_mut().filter(is_valid);
+        let (mut changes, same): (Vec<_>, Vec<_>) = valid.partition(|c| is_change(c));
+        holm_over(&mut changes);
+        for comparison in same {
+            correct_alone(comparison, changes.len());
+        }
     }
 
     /// Everything but the verdict, which needs the comparisons made beside this one.
@@ -124,9 +153,18 @@ impl<'a> Comparer<'a> {
                 return comparison;
             }
         };
-        let confidence = self.data.study.objective.confidence;
-        let (sample, clusters) = (&drawn.differences, &drawn.clusters);
-        let Some(found) = Estimate::of(self.tests, sample, clusters, confidence) else {
+        let asked = self.data.study.objective.confidence;
+        let confidence = self.look.map_or(asked, |look| look.confidence);
+        let sample = &drawn.differences;
+        let mut clusters = drawn.clusters.clone();
+        let mut found = Estimate::of(self.tests, sample, &clusters, confidence);
+        if self.look.is_some() && found.is_some_and(|found| found.correlated) {
+            // The instances of an early end are too short for their sums to have what their blocks have in common.
+            let longer = together(&drawn.clusters, BLOCKS_FOR_CORRELATION);
+            found = Estimate::of(self.tests, sample, &longer, confidence);
+            clusters = longer;
+        }
+        let Some(found) = found else {
             comparison.because = "the metric was not recorded".to_owned();
             return comparison;
         };
@@ -136,7 +174,12 @@ impl<'a> Comparer<'a> {
         comparison.ratio = ratio_of(found.value);
         comparison.interval = found.interval.ratios();
         comparison.pooled = drawn.pooled;
-        comparison.confidence = found.interval.confidence;
+        comparison.confidence = match found.interval.confidence {
+            own if self.look.is_none() => own,
+            // As sure as this look is to be, and so all of them together are.
+            own if own >= confidence - 1e-12 => asked,
+            own => asked * own / confidence,
+        };
         comparison.p = found.p;
         comparison.p_holm = found.p;
         comparison.minimum_detectable = match found.minimum_detectable {
@@ -146,7 +189,15 @@ impl<'a> Comparer<'a> {
             least => least,
         };
         comparison.verdict = Verdict::Inconclusive;
+        let drawn = Replicates { clusters, ..drawn };
         comparison.because = caveats(metric, &drawn, &found);
+        comparison.look = self.look.map(|look| AtLook {
+            look: look.look,
+            of: look.planned.len() as u32,
+            confidence: look.confidence,
+            level: look.level,
+            error: found.error,
+        });
         comparison
     }
 
@@ -225,6 +276,7 @@ fn blank(data: &LoadData<'_>, metric: Metric, arm: usize, against: usize) -> Com
         pooled: f64::NAN,
         interval: (f64::NAN, f64::NAN),
         confidence: 0.0,
+        look: None,
         p: 1.0,
         p_holm: 1.0,
         minimum_detectable: f64::NAN,
@@ -257,19 +309,13 @@ fn caveats(metric: Metric, drawn: &Replicates, found: &Estimate) -> String {
     text
 }
 
-/// Holm's correction over the changes that were compared on one metric. The A/A arm answers another
-/// question (is the lab sound?) and does not weigh on them, but it must not cry wolf more readily
-/// than they do: its p is corrected as that of one of them (Bonferroni).
-fn correct(family: &mut [Comparison], data: &LoadData<'_>) {
-    let is_change = |c: &Comparison| {
-        let arm = data.study.arms.iter().find(|arm| arm.name == c.arm);
-        arm.is_some_and(|arm| arm.role == ArmRole::Change)
-    };
-    let valid = family.iter_mut().filter(is_valid);
-    let (mut changes, same): (Vec<_>, Vec<_>) = valid.partition(|c| is_change(c));
-    holm_over(&mut changes);
-    for comparison in same {
-        correct_alone(comparison, changes.len());
+/// What one of several looks has for each comparison: every comparison has an equal part of the error at all looks
+/// (Bonferroni), which it keeps when others are decided.
+fn correct_at(family: &mut [Comparison], look: &LookRecord, data: &LoadData<'_>) {
+    let stricter = (1.0 - data.study.objective.confidence) / look.level;
+    for comparison in family.iter_mut().filter(is_valid) {
+        comparison.family = look.family;
+        comparison.p_holm = (comparison.p * stricter).min(1.0);
     }
 }
 
@@ -323,7 +369,10 @@ fn judge(comparison: &mut Comparison, data: &LoadData<'_>) {
 /// What would have been needed, where a difference could not have been shown whatever it had been.
 fn missing(comparison: &Comparison, data: &LoadData<'_>, objective: &Objective) -> Option<String> {
     let family = comparison.family as usize;
-    let least = least_replicates(family, objective.confidence) as u32;
+    let least = match comparison.look {
+        Some(look) => least_replicates(1, 1.0 - look.level) as u32,
+        None => least_replicates(family, objective.confidence) as u32,
+    };
     let lacking = least.checked_sub(comparison.n).filter(|more| *more > 0)?;
     let among = match family {
         1 => String::new(),

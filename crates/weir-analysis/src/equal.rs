@@ -73,6 +73,7 @@ mod tests {
             confidence: 0.95,
             p: 0.01,
             p_holm: 0.01,
+            look: None,
             minimum_detectable: 0.02,
             verdict,
             because: String::new(),

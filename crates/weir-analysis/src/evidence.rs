@@ -154,7 +154,8 @@ pub(crate) fn evidence<'a>(trial: &'a TrialRecord, header: &RunHeader) -> Eviden
         errors: &trial.errors,
         ..Evidence::default()
     };
-    if load.is_some_and(|load| !load.is_open()) {
+    // A search asks for rates under a load that has none of its own.
+    if trial.rate_intended.is_none() && load.is_some_and(|load| !load.is_open()) {
         slices.peer = Some(peer(trial, header, slices.whole_ns));
         slices.median_ns = Some(trial.response_time.p50 as f64);
     } else {
@@ -184,8 +185,11 @@ impl Slices {
         let (study, cpus) = (&header.study, &header.cpus);
         let sum = |field: fn(&SliceRecord) -> u64| sum([trial], field);
         let measured_ns = sum(|slice| slice.measured_ns);
-        // The record has the measured parts, the study the share that they leave out.
-        let whole_ns = measured_ns / (1.0 - discard.clamp(0.0, 0.99));
+        // The record has the measured parts, the study the share that they leave out, as a rule.
+        let whole_ns = match sum(|slice| slice.whole_ns) {
+            0.0 => measured_ns / (1.0 - discard.clamp(0.0, 0.99)),
+            whole_ns => whole_ns,
+        };
         let proxy_cpus = cpus.proxy.cpus().len() as f64;
         let proxy_steal_ns = sum(|slice| slice.proxy_steal_ns);
         let proxy_idle_ns = sum(|slice| slice.proxy_cpus_idle_ns);

@@ -1,7 +1,9 @@
 //! What an analysis says: the only thing that reports are made from, beside the records.
 
 mod alone;
+mod capacity;
 mod effects;
+mod headline;
 mod limits;
 mod published;
 mod tails;
@@ -9,12 +11,14 @@ mod tails;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use weir_model::record::{ArmConnections, Inert, Outcome, Validity, ValidityReason};
+use weir_model::record::{ArmConnections, Inert, LookRecord, Validity, ValidityReason};
 use weir_model::study::{ArmRole, Metric, Objective};
 use weir_stats::verdict::LEAST_REPLICATES;
 
 pub use alone::AloneFindings;
+pub use capacity::*;
 pub use effects::{Ineffective, MisreadArm};
+pub use headline::{Headline, Incomplete};
 pub use limits::{Holding, LimitFindings};
 pub use published::*;
 pub use tails::{HoldUpFindings, NEVER_NS, TailFindings};
@@ -37,49 +41,15 @@ pub struct Findings {
     /// Whether the winner's ratio holds when the arms run one at a time; `None` where nobody asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone: Option<AloneFindings>,
+    /// How much each arm carries, where the study asks for that; there are then no loads, comparisons and matrices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<CapacityFindings>,
     /// What to know beside the answer.
     pub headline: Headline,
     /// Matrices of loads, in the order of the study.
     pub matrices: Vec<MatrixFindings>,
     /// What others published beside what was measured; `None` where the study has nothing of it.
     pub published: Option<PublishedFindings>,
-}
-
-/// Whether an answer may be believed, and what it leaves out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Headline {
-    /// The worst validity of the loads and matrices that the answer rests on; INVALID when there are
-    /// none.
-    pub validity: Validity,
-    /// Why it is not VALID, in one sentence without a full stop; empty when it is.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub because: String,
-    /// Why the run is not what was planned; `None` when it is.
-    pub incomplete: Option<Incomplete>,
-    /// Loads beside the answer that are INVALID as a whole and say nothing. Empty when the answer
-    /// itself is INVALID.
-    pub left_out: Vec<String>,
-}
-
-/// Of a run that says nothing.
-impl Default for Headline {
-    fn default() -> Headline {
-        Headline {
-            validity: Validity::Invalid,
-            because: String::new(),
-            incomplete: None,
-            left_out: Vec::new(),
-        }
-    }
-}
-
-/// How a run ended that did not end as planned.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Incomplete {
-    /// How; `None`: it has no end. Complete: not everything that was planned is among the records.
-    pub outcome: Option<Outcome>,
-    /// The error; empty without one.
-    pub error: String,
 }
 
 /// A matrix of loads as a whole.
@@ -140,6 +110,9 @@ pub struct LoadFindings {
     /// What the pairs come to, for each metric.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rankings: Vec<Ranking>,
+    /// The looks at this load, where it was measured until everything is decided.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub looks: Vec<LookRecord>,
     /// Metrics that this load can give, the objective's first where it is among them.
     pub metrics: Vec<Metric>,
     /// Where the objective has a limit and this load gives its metric: whether each arm stays
@@ -333,13 +306,18 @@ pub struct Comparison {
     /// by their length; no interval belongs to it.
     #[serde(default = "unknown")]
     pub pooled: f64,
-    /// Confidence that the interval really has (at least the one asked for when n allows it).
+    /// Confidence that the interval really has (at least the one asked for when n allows it); where the load was
+    /// looked at more than once, that of the intervals of all looks together.
     pub confidence: f64,
+    /// The look that it is of, where the load was measured until everything is decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub look: Option<AtLook>,
     /// Two-sided p: the larger one of the exact sign-flip test's and of the instances'.
     pub p: f64,
     /// The same after Holm's correction over what is compared under this load on this metric: the
     /// changes, or, where the study compares all pairs, the pairs, which the changes are among. The
-    /// A/A arm is not; its own is corrected for as many comparisons.
+    /// A/A arm is not; its own is corrected for as many comparisons. At one of several looks: p by as much larger as the
+    /// look's level is smaller, so that it may be held against the same.
     pub p_holm: f64,
     /// Smallest ratio change that this comparison could have shown with 80 % power: 0.03 is 3 %.
     pub minimum_detectable: f64,
@@ -347,6 +325,21 @@ pub struct Comparison {
     pub verdict: Verdict,
     /// Why the verdict is what it is, in half a sentence.
     pub because: String,
+}
+
+/// One of several looks, and how strict it was for all of them to hold what was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct AtLook {
+    /// Which one, from 1 on.
+    pub look: u32,
+    /// Looks that were planned.
+    pub of: u32,
+    /// Confidence of the interval by itself.
+    pub confidence: f64,
+    /// Level of the test by itself, which is shared among the comparisons too.
+    pub level: f64,
+    /// Standard error of the logarithm of the ratio: what a look foresees is made from it.
+    pub error: f64,
 }
 
 fn one() -> u32 {

@@ -119,15 +119,8 @@ fn because<'a>(validity: Validity, mut loads: impl Iterator<Item = &'a LoadFindi
     if load.blocks == 0 {
         return format!("nothing was measured under the load {}", load.load);
     }
-    let reasons = load.reasons.iter();
-    let reason = match reasons.max_by_key(|counted| counted.trials) {
-        Some(most) => {
-            let worst = if most.trials > 1 { "the worst of " } else { "" };
-            let CountedReason { trials, of, .. } = most;
-            format!("{} ({worst}{trials} of {of} trials)", most.reason.seen)
-        }
-        None => "no block has a trial of every arm".to_owned(),
-    };
+    let reason = most_frequent(&load.reasons);
+    let reason = reason.unwrap_or_else(|| "no block has a trial of every arm".to_owned());
     let blocks = match load.blocks - load.blocks_used.min(load.blocks) {
         0 => String::new(),
         lost => format!("; {lost} of {} blocks were left out", load.blocks),
@@ -135,8 +128,42 @@ fn because<'a>(validity: Validity, mut loads: impl Iterator<Item = &'a LoadFindi
     format!("under the load {}, {reason}{blocks}", load.load)
 }
 
-/// The headline of a run whose loads and matrices were judged.
+/// The most frequent of some reasons, and how often it was met.
+fn most_frequent(reasons: &[CountedReason]) -> Option<String> {
+    let most = reasons.iter().max_by_key(|counted| counted.trials)?;
+    let worst = if most.trials > 1 { "the worst of " } else { "" };
+    let CountedReason { trials, of, .. } = most;
+    Some(format!(
+        "{} ({worst}{trials} of {of} trials)",
+        most.reason.seen
+    ))
+}
+
+/// Whether what a search says may be believed. That nothing can be claimed is no fault of its figures.
+pub(crate) fn search(data: &LoadData<'_>) -> (Validity, Vec<CountedReason>) {
+    let mut arms = 0..data.study.arms.len();
+    let validity = match () {
+        () if arms.clone().all(|arm| data.usable_of(arm).next().is_none()) => Validity::Invalid,
+        () if arms.any(|arm| mostly_suspect(data, arm)) => Validity::Suspect,
+        () => Validity::Valid,
+    };
+    (validity, reasons(data))
+}
+
+/// The headline of a run whose loads and matrices, or whose searches, were judged.
 pub(crate) fn headline(study: &Study, records: &[Record], findings: &Findings) -> Headline {
+    if let Some(capacity) = &findings.capacity {
+        let because = match capacity.validity {
+            Validity::Valid => None,
+            _ => most_frequent(&capacity.reasons),
+        };
+        return Headline {
+            validity: capacity.validity,
+            because: because.unwrap_or_default(),
+            incomplete: incomplete(records, findings.complete),
+            left_out: Vec::new(),
+        };
+    }
     let loads = findings.loads.iter();
     let alone = || {
         loads

@@ -11,14 +11,19 @@
 //!
 //! `idle` takes back what is equivalent because nobody was busy; `inert` and `effects` say which arms were not what their
 //! levels say, by what was read back of them and by what was counted. `alone` says whether the winner's ratio holds when arms run one at a time, where that was checked.
-//! `ranking` puts arms in order by their pairs, where the study compares all; `limits` says whether each arm
+//! `looks` says what is decided before the end, where a study is measured until everything is, and puts together what its
+//! looks have decided. `ranking` puts arms in order by their pairs, where the study compares all; `limits` says whether each arm
 //! stays within an absolute limit, where there is one. `figures` and `answer` put the rest into numbers and
 //! one sentence; `headline` says what the sentence rests on and leaves out, `published` what it does to
 //! published effects.
+//!
+//! A study that asks for capacities has none of this but the rules of `validity`: its trials are those of a search,
+//! and [`mod@capacity`] says what came of it.
 
 pub mod alone;
 mod answer;
 mod blocks;
+pub mod capacity;
 mod compare;
 mod connections;
 mod counters;
@@ -33,6 +38,7 @@ mod idle;
 mod inert;
 mod limits;
 mod load;
+mod looks;
 mod names;
 mod outcomes;
 mod phases;
@@ -49,6 +55,7 @@ use weir_record::Run;
 use weir_stats::SignedRank;
 
 use crate::blocks::LoadData;
+use crate::capacity::CapacityFindings;
 use crate::compare::Comparer;
 use crate::findings::{Findings, LoadFindings, MisreadArm};
 use crate::idle::Idle;
@@ -56,7 +63,8 @@ use crate::validity::Use;
 
 pub use crate::counters::is_telling;
 pub use crate::load::load_validity;
-pub use crate::names::{are_different_proxies, are_steps, capitalized, metric_words};
+pub use crate::looks::decide;
+pub use crate::names::{are_different_proxies, are_steps, capitalized, listed, metric_words};
 pub use crate::values::bad_shares;
 
 /// Every reason not to use `trial`, or to use it with care; none: VALID. The end of the continuous trial that
@@ -70,6 +78,27 @@ pub fn validity(trial: &TrialRecord, header: &RunHeader) -> Vec<ValidityReason> 
 /// Everything that `run` says. A run that was cut short says less, one without trials nothing;
 /// neither is an error.
 pub fn analyze(run: &Run) -> Findings {
+    match capacity::find(run) {
+        Some(capacity) => searched(run, capacity),
+        None => compared(run),
+    }
+}
+
+/// What a run says that searched for capacities.
+fn searched(run: &Run, capacity: CapacityFindings) -> Findings {
+    let mut findings = Findings {
+        answer: capacity::summary(&capacity),
+        complete: run.outcome() == Some(Outcome::Complete),
+        inert: inert::inert(run, &[]).0,
+        capacity: Some(capacity),
+        ..Findings::default()
+    };
+    conclude(&run.header.study, &run.records, &mut findings);
+    findings
+}
+
+/// What a run says that compared arms.
+fn compared(run: &Run) -> Findings {
     let mut tests = SignedRank::new();
     let study = &run.header.study;
     let loads: Vec<LoadFindings> = study
@@ -79,14 +108,9 @@ pub fn analyze(run: &Run) -> Findings {
             let data = LoadData::gather(run, load);
             let (validity, reasons) = headline::load(&data);
             let mut comparer = Comparer::new(run, &data, &mut tests);
-            let mut compared = comparer.compare();
             let idle = Idle::of(&data, load);
-            if let Some(idle) = &idle {
-                let pairs = compared.pairs.iter_mut();
-                let all = compared.comparisons.iter_mut().chain(pairs);
-                all.for_each(|comparison| idle.doubt(&data, comparison));
-            }
-            equal::hold_against_the_same(&mut compared.comparisons, study);
+            let compared = looks::compared(run, load, &mut comparer);
+            let compared = compared.unwrap_or_else(|| looks::held(&mut comparer, idle.as_ref()));
             let rankings = ranking::rankings(study, &data.metrics(), &compared.pairs);
             let arms = figures::arms(run, &comparer);
             LoadFindings {
@@ -101,6 +125,7 @@ pub fn analyze(run: &Run) -> Findings {
                 comparisons: compared.comparisons,
                 pairs: compared.pairs,
                 rankings,
+                looks: run.looks(&load.name).into_iter().cloned().collect(),
                 metrics: data.metrics(),
                 limits: limits::limits(&comparer),
                 phases: phases::changes(run, &mut comparer),

@@ -30,7 +30,7 @@ pub fn are_different_proxies(study: &Study, a: &str, b: &str) -> bool {
     let system = |name| {
         let proxy = study.proxy_of(find(study, name)?);
         let own = proxy.configuration.as_ref();
-        Some((proxy.kind, &proxy.executable, own, proxy.external))
+        Some((proxy.kind, &proxy.executable, own, proxy.external.as_ref()))
     };
     system(a) != system(b)
 }
@@ -54,7 +54,7 @@ pub fn metric_words(metric: Metric) -> &'static str {
 }
 
 /// `a`, `a and b`, `a, b and c`.
-pub(crate) fn listed(names: &[String]) -> String {
+pub fn listed(names: &[String]) -> String {
     match names.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
         _ => names.concat(),

@@ -217,6 +217,7 @@ fn ratio(
         data,
         values,
         tests,
+        ..
     } = comparer;
     let both = blocks
         .iter()

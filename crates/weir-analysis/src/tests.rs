@@ -1,6 +1,7 @@
 //! Runs whose truth is known, and what the analysis makes of them.
 
 mod bypass;
+mod capacity;
 mod effects;
 mod evidence;
 mod fixture;

@@ -192,7 +192,10 @@ pub fn bad_shares(trial: &TrialRecord, buckets: Vec<(u64, u64)>, study: &Study) 
         }
         Limit::Errors(_) => answers.bad_share(),
     };
-    study.capacity.iter().map(of).collect()
+    // Where nothing was due nothing is bad.
+    let each = study.capacity.iter().map(of);
+    each.map(|bad| if bad.is_finite() { bad } else { 0.0 })
+        .collect()
 }
 
 impl Times {

@@ -5,13 +5,15 @@
 //! simulate keep FOLDER SCENARIO
 //! simulate verdicts [STUDIES [SEED [ROW [INSTANCES]]]]
 //! simulate alone [STUDIES [SEED [ROW]]]
+//! simulate until [STUDIES [SEED [ROW [SECONDS]]]]
 //! ```
 //!
 //! Each scenario of `weir_simulation::scenarios` has its share of the studies: baseline, A/A arm and an arm that
 //! something happens to, 12 s in a closed loop. A verdict is false where the A/A arm is called better or worse.
 //! The second form runs one study and keeps its folder, for `weir report`. The third makes the table of
 //! docs/statistics.md: so many studies of 24 s for each row of `weir_simulation::NOISES`, or for those with ROW in
-//! their names. The fourth has each of them measure baseline and winner alone afterwards.
+//! their names. The fourth has each of them measure baseline and winner alone afterwards, the fifth measures until
+//! everything is decided, SECONDS (24) at most.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -21,10 +23,10 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use weir_analysis::findings::{Comparison, Findings, Verdict};
-use weir_lab::{LabError, Options, PlaceSpec};
+use weir_lab::{LabError, Options, PlaceSpec, Summary};
 use weir_model::fixture;
 use weir_model::record::Validity;
-use weir_model::study::{ArmRole, Metric, Study, StudyArrivals};
+use weir_model::study::{ArmRole, Metric, Study, StudyArrivals, Until};
 use weir_parameters::Catalog;
 use weir_record::Run;
 use weir_simulation::{ArmModel, Model, NOISES, NoiseRow, SICK, scenarios};
@@ -61,6 +63,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     if arguments.next_if(|first| first == "alone").is_some() {
         return alone(&arguments.collect::<Vec<String>>());
+    }
+    if arguments.next_if(|first| first == "until").is_some() {
+        return until(&arguments.collect::<Vec<String>>());
     }
     let mut number = |otherwise: u64| match arguments.next() {
         Some(text) => text.parse(),
@@ -230,6 +235,93 @@ fn alone(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+/// How much faster an arm is in truth, in the studies that end when that is decided.
+const FACTORS: [f64; 2] = [1.0, 1.05];
+
+/// The table of docs/statistics.md about studies that end when everything is decided.
+fn until(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
+    let number = |place: usize, otherwise: u64| match arguments.get(place) {
+        Some(text) => text.parse(),
+        None => Ok(otherwise),
+    };
+    let (studies, first, seconds) = (number(0, 1000)?, number(1, 1)?, number(3, 24)?);
+    let wanted = arguments.get(2).map_or("", |row| row);
+    let mut out = io::stdout().lock();
+    writeln!(
+        out,
+        "| row | the arm is in truth | studies | blocks of {} | time of the run | better | worse | equivalent | given up \
+         | open at the end | interval covers |\n|---|---|---|---|---|---|---|---|---|---|---|",
+        seconds * 10 / 6
+    )?;
+    let closed = |row: &&NoiseRow| row.effect.is_some() && row.name.contains(wanted);
+    for row in NOISES.iter().filter(closed) {
+        let mut study = noisy(row, 8);
+        study.loads[0].duration = Duration::from_secs(seconds);
+        let planned = weir_lab::length_of(&study).as_secs_f64();
+        study.until = Until::Decided;
+        for factor in FACTORS {
+            let mut ended = Ended::default();
+            for seed in first..first + studies {
+                let mut model = row.model(seed);
+                let arm = model.others.slower(1.0 / factor);
+                model.arms.insert(SICK.to_owned(), arm);
+                ended.add(&study, &model, factor)?;
+            }
+            let of = |part: f64| format!("{:.1} %", 100.0 * part / studies as f64);
+            let mut cells = vec![
+                row.name.to_owned(),
+                format!("{factor:.2}"),
+                studies.to_string(),
+            ];
+            cells.push(of(ended.blocks));
+            cells.push(of(ended.took / planned));
+            cells.extend(ended.said.map(|count| of(f64::from(count))));
+            cells.push(of(f64::from(ended.covered)));
+            writeln!(out, "| {} |", cells.join(" | "))?;
+        }
+    }
+    Ok(())
+}
+
+/// What came of studies that end when everything is decided.
+#[derive(Default)]
+struct Ended {
+    /// Shares of the blocks that were planned at most.
+    blocks: f64,
+    /// Seconds.
+    took: f64,
+    /// Better, worse, equivalent, given up, and open to the end.
+    said: [u32; 5],
+    covered: u32,
+}
+
+impl Ended {
+    fn add(&mut self, study: &Study, model: &Model, factor: f64) -> Result<(), LabError> {
+        let folder = folder();
+        let summary = run_in((study, false), model, folder.path().join("run"))?;
+        let findings = weir_analysis::analyze(&Run::read(&summary.folder)?);
+        let load = &findings.loads[0];
+        let found = load.comparison(SICK, Metric::Rate);
+        let (Some(found), Some(last)) = (found, load.looks.last()) else {
+            return Ok(());
+        };
+        let most = last.planned.last().copied().unwrap_or(1);
+        self.blocks += f64::from(last.blocks) / f64::from(most);
+        self.took += summary.took.as_secs_f64();
+        let place = match found.verdict {
+            Verdict::Better => 0,
+            Verdict::Worse => 1,
+            Verdict::Equivalent => 2,
+            _ if !last.is_last => 3,
+            _ => 4,
+        };
+        self.said[place] += 1;
+        let (low, high) = found.interval;
+        self.covered += u32::from(low <= factor && factor <= high);
+        Ok(())
+    }
+}
+
 /// 24 s, which is 40 blocks.
 fn noisy(row: &NoiseRow, instances: u32) -> Study {
     let mut study = study();
@@ -310,10 +402,14 @@ impl Seen {
 
 /// Runs a study on a host of this model, in a folder in memory where there is one.
 fn one(study: (&Study, bool), model: &Model) -> Result<Findings, LabError> {
-    let folder = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new());
-    let folder = folder.expect("a folder can be made");
-    let folder = run_in(study, model, folder.path().join("run"))?;
+    let folder = folder();
+    let folder = run_in(study, model, folder.path().join("run"))?.folder;
     Ok(weir_analysis::analyze(&Run::read(&folder)?))
+}
+
+fn folder() -> TempDir {
+    let folder = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new());
+    folder.expect("a folder can be made")
 }
 
 /// Runs a study, with arms alone afterwards or without, on a host of this model in a folder that is not there yet.
@@ -321,7 +417,7 @@ fn run_in(
     (study, check_alone): (&Study, bool),
     model: &Model,
     folder: PathBuf,
-) -> Result<PathBuf, LabError> {
+) -> Result<Summary, LabError> {
     let options = Options {
         folder,
         launcher: Launcher::new("weir".into()),
@@ -331,8 +427,9 @@ fn run_in(
         places: PlaceSpec::simulated(model.clone()),
         allow_host_settings: false,
         check_alone,
+        generator_carries: None,
         time: None,
         stop: Arc::default(),
     };
-    Ok(weir_lab::run(study, "", &options, &mut |_| {})?.folder)
+    weir_lab::run(study, "", &options, &mut |_| {})
 }

@@ -12,7 +12,7 @@ use weir_model::record::{DecisionRecord, Phase, Record, RunHeader};
 use weir_model::study::{LoadSpec, Metric, Study};
 
 use crate::budget;
-use crate::cell::{Cell, Outcome, Rates};
+use crate::cell::{Cell, Outcome, Rates, Renewal};
 use crate::history::History;
 use crate::plan::Plan;
 use crate::proposer::{Proposer, Step};
@@ -43,9 +43,9 @@ pub(crate) struct CheckAlone {
 }
 
 impl CheckAlone {
-    pub(crate) fn new(header: &RunHeader, session: u32, choose: Choose) -> CheckAlone {
+    pub(crate) fn new(header: &RunHeader, session: u32, plan: Plan, choose: Choose) -> CheckAlone {
         CheckAlone {
-            plan: Plan::new(&header.study, session),
+            plan,
             study: header.study.clone(),
             session,
             choose,
@@ -86,7 +86,7 @@ impl CheckAlone {
             discard: self.study.blocks.discard,
             phase: Phase::Alone,
             arms: Vec::new(),
-            renew: false,
+            renew: Renewal::Nothing,
             seed: 0,
         };
         let left = planned.pairs.saturating_sub(done) * 2;

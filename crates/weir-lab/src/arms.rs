@@ -9,9 +9,9 @@ use weir_agent::message::{
     OriginListener, Renew,
 };
 use weir_model::quantity::CpuSet;
-use weir_model::record::{Inert, ProxyRecord, Record};
+use weir_model::record::{ProxyRecord, Record};
 use weir_model::room;
-use weir_model::study::{Arm, AskSpec, CpuRoles, LoadSpec, ProxyKind, Settings, Study};
+use weir_model::study::{Arm, AskSpec, CpuRoles, ExternalSpec, LoadSpec, ProxyKind, Study};
 use weir_parameters::Catalog;
 use weir_record::RunWriter;
 
@@ -22,6 +22,7 @@ use crate::first_answer::FirstAnswer;
 use crate::flows::{Doors, Flows, From};
 use crate::host::Host;
 use crate::hosts::Hosts;
+use crate::inert::inert;
 use crate::left_out::is_bypassed_inbound;
 use crate::options::Role;
 use crate::sums::must_be_as_before;
@@ -91,7 +92,7 @@ impl<'a> Arms<'a> {
             running: BTreeMap::new(),
             records: BTreeMap::new(),
             has_origin: Hosts::has_origin(study),
-            certificate: match study.loads.iter().any(LoadSpec::is_secure) {
+            certificate: match is_shown(study) {
                 true => {
                     let names = MakeCertificate(study.server_names());
                     Some(bench.proxies().ask(names)?)
@@ -241,6 +242,25 @@ impl<'a> Arms<'a> {
         Ok(())
     }
 
+    /// Ends these arms and starts them anew, each in a network namespace that nobody has used: in the one before, ended
+    /// connections keep their ports for a minute.
+    pub(crate) fn restart(
+        &mut self,
+        arms: &[ArmId],
+        writer: &mut RunWriter,
+    ) -> Result<(), LabError> {
+        let started: Vec<ArmId> = arms
+            .iter()
+            .copied()
+            .filter(|id| self.running.contains_key(id))
+            .collect();
+        for id in &started {
+            self.end(*id, writer)?;
+        }
+        // That they run was said when they did for the first time.
+        self.have(&started, writer, &mut |_| {})
+    }
+
     /// What new instances of all that run will take, about.
     pub(crate) fn renewal(&self) -> Duration {
         let each = self.running.values().map(|arm| arm.start + ENDING);
@@ -276,19 +296,31 @@ impl<'a> Arms<'a> {
         when: &[When],
     ) -> Result<Vec<FlowJob>, LabError> {
         let (started, hosts) = (self.running(id)?, self.bench.hosts);
+        let external = self.external(id);
         let doors = Doors {
             clear: started.listen,
-            tls: started.tls_listen.zip(self.certificate.as_deref()),
+            also: external.map_or(&[], |external| &external.also),
+            tls: match external {
+                // Its certificate is its own.
+                Some(_) => started.tls_listen.map(|door| (door, "")),
+                None => started.tls_listen.zip(self.certificate.as_deref()),
+            },
             asked: &self.asked(flows.load, id)?,
         };
         let from = From {
-            addresses: &hosts.sources(started.slot),
+            addresses: &hosts.sources(started.slot, external),
             ports: hosts.host(Role::Generator).is.local_ports,
         };
         let mut jobs = flows.of_arm(place, when, doors, from)?;
         let keeps = self.keeps_content;
         jobs.iter_mut().for_each(|job| job.keeps_content = keeps);
         Ok(jobs)
+    }
+
+    /// Where an arm is that weir did not start.
+    fn external(&self, id: ArmId) -> Option<&ExternalSpec> {
+        let arm = self.specs.get(id)?;
+        self.bench.study.proxy_of(arm).external.as_ref()
     }
 
     /// Where each flow of a load asks a copy of a user's configuration; nothing of another.
@@ -313,7 +345,7 @@ impl<'a> Arms<'a> {
                 .first()
                 .copied()
                 .unwrap_or(started.listen),
-            tls: proxy.configuration.is_some() && load.tls.is_some(),
+            tls: (proxy.configuration.is_some() || proxy.external.is_some()) && load.tls.is_some(),
         };
         let flows = Flows::read(load, None)?;
         // When it would ask does not matter.
@@ -391,7 +423,7 @@ impl Bench<'_> {
             settings: arm.settings.clone(),
             own: proxy.configuration.clone(),
             asks: study.asks(proxy),
-            external: proxy.external,
+            external: proxy.external.clone(),
             launcher: launcher.and_then(|name| study.launchers.get(&name).cloned()),
             address: self.hosts.address(Role::Proxy, Role::Generator)?,
             tls,
@@ -413,7 +445,7 @@ impl Bench<'_> {
         started: &ArmStarted,
     ) -> Result<(), LabError> {
         let (role, asker) = (Role::Proxy, Role::Generator);
-        let external = self.study.proxy_of(arm).external;
+        let external = self.study.proxy_of(arm).external.as_ref();
         started.addresses().try_for_each(|told| match external {
             Some(named) if named.address == told => Ok(()),
             Some(named) => Err(self.hosts.elsewhere(role, told, named.address.to_string())),
@@ -455,41 +487,14 @@ fn keep_files(arm: &str, started: &ArmStarted, writer: &mut RunWriter) -> Result
     Ok(files.try_for_each(|(name, text)| writer.write_file(&in_arm(name), text.as_bytes()))?)
 }
 
-/// Those of an arm's changes that change nothing against the arm that it is compared with; each is a
-/// proxy's kind and what was read back of it. Between two kinds nothing is inert: what stands there is
-/// the same word of two languages, and the whole proxy is the change.
-fn inert(
-    catalog: &Catalog,
-    changes: &Settings,
-    (kind, effective): (ProxyKind, &Settings),
-    against: Option<(ProxyKind, &Settings)>,
-) -> Vec<Inert> {
-    let alike = against.filter(|(other, _)| *other == kind);
-    alike.map_or_else(Vec::new, |(_, theirs)| {
-        catalog.inert(kind, changes, effective, theirs)
-    })
+/// Whether some proxy that weir starts is asked over TLS, and needs a certificate.
+fn is_shown(study: &Study) -> bool {
+    let is_started = study.proxy_kinds().into_iter().any(ProxyKind::is_started);
+    is_started && study.loads.iter().any(LoadSpec::is_secure)
 }
 
 /// Sizes of the content that the loads of a study ask for, each once.
 fn sizes(study: &Study) -> Vec<u64> {
     let sizes: BTreeSet<u64> = study.loads.iter().filter_map(|load| load.size).collect();
     sizes.into_iter().collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_level_that_another_proxy_has_too_is_not_inert() {
-        let catalog = Catalog::builtin();
-        let off = Settings::from([("access_log".to_owned(), "off".to_owned())]);
-        let found = |other| {
-            let against = Some((other, &off));
-            inert(&catalog, &off, (ProxyKind::Haproxy, &off), against).len()
-        };
-        assert_eq!(found(ProxyKind::Haproxy), 1);
-        assert_eq!(found(ProxyKind::Nginx), 0);
-        assert_eq!(inert(&catalog, &off, (ProxyKind::Haproxy, &off), None), []);
-    }
 }

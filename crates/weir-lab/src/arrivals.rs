@@ -14,7 +14,7 @@ use weir_model::flow::{ArrivalsSpec, FlowSpec, LoadSpec};
 use weir_model::load::{Arrivals, Segment, Spacing};
 use weir_model::study::BlockSpec;
 
-use crate::cell::{Cell, Rates};
+use crate::cell::{Cell, Rates, Steps};
 use crate::timeline::Timeline;
 
 /// When a flow asks.
@@ -50,7 +50,7 @@ pub(crate) fn of(cell: &Cell, timeline: &Timeline, place: usize) -> Vec<When> {
     let asking = load.beside.iter().filter(|flow| !flow.is_held());
     let others: f64 = asking.filter_map(FlowSpec::rate).sum();
     let arrivals = match (&cell.rates, Bursts::of(load)) {
-        (Rates::ByTurn(_) | Rates::Shared(_), _) => by_turn(cell, timeline, place, others),
+        (Rates::Steps(_) | Rates::Shared(_), _) => by_turn(cell, timeline, place, others),
         (Rates::Same(rate), Some(bursts)) => {
             let bursts = Bursts {
                 rate: (*rate - others).max(0.0),
@@ -64,7 +64,7 @@ pub(crate) fn of(cell: &Cell, timeline: &Timeline, place: usize) -> Vec<When> {
     let anew = |flow: &FlowSpec| flow.changes().then_some(cell.slice.as_nanos() as u64);
     let main = When {
         arrivals,
-        every_ns: anew(&load.main).filter(|_| !matches!(cell.rates, Rates::ByTurn(_))),
+        every_ns: anew(&load.main).filter(|_| !matches!(cell.rates, Rates::Steps(_))),
     };
     let beside = load.beside.iter().map(|flow| When {
         every_ns: anew(flow),
@@ -93,22 +93,43 @@ fn by_turn(cell: &Cell, timeline: &Timeline, place: usize, others: f64) -> Arriv
         Spacing::Burst { .. } => Spacing::Even,
         spacing => spacing,
     };
-    let slices = timeline.slices.iter().zip(&timeline.turns);
-    let segments = slices.map(|(slice, turn)| {
-        let block = turn.block.unwrap_or(cell.first_block) - cell.first_block;
-        let rate = match turn.arm == place {
-            true => cell.rates.of(block as usize, place, turn.turn),
-            false => None,
+    let slices = timeline.slices.iter().zip(&timeline.turns).enumerate();
+    let segments = slices.flat_map(|(at, (slice, turn))| {
+        let block = (turn.block.unwrap_or(cell.first_block) - cell.first_block) as usize;
+        let rate = (turn.arm == place).then(|| cell.rates.of(block, place));
+        let rate = rate.flatten().map_or(0.0, |rate| (rate - others).max(0.0));
+        let length = slice.end - slice.start;
+        let quiet = match &cell.rates {
+            Rates::Steps(steps) => quiet(steps, (at, turn.block.map(|_| block)), timeline, length),
+            _ => 0,
         };
-        Segment {
-            ns: slice.end - slice.start,
-            ..Segment::flat(rate.map_or(0.0, |rate| (rate - others).max(0.0)))
-        }
+        [(quiet, 0.0), (length - quiet, rate)].map(|(ns, rate)| Segment {
+            ns,
+            ..Segment::flat(rate)
+        })
     });
     Arrivals::Varied {
-        segments: segments.collect(),
+        segments: segments.filter(|segment| segment.ns > 0).collect(),
         spacing,
     }
+}
+
+/// Nanoseconds at the begin of the slice at a place, which is so long, in which nothing is sent; `block` is the number of
+/// its block within the cell.
+fn quiet(
+    steps: &Steps,
+    (place, block): (usize, Option<usize>),
+    timeline: &Timeline,
+    length: u64,
+) -> u64 {
+    let quiet = match block.and_then(|block| steps.blocks.get(block)) {
+        Some(block) => block.pause.as_nanos() as u64,
+        None if place == 0 => steps.rest.as_nanos() as u64,
+        None if place < timeline.arms && !steps.warm_up.is_zero() => 0,
+        // After the last block.
+        None => length,
+    };
+    quiet.min(length)
 }
 
 /// Requests per second of a load in the measured parts of its slices; `None` in a closed loop, and where
@@ -149,6 +170,7 @@ mod tests {
     use weir_model::load::Lifetime;
 
     use super::*;
+    use crate::cell::StepBlock;
     use crate::cell::tests::cell;
 
     fn main(cell: &Cell, timeline: &Timeline, place: usize) -> Arrivals {
@@ -218,25 +240,51 @@ mod tests {
     }
 
     #[test]
-    fn each_slice_has_the_rate_of_its_block_arm_and_turn() {
-        let rates = vec![
-            vec![[1000.0, 3000.0], [5000.0, 5000.0]],
-            vec![[0.0, 7000.0], [100.0, 100.0]],
-        ];
+    fn each_slice_has_the_rate_and_the_length_of_its_block_and_arm() {
+        let ms = Duration::from_millis;
+        let block = |rates: [f64; 2], measure| StepBlock {
+            rates: rates.into(),
+            pause: ms(100),
+            settle: ms(50),
+            measure: ms(measure),
+        };
+        let steps = Steps {
+            rest: ms(500),
+            warm_up: ms(200),
+            blocks: vec![block([1000.0, 3000.0], 400), block([0.0, 700.0], 800)],
+        };
         let cell = Cell {
-            rates: Rates::ByTurn(rates.clone()),
-            ..cell(2, 2, Duration::from_millis(500))
+            rates: Rates::Steps(steps.clone()),
+            ..cell(2, 2, ms(950))
         };
         for place in [0, 1] {
-            for (block, turn, count) in measured(&cell, place) {
-                // 400 ms of each slice are measured.
-                let wanted = rates[block as usize][place][turn] * 0.4;
-                assert!(
-                    (count as f64 - wanted).abs() <= 1.0,
-                    "{block} {place} {turn}: {count}"
-                );
+            let counted = measured(&cell, place);
+            assert_eq!(counted.len(), 2, "one slice in each block");
+            for (block, _, count) in counted {
+                let block = &steps.blocks[block as usize];
+                let wanted = block.rates[place] * block.measure.as_secs_f64();
+                assert!((count as f64 - wanted).abs() <= 1.0, "{block:?}: {count}");
             }
         }
+        let timeline = Timeline::of(&cell);
+        let before = |place, ms: u64| {
+            let schedule = Schedule::new(&main(&cell, &timeline, place), 0);
+            schedule.unwrap().count_before(ms * 1_000_000)
+        };
+        assert_eq!((before(0, 500), before(1, 700)), (0, 0), "it rests");
+        assert_eq!(
+            (before(0, 700), before(1, 900)),
+            (200, 600),
+            "and is warm then"
+        );
+        // Both arms in both blocks, and a pause each time.
+        assert_eq!(timeline.length(), ms(700 + 200 + 2 * 550 + 2 * 950 + 10));
+        let all = [0, 1].map(|place| before(place, 10_000));
+        assert_eq!(
+            all,
+            [200 + 450, 600 + 1350 + 595],
+            "nothing is due in pauses"
+        );
     }
 
     #[test]

@@ -118,6 +118,7 @@ impl<'a> Assembly<'a> {
             index: self.before.slices + place as u64,
             start_ns: self.before.ns + slice.start,
             measured_ns: slice.end - slice.measure_from,
+            whole_ns: (slice.end - slice.start) * u64::from(self.timeline.is_stepped),
             offered: data.offered,
             due: data.due,
             sent: match data.due {

@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use weir_model::bursts::Bursts;
 use weir_model::flow::{ArrivalsSpec, FlowSpec};
-use weir_model::record::Phase;
-use weir_model::study::{LoadSpec, Study};
+use weir_model::record::{LookRecord, Phase};
+use weir_model::study::{LoadSpec, Study, Until};
+use weir_stats::least_replicates;
 
+use crate::capacity;
 use crate::history::History;
 use crate::pilot;
 use crate::timeline::around;
+use crate::until;
 
 /// What a study without a slice is planned with.
 const PLANNED_SLICE: Duration = Duration::from_millis(100);
@@ -18,12 +21,19 @@ const PLANNED_SLICE: Duration = Duration::from_millis(100);
 const PER_TRIAL: Duration = Duration::from_millis(12);
 /// And for each connection that it opens.
 const PER_CONNECTION: Duration = Duration::from_micros(30);
+/// The share of a budget that is planned with: not everything takes what it is thought to take.
+pub(crate) const KEPT_FREE: f64 = 0.95;
+/// What a run needs after its last block: processes are ended, settings put back, and the report is written.
+pub(crate) const ENDING: Duration = Duration::from_secs(2);
 /// What becomes of a run's records in its report, for each arm and block.
 const REPORTED: Duration = Duration::from_micros(300);
 
 /// Loads by the trials that they are measured in, in the study's order: cells of a matrix that differ in nothing
-/// but their rate share one.
+/// but their rate share one. Loads that are measured until everything is decided do not: each has arms of its own that leave.
 pub(crate) fn groups(study: &Study) -> Vec<Vec<LoadSpec>> {
+    if study.until == Until::Decided {
+        return study.loads.iter().map(|load| vec![load.clone()]).collect();
+    }
     let mut groups: Vec<Vec<LoadSpec>> = Vec::new();
     for load in &study.loads {
         match groups.iter_mut().find(|group| share(&group[0], load)) {
@@ -72,10 +82,29 @@ fn block(study: &Study, slice: Duration) -> Duration {
     slice * 2 * study.arms.len() as u32
 }
 
+/// The budget that a run needs which is thought to take so long.
+pub fn budget_of(takes: Duration) -> Duration {
+    takes.div_f64(KEPT_FREE) + ENDING
+}
+
+/// The fewest blocks with which every load of a study can claim anything.
+pub fn least_blocks(study: &Study) -> u32 {
+    let family = study.questions().len();
+    let least = least_replicates(family, study.objective.confidence) as u32;
+    match study.until {
+        Until::Planned => least.max(study.blocks.at_least),
+        Until::Decided => until::first(study),
+    }
+}
+
 /// Blocks of one load when a slice lasts `slice`.
 pub(crate) fn blocks(study: &Study, load: &LoadSpec, slice: Duration) -> u32 {
     let fit = load.duration.as_nanos() / block(study, slice).as_nanos().max(1);
-    (fit.min(u128::from(u32::MAX)) as u32).max(study.blocks.at_least)
+    let least = match study.until {
+        Until::Planned => study.blocks.at_least,
+        Until::Decided => until::first(study),
+    };
+    (fit.min(u128::from(u32::MAX)) as u32).max(least)
 }
 
 /// The longest slice with which a load has the blocks that the study wants at least in its own time.
@@ -107,6 +136,9 @@ pub fn length_of(study: &Study) -> Duration {
 /// How long everything takes that earlier sessions have left, once all arms run. New instances of all of them
 /// take `renewal`.
 pub(crate) fn takes(study: &Study, history: &History, renewal: Duration) -> Duration {
+    if !study.capacity.is_empty() {
+        return capacity::takes(study);
+    }
     let mut piloted: Vec<&LoadSpec> = Vec::new();
     let groups = groups(study);
     let mut whole = Duration::ZERO;
@@ -116,9 +148,19 @@ pub(crate) fn takes(study: &Study, history: &History, renewal: Duration) -> Dura
         let is_known = piloted.iter().any(|other| are_alike(other, first));
         piloted.push(first);
         if pilot.is_none() && study.blocks.slice.is_none() && !is_known {
-            whole += length(study, first, pilot::OF_PILOT, pilot::blocks(study, first));
+            let pilot = (pilot::OF_PILOT, pilot::blocks(study, first));
+            whole += length(study, first, pilot, study.arms.len() as u32);
         }
         let slice = slice(study, history, first);
+        if study.until == Until::Decided {
+            let (parts, arms) = parts_until(study, history, first, slice);
+            let measured = parts
+                .iter()
+                .map(|part| length(study, first, (slice, *part), arms));
+            whole += measured.sum::<Duration>();
+            whole += renewal * arms / study.arms.len().max(1) as u32 * parts.len() as u32;
+            continue;
+        }
         let left = group.iter().map(|load| {
             blocks(study, load, slice).saturating_sub(history.whole_blocks(&load.name))
         });
@@ -126,7 +168,7 @@ pub(crate) fn takes(study: &Study, history: &History, renewal: Duration) -> Dura
         let parts = parts_of(&left, study.blocks.instances);
         let measured = parts.iter().map(|part| part.len() as u32);
         whole += measured
-            .map(|blocks| length(study, first, slice, blocks))
+            .map(|blocks| length(study, first, (slice, blocks), study.arms.len() as u32))
             .sum::<Duration>();
         whole += renewal * (parts.len() as u32).saturating_sub(1);
     }
@@ -141,14 +183,40 @@ pub(crate) fn slice(study: &Study, history: &History, load: &LoadSpec) -> Durati
     chosen.or(study.blocks.slice).unwrap_or(PLANNED_SLICE)
 }
 
-/// A continuous trial of all arms.
-fn length(study: &Study, load: &LoadSpec, slice: Duration, blocks: u32) -> Duration {
-    let arms = study.arms.len() as u32;
+/// The blocks of each instance of the proxies that is left of a load which is measured until everything is decided, if it
+/// needs all of them, and how many arms go on.
+fn parts_until(
+    study: &Study,
+    history: &History,
+    load: &LoadSpec,
+    slice: Duration,
+) -> (Vec<u32>, u32) {
+    let last = history.looks(&load.name).last();
+    if last.is_some_and(LookRecord::is_done) {
+        return (Vec::new(), 0);
+    }
+    let all = study.arms.len();
+    let (planned, arms) = match last {
+        Some(look) => (look.planned.clone(), look.open.len()),
+        None => (until::planned(study, blocks(study, load, slice)), all),
+    };
+    let whole = history.whole_blocks(&load.name);
+    let parts = until::parts(study, &planned, whole).concat();
+    (parts, arms as u32)
+}
+
+/// A continuous trial of so many arms: how long a slice lasts, and blocks.
+pub(crate) fn length(
+    study: &Study,
+    load: &LoadSpec,
+    (slice, blocks): (Duration, u32),
+    arms: u32,
+) -> Duration {
     let (discard, repeats) = (study.blocks.discard, repeats(load));
     let (warm_up, rest) = around(slice, blocks, discard, (repeats, Phase::Measurement));
     let connections = (load.asking() + load.held()) as u32 * arms;
     let opening = opening(load).max(PER_CONNECTION * connections);
-    warm_up * arms + block(study, slice) * blocks + rest + PER_TRIAL + opening
+    warm_up * arms + slice * 2 * arms * blocks + rest + PER_TRIAL + opening
 }
 
 /// A continuous trial of one arm that runs alone.

@@ -1,240 +1,320 @@
 //! The proposer of a study that asks how much its arms carry within an objective: a search for each arm, whose trials
 //! take turns, so that what changes on the machine in the meantime meets all of them.
+//!
+//! A search is told nothing but what stands in the records, and what it does follows from that. So a run that goes on
+//! reads its records to it again, and it is where it was.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
-use weir_model::flow::{ArrivalsSpec, LoadSpec};
-use weir_model::limit::Limit;
-use weir_model::record::{
-    BurstRecord, CapacityEnd, CapacityRecord, CeilingOf, CeilingRecord, Phase, Record, TrialRecord,
-};
-use weir_model::study::Study;
-use weir_search::{Answer, Bound, Closed, Goal, Search, Seen, Trial, Why};
+use weir_model::record::{BracketRecord, Phase, Record, RunHeader, SearchStage};
+use weir_search::{Stage, Trial};
 
-use crate::cell::{Block, Cell, Outcome, Rates};
+use crate::cell::{ArmId, Block, Cell, CellEnd, Outcome, Rates, Renewal, StepBlock, Steps};
 use crate::history::History;
 use crate::proposer::{Proposer, Step};
 use crate::{Event, LabError};
 
-/// The closed loop before a search: slices of half a second.
+mod answer;
+mod arm;
+mod seen;
+mod time;
+
+use arm::Searched;
+use seen::Frame;
+pub use time::least;
+pub(crate) use time::takes;
+
+/// The closed loop before a search: the length of its slices, and its blocks.
 const CLOSED: (Duration, u32) = (Duration::from_millis(500), 3);
-/// Half of the interval at which a search ends, as a share.
-const HALF_WIDTH: f64 = 0.03;
-/// Seconds of trials before the verification, and of that: longer than TIME_WAIT, which Linux keeps for 60.
-const BUDGET_S: f64 = 100.0;
-const VERIFY_S: f64 = 65.0;
-/// Seconds of further long trials, where the arm does not hold for long what it holds for short.
-const LONG_S: f64 = 400.0;
+/// How long nothing is sent between two trials of an arm that is searched alone: what is in flight ends.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Searches, in the order of the study's arms.
 pub(crate) struct Capacity {
-    study: Study,
-    searches: Vec<State>,
-    /// The arm whose turn it is.
-    turn: usize,
-    /// What was proposed last: the arm, and the trial; none in a closed loop.
-    asked: Option<Trial>,
-    /// Windows of a verification so far.
-    windows: Vec<Seen>,
-    told: Vec<Step>,
+    frame: Frame,
+    arms: Vec<Searched>,
+    asked: Option<Asked>,
+    steps: VecDeque<Step>,
+    is_replayed: bool,
 }
 
-enum State {
-    Fresh,
-    Searching(Box<Search>),
-    Done,
+/// The cell that was proposed last.
+struct Asked {
+    arms: Vec<ArmId>,
+    stage: SearchStage,
+    first_block: u32,
 }
 
 impl Capacity {
-    pub(crate) fn new(study: &Study) -> Option<Capacity> {
-        study.capacity.first()?;
-        Some(Capacity {
-            study: study.clone(),
-            searches: study.arms.iter().map(|_| State::Fresh).collect(),
-            turn: 0,
+    /// Of a run whose study asks for a capacity. The generator is known to send so many requests per second at most.
+    pub(crate) fn new(header: &RunHeader, most: Option<f64>) -> Capacity {
+        let arms = header.study.arms.iter();
+        let all = (0..header.study.arms.len()).collect();
+        Capacity {
+            arms: arms.map(|arm| Searched::new(&arm.name)).collect(),
+            frame: Frame::new(header, most),
             asked: None,
-            windows: Vec::new(),
-            told: Vec::new(),
-        })
-    }
-
-    fn load(&self) -> &LoadSpec {
-        &self.study.loads[0]
-    }
-
-    fn cell(&self, history: &History, rates: Rates, slice: Duration, blocks: u32) -> Cell {
-        let mut load = self.load().clone();
-        if let Rates::Same(rate) = rates {
-            load.main.arrivals = ArrivalsSpec::Constant(rate);
+            steps: VecDeque::from([Step::Arms(all)]),
+            is_replayed: false,
         }
+    }
+
+    /// Takes in what earlier sessions have measured.
+    fn replay(&mut self, history: &History) {
+        for record in &history.searched {
+            match record {
+                Record::Trial(trial) => {
+                    let arm = self.arms.iter_mut().find(|arm| arm.name == trial.arm);
+                    arm.into_iter().for_each(|arm| arm.take(trial, &self.frame));
+                }
+                Record::Capacity(found) => {
+                    let arm = self.arms.iter_mut().find(|arm| arm.name == found.arm);
+                    arm.into_iter().for_each(Searched::done);
+                }
+                _ => {}
+            }
+        }
+        self.arms.iter_mut().for_each(Searched::cut);
+    }
+
+    /// Thinks out what is next.
+    fn think(&mut self, history: &History) {
+        let closed: Vec<ArmId> = self.those(Searched::is_new);
+        if !closed.is_empty() {
+            let cell = self.cell(history, closed, Rates::Closed, CLOSED);
+            return self.measure(cell, SearchStage::Closed);
+        }
+        // Whoever has had least time is next.
+        let mut open = self.those(Searched::is_searching);
+        open.sort_by(|a, b| f64::total_cmp(&self.arms[*a].seconds(), &self.arms[*b].seconds()));
+        let Some(&first) = open.first() else {
+            self.steps.push_back(Step::Done);
+            return;
+        };
+        let trials = match self.arms[first].planned() {
+            Ok(trials) => trials,
+            Err(answer) => {
+                self.arms[first].done();
+                let record = self.frame.answer(&self.arms[first], &answer);
+                let told = Event::Capacity(record.clone());
+                self.steps.push_back(Step::Tell(told));
+                let record = Record::Capacity(record);
+                self.steps.push_back(Step::Record(Box::new(record)));
+                return;
+            }
+        };
+        match trials[0].stage {
+            Stage::Hold => self.measure_long(history, first, &trials[0]),
+            Stage::Burst => self.measure_steps(history, &[first], SearchStage::Burst),
+            _ if trials[0].rest_s > 0.0 => {
+                self.measure_steps(history, &[first], SearchStage::Ramp);
+            }
+            stage => self.measure_together(history, (first, stage), &open),
+        }
+    }
+
+    fn those(&self, is_one: fn(&Searched) -> bool) -> Vec<ArmId> {
+        let arms = self.arms.iter().enumerate();
+        arms.filter(|(_, arm)| is_one(arm))
+            .map(|(id, _)| id)
+            .collect()
+    }
+
+    /// Short trials of an arm, and of all others that are as far as it is.
+    fn measure_together(
+        &mut self,
+        history: &History,
+        (first, stage): (ArmId, Stage),
+        open: &[ArmId],
+    ) {
+        let arms = &mut self.arms;
+        let is_alike = |id: &ArmId| {
+            let planned = arms[*id].planned();
+            planned.is_ok_and(|trials| trials[0].stage == stage && trials[0].rest_s == 0.0)
+        };
+        let mut alike: Vec<ArmId> = open.iter().copied().filter(is_alike).collect();
+        alike.sort_unstable();
+        if !alike.contains(&first) {
+            alike = vec![first];
+        }
+        let stage = match stage {
+            Stage::Ramp => SearchStage::Ramp,
+            _ => SearchStage::Ladder,
+        };
+        self.measure_steps(history, &alike, stage);
+    }
+
+    /// The trials that these arms have planned, as far as all have some: each block is one of each arm, as long as the
+    /// longest.
+    fn measure_steps(&mut self, history: &History, arms: &[ArmId], stage: SearchStage) {
+        let planned: Vec<Vec<Trial>> = arms
+            .iter()
+            .filter_map(|id| self.arms[*id].planned().ok())
+            .collect();
+        let rows = planned.iter().map(Vec::len).min().unwrap_or(0);
+        let longest = |of: fn(&Trial) -> f64, row: usize| {
+            let each = planned.iter().map(|trials| of(&trials[row]));
+            Duration::from_secs_f64(each.fold(0.0, f64::max))
+        };
+        let pause = match (arms.len(), stage) {
+            (1, SearchStage::Ladder) => PAUSE,
+            // The others' turn is the pause; before a trial of its own nothing was sent anyway.
+            _ => Duration::ZERO,
+        };
+        let block = |row: usize| StepBlock {
+            rates: planned.iter().map(|trials| trials[row].rate).collect(),
+            pause,
+            settle: longest(|trial| trial.settle_s, row),
+            measure: longest(|trial| trial.measure_s, row),
+        };
+        let steps = Steps {
+            rest: longest(|trial| trial.rest_s, 0),
+            warm_up: Duration::ZERO,
+            blocks: (0..rows).map(block).collect(),
+        };
+        let is_fresh = planned.iter().any(|trials| trials[0].is_fresh);
+        self.measure_open(history, (arms.to_vec(), stage), steps, is_fresh);
+    }
+
+    /// A long trial of one arm: the load never leaves it.
+    fn measure_long(&mut self, history: &History, arm: ArmId, trial: &Trial) {
+        let window = StepBlock {
+            rates: vec![trial.rate],
+            measure: Duration::from_secs_f64(trial.window_s()),
+            ..StepBlock::default()
+        };
+        let steps = Steps {
+            rest: Duration::from_secs_f64(trial.rest_s),
+            warm_up: Duration::from_secs_f64(trial.settle_s),
+            blocks: vec![window; trial.windows],
+        };
+        let arms = (vec![arm], SearchStage::Hold);
+        self.measure_open(history, arms, steps, trial.is_fresh);
+    }
+
+    fn measure_open(
+        &mut self,
+        history: &History,
+        (arms, stage): (Vec<ArmId>, SearchStage),
+        steps: Steps,
+        is_fresh: bool,
+    ) {
+        let slice = steps.blocks.iter().map(StepBlock::slice).max();
+        let length = (slice.unwrap_or_default(), steps.blocks.len() as u32);
+        let cell = Cell {
+            renew: match is_fresh {
+                true => Renewal::Network,
+                false => Renewal::Nothing,
+            },
+            ..self.cell(history, arms, Rates::Steps(steps), length)
+        };
+        self.measure(cell, stage);
+    }
+
+    fn cell(
+        &self,
+        history: &History,
+        arms: Vec<ArmId>,
+        rates: Rates,
+        (slice, blocks): (Duration, u32),
+    ) -> Cell {
+        let study = &self.frame.header.study;
+        let load = study.loads[0].clone();
         let first_block = history.next_block(&load.name);
         Cell {
-            arms: vec![self.turn],
+            arms,
             load,
             rates,
             blocks,
             first_block,
             planned: 0,
             slice,
-            discard: self.study.blocks.discard,
+            discard: study.blocks.discard,
             phase: Phase::Measurement,
-            renew: false,
-            seed: self.study.blocks.seed ^ u64::from(first_block),
+            renew: Renewal::Nothing,
+            seed: study.blocks.seed ^ u64::from(first_block),
         }
     }
 
-    /// The two slices of a block are one trial: each has half of what is measured, and all of what is not.
-    fn trial(&self, history: &History, trial: &Trial) -> Cell {
-        let window_s = trial.measure_s / trial.windows as f64;
-        let unmeasured = match trial.windows {
-            1 => trial.settle_s,
-            // The load stays where it is.
-            _ => 0.05 * window_s,
-        };
-        let slice = window_s / 2.0 + unmeasured;
-        Cell {
-            discard: unmeasured / slice,
-            renew: trial.is_fresh,
-            ..self.cell(
-                history,
-                Rates::Same(trial.rate),
-                Duration::from_secs_f64(slice),
-                trial.windows as u32,
-            )
+    fn measure(&mut self, cell: Cell, stage: SearchStage) {
+        self.asked = Some(Asked {
+            arms: cell.arms.clone(),
+            stage,
+            first_block: cell.first_block,
+        });
+        self.steps.push_back(Step::Measure(Box::new(cell)));
+    }
+
+    /// Writes down what is known after a cell.
+    fn tell(&mut self, asked: &Asked, blocks: u32) {
+        let left = time::left(&self.frame, &self.arms);
+        for id in &asked.arms {
+            let arm = &self.arms[*id];
+            let record = BracketRecord {
+                arm: arm.name.clone(),
+                load: self.frame.header.study.loads[0].name.clone(),
+                stage: asked.stage,
+                first_block: asked.first_block,
+                blocks,
+                seconds: arm.seconds(),
+                between: arm.between(),
+            };
+            let told = Event::Bracket {
+                bracket: record.clone(),
+                left,
+            };
+            self.steps.push_back(Step::Tell(told));
+            let record = Record::Bracket(record);
+            self.steps.push_back(Step::Record(Box::new(record)));
         }
-    }
-
-    fn answered(&mut self, answer: &Answer) -> Step {
-        let arm = self.study.arms[self.turn].name.clone();
-        self.searches[self.turn] = State::Done;
-        let end = match answer.why {
-            Why::Found => CapacityEnd::Found,
-            Why::Budget => CapacityEnd::Budget,
-            Why::TooShort(suffices_s) => CapacityEnd::TooShort(suffices_s),
-            Why::Never | Why::NotSent(_) => CapacityEnd::Never,
-            Why::Broken(above) => CapacityEnd::Broken(above),
-            Why::Unsteady => CapacityEnd::Unsteady,
-        };
-        let record = CapacityRecord {
-            arm,
-            load: self.load().name.clone(),
-            limits: self.study.capacity.clone(),
-            decides: answer.decides,
-            confidence: self.study.objective.confidence,
-            low: answer.interval.0,
-            high: answer.interval.1,
-            verified: answer.verified,
-            fresh: answer.fresh,
-            burst: answer.burst.map(|burst| BurstRecord {
-                seconds: 0.0,
-                low: burst.low,
-                high: burst.high,
-            }),
-            saturated: answer.saturated,
-            floor: answer.floor.get(answer.decides).copied().unwrap_or(0.0),
-            ceiling: answer.is_ceiling.then_some(CeilingRecord {
-                of: CeilingOf::Generator,
-                rate: answer.interval.1,
-            }),
-            seconds: answer.seconds,
-            end,
-        };
-        self.told.push(Step::Tell(Event::Capacity(record.clone())));
-        Step::Record(Box::new(Record::Capacity(record)))
-    }
-}
-
-/// What a block of the search showed.
-fn seen(trial: &TrialRecord) -> Seen {
-    let sum = |of: fn(&weir_model::record::SliceRecord) -> u64| -> f64 {
-        trial.slices.iter().map(of).sum::<u64>() as f64
-    };
-    let seconds = sum(|slice| slice.measured_ns) / 1e9;
-    Seen {
-        bad: trial.bad.clone(),
-        value: Vec::new(),
-        due: sum(|slice| slice.due) / seconds,
-        sent: 1.0,
-        completed: sum(|slice| slice.completed) / seconds,
     }
 }
 
 impl Proposer for Capacity {
     fn next(&mut self, history: &History) -> Step {
-        if let Some(step) = self.told.pop() {
-            return step;
+        if !std::mem::replace(&mut self.is_replayed, true) {
+            self.replay(history);
         }
-        let arms = self.searches.len();
-        for _ in 0..arms {
-            match &mut self.searches[self.turn] {
-                State::Done => self.turn = (self.turn + 1) % arms,
-                State::Fresh => {
-                    self.asked = None;
-                    let cell = self.cell(history, Rates::Closed, CLOSED.0, CLOSED.1);
-                    return Step::Measure(Box::new(cell));
-                }
-                State::Searching(search) => match search.propose() {
-                    Ok(trial) => {
-                        self.asked = Some(trial);
-                        self.windows.clear();
-                        return Step::Measure(Box::new(self.trial(history, &trial)));
-                    }
-                    Err(answer) => return self.answered(&answer),
-                },
+        loop {
+            if let Some(step) = self.steps.pop_front() {
+                return step;
             }
+            self.think(history);
         }
-        Step::Done
     }
 
     fn go_on(&mut self, block: &Block) -> bool {
-        let (Some(trial), State::Searching(search)) = (&self.asked, &self.searches[self.turn])
-        else {
-            return true;
-        };
-        self.windows.extend(block.iter().map(seen));
-        search.go_on(trial, &self.windows)
+        let mut go_on = true;
+        for trial in block {
+            let arm = self.arms.iter_mut().find(|arm| arm.name == trial.arm);
+            let Some(arm) = arm else { continue };
+            arm.take(trial, &self.frame);
+            go_on &= arm.goes_on();
+        }
+        go_on
     }
 
     fn outcome(&mut self, outcome: Outcome) -> Result<(), LabError> {
-        if let crate::cell::CellEnd::Broken(error) = outcome.end {
-            return Err(*error);
-        }
-        let trials = || outcome.blocks.iter().flatten();
-        match (&mut self.searches[self.turn], self.asked) {
-            (State::Searching(search), Some(trial)) => {
-                let windows: Vec<Seen> = trials().map(seen).collect();
-                search.seen(&trial, &windows);
+        let Some(asked) = self.asked.take() else {
+            return outcome.end.checked();
+        };
+        let is_dead = match outcome.end {
+            // One that carried something before does not now: that is an answer too.
+            CellEnd::Unreachable(_) if asked.stage != SearchStage::Closed => true,
+            end => {
+                end.checked()?;
+                false
             }
-            (state, _) => {
-                let slices = trials().flat_map(|trial| &trial.slices);
-                let windows: Vec<(u64, f64)> = slices
-                    .map(|slice| (slice.completed, slice.measured_ns as f64 / 1e9))
-                    .collect();
-                let Some(closed) = Closed::of(&windows) else {
-                    return Ok(());
-                };
-                let bound = |limit: &Limit| match limit {
-                    Limit::Quantile(quantile, time) => {
-                        Bound::quantile(*quantile, time.as_secs_f64())
-                    }
-                    Limit::Mean(time) => Bound::mean(time.as_secs_f64()),
-                    Limit::Errors(share) => Bound::errors(*share),
-                };
-                *state = State::Searching(Box::new(Search::new(Goal {
-                    bounds: self.study.capacity.iter().map(bound).collect(),
-                    confidence: self.study.objective.confidence,
-                    half_width: HALF_WIDTH,
-                    budget_s: BUDGET_S,
-                    verify_s: VERIFY_S,
-                    long_s: LONG_S,
-                    burst_s: None,
-                    ceiling: None,
-                    closed,
-                    seed: self.study.blocks.seed,
-                })));
+        };
+        for id in &asked.arms {
+            let arm = &mut self.arms[*id];
+            arm.cut();
+            if is_dead {
+                arm.is_gone(&self.frame);
             }
         }
-        self.turn = (self.turn + 1) % self.searches.len();
+        self.tell(&asked, outcome.blocks.len() as u32);
         Ok(())
     }
 }

@@ -32,8 +32,8 @@ pub struct Cell {
     pub discard: f64,
     /// What it is for; it stands in the records.
     pub phase: Phase,
-    /// Whether the arms get new instances of their proxies before.
-    pub renew: bool,
+    /// What the arms get new before.
+    pub renew: Renewal,
     /// Seed of the order of the arms.
     pub seed: u64,
 }
@@ -88,6 +88,19 @@ impl Cell {
     }
 }
 
+/// What arms get new before a cell, as far as weir has started them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Renewal {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Instances of their proxies.
+    Instance,
+    /// Besides that their network namespaces, where they have such: what the kernel remembered of connections that have
+    /// ended is forgotten.
+    Network,
+}
+
 /// How much load there is.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Rates {
@@ -95,12 +108,46 @@ pub enum Rates {
     Closed,
     /// An open loop at one rate, requests per second, whoever has the load.
     Same(f64),
-    /// An open loop with a rate for each block, arm (in the order of [`Cell::arms`]) and turn: an arm has two
-    /// slices in a block. What differs in rate alone can so share one trial. A block beyond the last has the
-    /// last one's rates.
-    ByTurn(Vec<Vec<[f64; 2]>>),
+    /// An open loop with a rate for each block and arm. What differs in rate alone can so share one trial.
+    Steps(Steps),
     /// An open loop for several loads that differ in their rate alone: each block is one of theirs.
     Shared(Shared),
+}
+
+/// Blocks that have their own rates and lengths. An arm has one slice in each.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Steps {
+    /// How long nothing is sent before all of them.
+    pub rest: Duration,
+    /// How long each arm is loaded then as in its first block, not measured.
+    pub warm_up: Duration,
+    /// As many as the cell has.
+    pub blocks: Vec<StepBlock>,
+}
+
+/// A block of [`Steps`].
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StepBlock {
+    /// Requests per second of each arm, in the order of [`Cell::arms`].
+    pub rates: Vec<f64>,
+    /// How long nothing is sent when the load comes to an arm.
+    pub pause: Duration,
+    /// How long it is not measured after that.
+    pub settle: Duration,
+    /// And then measured.
+    pub measure: Duration,
+}
+
+impl StepBlock {
+    /// Length of the first part of each slice, which is not measured.
+    pub(crate) fn lead(&self) -> Duration {
+        self.pause + self.settle
+    }
+
+    /// Length of each slice.
+    pub(crate) fn slice(&self) -> Duration {
+        self.lead() + self.measure
+    }
 }
 
 /// The loads of a shared trial. [`Cell::load`] is what they have in common, and the name of it the first one's.
@@ -113,27 +160,18 @@ pub struct Shared {
 }
 
 impl Rates {
-    /// Requests per second of a slice: of the `block`-th block of the cell, the arm at a place, its first turn
-    /// or its second. `None`: a closed loop, or nobody has said.
-    pub(crate) fn of(&self, block: usize, place: usize, turn: usize) -> Option<f64> {
+    /// Requests per second of a slice: of the `block`-th block of the cell and the arm at a place. `None`: a closed loop,
+    /// or nobody has said.
+    pub(crate) fn of(&self, block: usize, place: usize) -> Option<f64> {
         match self {
             Rates::Closed => None,
             Rates::Same(rate) => Some(*rate),
-            Rates::ByTurn(blocks) => {
-                let block = blocks.get(block).or(blocks.last())?;
-                block.get(place).map(|turns| turns[turn.min(1)])
-            }
+            Rates::Steps(steps) => steps.blocks.get(block)?.rates.get(place).copied(),
             Rates::Shared(shared) => {
                 let (load, _) = shared.blocks.get(block).or(shared.blocks.last())?;
                 shared.loads.get(*load).map(|(_, rate)| *rate)
             }
         }
-    }
-
-    /// The mean over an arm's two slices in a block.
-    pub(crate) fn mean(&self, block: usize, place: usize) -> Option<f64> {
-        let [first, second] = [0, 1].map(|turn| self.of(block, place, turn));
-        Some(f64::midpoint(first?, second?))
     }
 }
 
@@ -160,6 +198,21 @@ pub enum CellEnd {
     Interrupted,
     /// An arm does not run any more as it was started, or does not answer.
     Broken(Box<LabError>),
+    /// No connection to any arm could be opened.
+    Unreachable(Box<LabError>),
+}
+
+impl CellEnd {
+    /// Whether the run can go on as it was planned.
+    ///
+    /// # Errors
+    /// It cannot, because of this.
+    pub fn checked(self) -> Result<(), LabError> {
+        match self {
+            CellEnd::Broken(error) | CellEnd::Unreachable(error) => Err(*error),
+            CellEnd::Whole | CellEnd::Decided | CellEnd::Interrupted => Ok(()),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -181,22 +234,28 @@ pub(crate) mod tests {
             slice,
             discard: 0.2,
             phase: Phase::Measurement,
-            renew: false,
+            renew: Renewal::Nothing,
             seed: arms as u64,
         }
     }
 
     #[test]
-    fn a_rate_belongs_to_a_block_an_arm_and_a_turn() {
-        let rates = Rates::ByTurn(vec![
-            vec![[1.0, 3.0], [5.0, 5.0]],
-            vec![[7.0, 7.0], [9.0, 9.0]],
-        ]);
-        let of = |block, place, turn| rates.of(block, place, turn);
-        assert_eq!((of(0, 0, 0), of(0, 0, 1)), (Some(1.0), Some(3.0)));
-        assert_eq!(of(5, 1, 0), Some(9.0), "the last block's rates stay");
-        assert_eq!((of(0, 2, 0), rates.mean(0, 0)), (None, Some(2.0)));
-        assert_eq!(Rates::Closed.of(0, 0, 0), None);
-        assert_eq!(Rates::Same(4.0).mean(9, 9), Some(4.0));
+    fn a_rate_belongs_to_a_block_and_an_arm() {
+        let block = |rates: [f64; 2]| StepBlock {
+            rates: rates.into(),
+            ..StepBlock::default()
+        };
+        let rates = Rates::Steps(Steps {
+            blocks: vec![block([1.0, 3.0]), block([7.0, 9.0])],
+            ..Steps::default()
+        });
+        let of = |block, place| rates.of(block, place);
+        assert_eq!(
+            (of(0, 0), of(0, 1), of(1, 1)),
+            (Some(1.0), Some(3.0), Some(9.0))
+        );
+        assert_eq!((of(2, 0), of(0, 2)), (None, None));
+        assert_eq!(Rates::Closed.of(0, 0), None);
+        assert_eq!(Rates::Same(4.0).of(9, 9), Some(4.0));
     }
 }

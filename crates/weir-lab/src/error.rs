@@ -206,6 +206,11 @@ impl LabError {
     pub fn is_bad_input(&self) -> bool {
         match self {
             LabError::Address { .. } | LabError::Request { .. } => true,
+            // What answers there, or the study, is another than was meant.
+            LabError::Unexpected { .. }
+            | LabError::Answer {
+                is_started: false, ..
+            } => true,
             LabError::Agent(AgentError::Failed(failure)) => {
                 failure.arm().is_some() && failure.kind == FailureKind::BadInput
             }
@@ -252,6 +257,12 @@ impl LabError {
             LabError::Agent(AgentError::Failed(failure)) => failure.arm(),
             _ => None,
         }
+    }
+
+    /// Whether nobody could be connected to.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        matches!(self, LabError::Load { source: AgentError::Failed(failure), .. }
+            if failure.kind == FailureKind::NoConnection)
     }
 
     /// What the user can do about it, when that is known.

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_host::journal::Restored;
-use weir_model::record::{AskedRecord, CapacityRecord, PilotRecord, Remark};
+use weir_model::record::{
+    AskedRecord, BracketRecord, CapacityRecord, LookRecord, PilotRecord, Remark,
+};
+use weir_model::study::Until;
 
 /// What a run tells while it goes on.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,8 +21,9 @@ pub enum Event {
         /// What the reader of the figures must know about the place.
         remarks: Vec<Remark>,
     },
-    /// All arms run: this session will take so long from its begin to its end, everything included.
-    Takes(Duration),
+    /// All arms run: this session will take so long from its begin to its end, everything included; at most, where
+    /// loads are measured until everything is decided.
+    Takes(Duration, Until),
     /// An arm's proxy accepts connections and answered rightly.
     ArmReady {
         /// The arm.
@@ -48,6 +52,22 @@ pub enum Event {
         length: Duration,
         /// Rate of the open loop in requests per second, where it is one.
         rate: Option<f64>,
+        /// After how many blocks it is looked at, where it ends as soon as everything is decided; else empty.
+        looks: Vec<u32>,
+    },
+    /// A load was looked at.
+    Looked {
+        /// What was decided, and which arms go on.
+        look: Box<LookRecord>,
+        /// How long the load will probably take from here.
+        left: Duration,
+        /// And at most.
+        at_most: Duration,
+    },
+    /// The budget is nearly used up: what has no time any more is left out.
+    TimeIsUp {
+        /// The loads that have less than was planned, or nothing.
+        left_out: String,
     },
     /// A block was recorded.
     Block {
@@ -59,6 +79,13 @@ pub enum Event {
         of: u32,
         /// Requests per second that the baseline completed in this block.
         baseline_rate: f64,
+    },
+    /// A step of a search is done.
+    Bracket {
+        /// What is known now.
+        bracket: BracketRecord,
+        /// What all searches of the run still take, about.
+        left: Duration,
     },
     /// A search has ended.
     Capacity(CapacityRecord),

@@ -4,7 +4,7 @@
 //! whoever makes the engine's plan has to look nowhere else.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,9 +12,10 @@ use weir_agent::message::{Bytes, FlowJob, TraceJob};
 use weir_load::files::{LARGEST_DESCRIPTION, read_at_most};
 use weir_load::template::Files;
 use weir_load::{RequestSet, Trace};
-use weir_model::flow::{ArrivalsSpec, FlowSpec};
+use weir_model::flow::{ArrivalsSpec, FlowSpec, SourceSpec};
 use weir_model::room;
 use weir_model::study::{LoadSpec, server_name};
+use weir_model::tls::{TlsSpec, Trust};
 
 use crate::LabError;
 use crate::arrivals::{self, When};
@@ -24,7 +25,9 @@ use crate::arrivals::{self, When};
 pub(crate) struct Doors<'a> {
     /// In clear.
     pub(crate) clear: SocketAddr,
-    /// Over TLS, with the certificate that it shows, PEM.
+    /// Further addresses of the same arm.
+    pub(crate) also: &'a [SocketAddr],
+    /// Over TLS, with the certificate that it shows, PEM; empty where the load says whom to trust.
     pub(crate) tls: Option<(SocketAddr, &'a str)>,
     /// Where each flow of the load asks a copy of a user's configuration; empty: at one of the two.
     pub(crate) asked: &'a [SocketAddr],
@@ -80,11 +83,7 @@ impl<'a> Flows<'a> {
         let texts = files.texts();
         let texts = texts.map(|(path, text)| (path.display().to_string(), Bytes(text)));
         self.files.extend(texts);
-        let client = flow.tls.as_ref().and_then(|tls| tls.client.as_ref());
-        for path in client
-            .into_iter()
-            .flat_map(|own| [&own.certificate, &own.key])
-        {
+        for path in flow.tls.iter().flat_map(named_files) {
             let text = read_at_most(Path::new(path), LARGEST_DESCRIPTION);
             let text = text.map_err(|error| format!("cannot read {path}: {error}"))?;
             self.files.insert(path.clone(), Bytes(text));
@@ -139,13 +138,17 @@ impl<'a> Flows<'a> {
                 Ok(FlowJob {
                     arm,
                     peer,
+                    also: doors.also.to_vec(),
                     host: server_name(flow).to_owned(),
                     trust: trust.to_owned(),
                     spec: flow.clone(),
                     arrivals: when.arrivals.clone(),
                     every_ns: when.every_ns,
                     trace: *trace,
-                    sources: sources.to_vec(),
+                    sources: match &flow.sources {
+                        SourceSpec::These(own) => own.clone(),
+                        _ => sources.iter().copied().map(IpAddr::V4).collect(),
+                    },
                     keeps_content: false,
                 })
             };
@@ -153,13 +156,22 @@ impl<'a> Flows<'a> {
     }
 }
 
+/// Files that a client needs for TLS: whom it trusts, and its own certificate with its key.
+fn named_files(tls: &TlsSpec) -> impl Iterator<Item = &String> {
+    let trusted = match &tls.trust {
+        Trust::Ca(path) => Some(path),
+        Trust::System | Trust::Insecure => None,
+    };
+    let own = tls.client.iter();
+    let own = own.flat_map(|own| [&own.certificate, &own.key]);
+    trusted.into_iter().chain(own)
+}
+
 #[cfg(test)]
 mod tests {
-    use weir_model::flow::SourceSpec;
     use weir_model::load::RequestSpec;
     use weir_model::request::WeightedRequest;
     use weir_model::study::HOST;
-    use weir_model::tls::TlsSpec;
 
     use super::*;
 
@@ -175,6 +187,7 @@ mod tests {
         let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
         let doors = Doors {
             clear: at(1),
+            also: &[at(3)],
             tls: tls.then(|| (at(2), "PEM")),
             asked: &[],
         };
@@ -199,6 +212,7 @@ mod tests {
         assert_eq!((&*both[0].host, &*both[0].trust), (HOST, "PEM"));
         assert_eq!(both[0].sources.len(), 3);
         assert_eq!((both[1].peer.port(), both[1].spec.is_held()), (1, true));
+        assert_eq!(both[1].also[0].port(), 3);
         assert!(jobs(&load, false).is_err());
     }
 

@@ -2,8 +2,9 @@
 //! that a run that goes on knows exactly what the one that was interrupted knew.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use weir_model::record::{DecisionRecord, PilotRecord, Record, TrialRecord};
+use weir_model::record::{DecisionRecord, LookRecord, PilotRecord, Record, TrialRecord};
 use weir_model::study::Arm;
 use weir_record::Run;
 
@@ -18,6 +19,12 @@ pub struct History {
     pub decisions: Vec<DecisionRecord>,
     /// Arms that were added, in order.
     pub added: Vec<Arm>,
+    /// What searches for a capacity were told and have answered, in order of time.
+    pub(crate) searched: Vec<Record>,
+    /// What was measured so far, slices of all arms added up.
+    pub measured: Duration,
+    /// How long the run has been at work by now, earlier sessions about.
+    pub passed: Duration,
     /// Those of the study, by name.
     arms: Vec<String>,
     /// Whether there is any trial, whatever it was for.
@@ -38,6 +45,8 @@ struct LoadHistory {
     open_block: (u32, u32),
     /// For each arm, responses and nanoseconds measured in whole blocks.
     totals: BTreeMap<String, (u64, u64)>,
+    /// Looks at it, in order.
+    looks: Vec<LookRecord>,
     /// Stretches of single arms: the session and the arm.
     alone: Vec<(u32, String)>,
 }
@@ -65,16 +74,26 @@ impl History {
             Record::Pilot(pilot) => {
                 self.pilots.insert(pilot.load.clone(), pilot.clone());
             }
+            Record::Capacity(_) => self.searched.push(record.clone()),
             Record::Decision(decision) => self.decisions.push(decision.clone()),
+            Record::Look(look) => {
+                let load = self.loads.entry(look.load.clone()).or_default();
+                load.looks.push((**look).clone());
+            }
             Record::Arm(added) => self.added.push(added.arm.clone()),
             Record::Trial(trial) => {
                 self.has_trials = true;
+                let ns = trial.slices.iter().map(|slice| slice.measured_ns).sum();
+                self.measured += Duration::from_nanos(ns);
                 let load = self.loads.entry(trial.load.clone()).or_default();
                 if trial.phase.counts() || trial.phase.is_alone() {
                     load.next = load.next.max(trial.block + 1);
                 }
                 if trial.phase.counts() {
                     self.add_trial(trial);
+                }
+                if !trial.bad.is_empty() {
+                    self.searched.push(record.clone());
                 }
             }
             Record::Part(part) if part.phase.is_alone() && part.blocks > 0 => {
@@ -98,7 +117,9 @@ impl History {
         let ns = trial.slices.iter().map(|slice| slice.measured_ns).sum();
         load.open.push((trial.arm.clone(), completed, ns));
         let is_there = |arm: &String| load.open.iter().any(|(open, ..)| open == arm);
-        if self.arms.contains(&trial.arm) && self.arms.iter().all(is_there) {
+        // Arms that are decided have left.
+        let wanted = load.looks.last().map_or(&self.arms, |look| &look.open);
+        if wanted.contains(&trial.arm) && wanted.iter().all(is_there) {
             load.whole += 1;
             for (arm, completed, ns) in load.open.drain(..) {
                 let total = load.totals.entry(arm).or_default();
@@ -107,7 +128,12 @@ impl History {
         }
     }
 
-    /// Blocks of a load that every arm of the study has a trial in.
+    /// The looks at a load so far.
+    pub fn looks(&self, load: &str) -> &[LookRecord] {
+        self.loads.get(load).map_or(&[], |load| &load.looks)
+    }
+
+    /// Blocks of a load that every arm of the study has a trial in, but for those that had left.
     pub fn whole_blocks(&self, load: &str) -> u32 {
         self.loads.get(load).map_or(0, |load| load.whole)
     }

@@ -7,13 +7,15 @@ use std::time::Duration;
 use weir_agent::message::LoadJob;
 use weir_agent::{AgentError, FailureKind};
 use weir_model::quantity::CpuSet;
-use weir_model::record::{ArmRecord, CountersRecord, Phase, Record, RunHeader, TrialRecord};
+use weir_model::record::{
+    ArmRecord, CountersRecord, NetworkUsed, Phase, Record, RunHeader, TrialRecord,
+};
 use weir_model::study::Arm;
 use weir_record::RunWriter;
 
 use crate::arms::Arms;
 use crate::assembly::Before;
-use crate::cell::{ArmId, Block, Cell, CellEnd, Outcome};
+use crate::cell::{ArmId, Block, Cell, CellEnd, Outcome, Renewal};
 use crate::flows::Flows;
 use crate::history::History;
 use crate::hosts::Hosts;
@@ -106,7 +108,16 @@ impl Lab<'_> {
         if let Some(error) = seen.broken.take() {
             return broken(error, seen.blocks);
         }
-        let Some(end) = self.ended(cell, result)? else {
+        let ended = match self.ended(cell, result) {
+            Err(error) if error.is_unreachable() => {
+                return Ok(Outcome {
+                    blocks: seen.blocks,
+                    end: CellEnd::Unreachable(Box::new(error)),
+                });
+            }
+            ended => ended?,
+        };
+        let Some(end) = ended else {
             return Ok(Outcome {
                 blocks: seen.blocks,
                 end: CellEnd::Interrupted,
@@ -137,8 +148,11 @@ impl Lab<'_> {
     /// Has the arms of a cell run, anew if it says so; what each proxy has counted of itself by then.
     fn ready(&mut self, cell: &Cell) -> Result<Vec<record::Counted>, LabError> {
         self.arms.have(&cell.arms, self.writer, self.events)?;
-        if cell.renew {
-            self.arms.renew(&cell.arms, self.writer)?;
+        let has_networks = matches!(self.header.network, NetworkUsed::Namespaces { .. });
+        match cell.renew {
+            Renewal::Nothing => {}
+            Renewal::Network if has_networks => self.arms.restart(&cell.arms, self.writer)?,
+            Renewal::Network | Renewal::Instance => self.arms.renew(&cell.arms, self.writer)?,
         }
         match is_kept(cell) {
             true => self.arms.counters(&cell.arms),
@@ -219,7 +233,7 @@ impl Lab<'_> {
             self.record(&Record::Trial(Box::new(trial.clone())))?;
         }
         self.arms.alive()?;
-        if cell.phase.counts() {
+        if cell.phase.counts() && cell.planned > 0 {
             let loads = cell.loads();
             let done = loads
                 .iter()

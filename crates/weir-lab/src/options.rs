@@ -34,6 +34,8 @@ pub struct Options {
     /// The share of its time that the study was given, as it was typed. It stands in the header alone: the study
     /// already has the times that it led to.
     pub time: Option<String>,
+    /// Requests per second that a thread of the generator can send, where `weir load --calibrate` has found that out.
+    pub generator_carries: Option<f64>,
     /// The user's wish to end the run in order: what was measured is kept. Nobody else sets it.
     pub stop: Arc<AtomicBool>,
 }

@@ -5,18 +5,21 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use weir_model::record::{LoadEndRecord, Phase, PilotRecord, Record, Residue};
-use weir_model::study::{LoadSpec, Study};
+use weir_model::study::{LoadSpec, Study, Until};
 use weir_stats::SplitMix64;
 
 use crate::budget::{self, are_alike};
-use crate::cell::{Cell, CellEnd, Outcome, Rates, Shared};
+use crate::cell::{Cell, Outcome, Rates, Renewal, Shared};
 use crate::history::History;
 use crate::pilot;
 use crate::proposer::{Proposer, Step};
 use crate::timeline::Timeline;
+use crate::until::TakeLook;
 use crate::{Event, LabError, arrivals};
 
-/// A fixed plan.
+mod early;
+
+/// A fixed plan, or one that ends as soon as everything is decided.
 pub(crate) struct Plan {
     study: Study,
     session: u32,
@@ -25,6 +28,14 @@ pub(crate) struct Plan {
     /// What was thought out already and is to be done before anything else.
     steps: VecDeque<Step>,
     stage: Stage,
+    /// Says what a look has found.
+    take_look: TakeLook,
+    /// Whether this session has measured something of the load whose turn it is: then its proxies are to be new.
+    is_begun: bool,
+    /// Whether the budget is used up.
+    is_late: bool,
+    /// How long the run had been at work when a look was taken, and how long looking took: the report looks again.
+    looked: (Option<Duration>, Duration),
 }
 
 /// Where the plan stands with the first of its groups.
@@ -39,13 +50,17 @@ enum Stage {
 
 impl Plan {
     /// All loads of a study.
-    pub(crate) fn new(study: &Study, session: u32) -> Plan {
+    pub(crate) fn new(study: &Study, session: u32, take_look: TakeLook) -> Plan {
         Plan {
             study: study.clone(),
             session,
             groups: budget::groups(study).into(),
             steps: VecDeque::from([Step::Arms((0..study.arms.len()).collect())]),
             stage: Stage::Fresh,
+            take_look,
+            is_begun: false,
+            is_late: false,
+            looked: (None, Duration::ZERO),
         }
     }
 
@@ -124,14 +139,22 @@ impl Plan {
 
     /// Proposes what earlier sessions have left of loads that share a trial; ends them when that is measured.
     fn after_pilot(&mut self, loads: &[LoadSpec], slice: Duration, history: &History) {
+        if self.study.until == Until::Decided {
+            return self.until_decided(&loads[0], slice, history);
+        }
         let names = || loads.iter().map(|load| load.name.clone());
         if let Stage::Measured(planned) = std::mem::replace(&mut self.stage, Stage::Fresh) {
             let loads = names().collect();
             self.steps
                 .push_back(Step::Tell(Event::TrialEnded { loads }));
-            let ends = names()
-                .zip(planned)
-                .map(|(load, blocks)| LoadEndRecord { load, blocks });
+            let whole = |load: &String, planned| match self.is_late {
+                true => history.whole_blocks(load),
+                false => planned,
+            };
+            let ends = names().zip(planned).map(|(load, planned)| LoadEndRecord {
+                blocks: whole(&load, planned),
+                load,
+            });
             let ends = ends.map(|end| Step::Record(Box::new(Record::LoadEnd(end))));
             self.steps.extend(ends);
             self.groups.pop_front();
@@ -150,7 +173,10 @@ impl Plan {
             .enumerate()
             .map(|(part, blocks)| Cell {
                 planned: planned.iter().sum(),
-                renew: part > 0,
+                renew: match part {
+                    0 => Renewal::Nothing,
+                    _ => Renewal::Instance,
+                },
                 ..self.part(loads, slice, blocks, history)
             })
             .collect();
@@ -167,6 +193,7 @@ impl Plan {
             blocks: left.iter().sum(),
             length: cells.iter().map(|cell| Timeline::of(cell).length()).sum(),
             rate,
+            looks: Vec::new(),
         }));
         let cells = cells.into_iter();
         self.steps
@@ -231,7 +258,7 @@ impl Plan {
             slice,
             discard: study.blocks.discard,
             phase: Phase::Measurement,
-            renew: false,
+            renew: Renewal::Nothing,
             seed: study.blocks.seed,
         }
     }
@@ -267,9 +294,21 @@ impl Plan {
 
 impl Proposer for Plan {
     fn next(&mut self, history: &History) -> Step {
+        if let (Some(at), _) = self.looked {
+            self.looked = (None, history.passed.saturating_sub(at));
+        }
         loop {
             if let Some(step) = self.steps.pop_front() {
-                return step;
+                match step {
+                    Step::Measure(cell) if self.is_too_late(&cell, history) => {
+                        self.drop_late(&cell, history);
+                    }
+                    step => return step,
+                }
+                continue;
+            }
+            if self.is_late && !self.is_under_way(history) {
+                return Step::Done;
             }
             match self.groups.front().cloned() {
                 Some(loads) => self.think(&loads, history),
@@ -279,10 +318,8 @@ impl Proposer for Plan {
     }
 
     fn outcome(&mut self, outcome: Outcome) -> Result<(), LabError> {
-        if let CellEnd::Broken(error) = outcome.end {
-            // A slice that is chosen by the figures of a dead proxy would be chosen in vain.
-            return Err(*error);
-        }
+        // A slice that is chosen by the figures of a dead proxy would be chosen in vain.
+        outcome.end.checked()?;
         if let Stage::Pilot(residues) = &mut self.stage {
             *residues = pilot::residues(&outcome.blocks);
         }

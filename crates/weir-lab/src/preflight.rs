@@ -4,7 +4,7 @@ use std::path::Path;
 
 use weir_model::quantity::CpuSet;
 use weir_model::room::{self, Descriptors};
-use weir_model::study::{CpuRoles, LoadSpec, Study};
+use weir_model::study::{CpuRoles, LoadSpec, ProxyKind, Study};
 
 use crate::LabError;
 use crate::budget::plan_of;
@@ -23,7 +23,9 @@ pub(crate) fn disk_space(study: &Study, run_folder: &Path, proxies: &Host) -> Re
     let plan = plan_of(study);
     let seconds: u64 = plan.iter().map(|(_, _, length)| length.as_secs()).sum();
     let blocks: u64 = plan.iter().map(|(_, blocks, _)| u64::from(*blocks)).sum();
-    let logs = seconds * LOG_BYTES_PER_SECOND;
+    // What weir did not start writes its logs elsewhere.
+    let is_started = study.proxy_kinds().into_iter().any(ProxyKind::is_started);
+    let logs = u64::from(is_started) * seconds * LOG_BYTES_PER_SECOND;
     let records = (16 << 20) + blocks * study.arms.len() as u64 * RECORD_BYTES;
     let is = &proxies.is;
     room(&proxies.at(&is.temp_folder), is.temp_free_bytes, logs)?;

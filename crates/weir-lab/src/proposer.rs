@@ -22,6 +22,8 @@ pub enum Step {
     Record(Box<Record>),
     /// Say this.
     Tell(Event),
+    /// End the run with this: what was measured could not be read.
+    Fail(Box<LabError>),
     /// Nothing: the question is answered.
     Done,
 }

@@ -50,7 +50,7 @@ impl Recorder<'_> {
         let (load, number) = cell.block_of(in_cell);
         let [response_time, service_time, dispatch_lag] =
             self.histograms((load, number), arm, writer)?;
-        let rate_intended = cell.rates.mean(in_cell, arm.arm);
+        let rate_intended = cell.rates.of(in_cell, arm.arm);
         let mut trial = TrialRecord {
             session: self.session,
             load: load.to_owned(),

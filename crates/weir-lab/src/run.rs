@@ -5,7 +5,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use weir_analysis::alone;
 use weir_model::record::{FORMAT, Outcome, Remark, RunHeader};
-use weir_model::study::{Arm, Study};
+use weir_model::study::{Arm, LoadSpec, Study};
 use weir_record::{Run, RunWriter};
 
 use crate::alone::CheckAlone;
@@ -39,20 +39,28 @@ pub fn run(
 
 /// The proposer of `weir run`.
 fn fixed_plan(options: &Options) -> impl FnMut(&RunHeader, u32) -> Box<dyn Proposer> {
-    move |header, session| match header.check_alone {
-        false => match Capacity::new(&header.study) {
-            Some(capacity) => Box::new(capacity),
-            None => Box::new(Plan::new(&header.study, session)),
-        },
-        true => {
-            let folder = options.folder.clone();
-            let choose = move || {
-                let run = Run::read(&folder).map_err(|error| error.to_string())?;
-                let loads = weir_analysis::analyze(&run).loads;
-                Ok(alone::choose(&run.header.study, &loads))
-            };
-            Box::new(CheckAlone::new(header, session, Box::new(choose)))
+    move |header, session| {
+        if !header.check_alone && !header.study.capacity.is_empty() {
+            let each = options.generator_carries;
+            let threads = header.cpus.generator.cpus().len() as f64;
+            return Box::new(Capacity::new(header, each.map(|rate| rate * threads)));
         }
+        let folder = options.folder.clone();
+        let take_look = Box::new(move |load: &LoadSpec, look| {
+            let run = Run::read(&folder)?;
+            Ok(weir_analysis::decide(&run, load, look))
+        });
+        let plan = Plan::new(&header.study, session, take_look);
+        if !header.check_alone {
+            return Box::new(plan);
+        }
+        let folder = options.folder.clone();
+        let choose = move || {
+            let run = Run::read(&folder).map_err(|error| error.to_string())?;
+            let loads = weir_analysis::analyze(&run).loads;
+            Ok(alone::choose(&run.header.study, &loads))
+        };
+        Box::new(CheckAlone::new(header, session, plan, Box::new(choose)))
     }
 }
 

@@ -139,7 +139,10 @@ impl Session<'_> {
 /// the run cannot go on with it.
 fn follow(proposer: &mut dyn Proposer, lab: &mut Lab<'_>) -> Result<(), LabError> {
     let mut is_promised = false;
+    let unmeasured = 1.0 - lab.header.study.blocks.discard;
+    let before = lab.history.measured.div_f64(unmeasured);
     while !lab.interrupted.load(Ordering::Relaxed) {
+        lab.history.passed = before + lab.hosts.now().saturating_sub(lab.begun);
         match proposer.next(lab.history) {
             Step::Arms(arms) => {
                 lab.only(&arms)?;
@@ -152,7 +155,7 @@ fn follow(proposer: &mut dyn Proposer, lab: &mut Lab<'_>) -> Result<(), LabError
                         left += alone::takes(study, lab.history, one);
                     }
                     let passed = lab.hosts.now().saturating_sub(lab.begun);
-                    (lab.events)(Event::Takes(passed + left));
+                    (lab.events)(Event::Takes(passed + left, study.until));
                 }
             }
             Step::Add(arm, cpus) => lab.add(*arm, cpus)?,
@@ -162,6 +165,7 @@ fn follow(proposer: &mut dyn Proposer, lab: &mut Lab<'_>) -> Result<(), LabError
             }
             Step::Record(record) => lab.record(&record)?,
             Step::Tell(event) => (lab.events)(event),
+            Step::Fail(error) => return Err(*error),
             Step::Done => break,
         }
     }

@@ -7,7 +7,7 @@ use weir_model::record::Phase;
 use weir_stats::{SplitMix64, block_order};
 
 use crate::budget::repeats;
-use crate::cell::Cell;
+use crate::cell::{Cell, Rates, StepBlock, Steps};
 
 /// Each arm is loaded once, unmeasured, for about this long before the first block: connections
 /// are warm, caches filled, processes scheduled.
@@ -57,6 +57,17 @@ pub(crate) struct Turn {
     pub(crate) turn: usize,
 }
 
+impl Turn {
+    /// One that counts for no block.
+    fn unmeasured(arm: usize) -> Turn {
+        Turn {
+            arm,
+            block: None,
+            turn: 0,
+        }
+    }
+}
+
 /// The slices of a trial and what each is for.
 #[derive(Debug, Clone)]
 pub(crate) struct Timeline {
@@ -65,20 +76,20 @@ pub(crate) struct Timeline {
     /// For each slice the next one of the same arm, or the number of slices.
     pub(crate) next_of_arm: Vec<usize>,
     pub(crate) arms: usize,
+    /// Whether each slice has a length of its own ([`Rates::Steps`]).
+    pub(crate) is_stepped: bool,
 }
 
 impl Timeline {
     /// The blocks of a cell: every arm twice in a block, in a random order and its mirror image. The first
     /// part of each slice is not measured. Arms are places in [`Cell::arms`].
     pub(crate) fn of(cell: &Cell) -> Timeline {
+        if let Rates::Steps(steps) = &cell.rates {
+            return Timeline::of_steps(cell, steps);
+        }
         let (arms, blocks, first) = (cell.arms.len(), cell.blocks, cell.first_block);
         let mut rng = SplitMix64::new(cell.seed);
-        let rest = |arm| Turn {
-            arm,
-            block: None,
-            turn: 0,
-        };
-        let mut turns: Vec<Turn> = (0..arms).map(rest).collect();
+        let mut turns: Vec<Turn> = (0..arms).map(Turn::unmeasured).collect();
         for block in first..first + blocks {
             let order = order_after(turns.last().map(|turn| turn.arm), arms, &mut rng);
             turns.extend(order.into_iter().enumerate().map(|(place, arm)| Turn {
@@ -89,7 +100,7 @@ impl Timeline {
         }
         // The last block's arms rest before the counters are read for the last time.
         let last = turns.last().map_or(0, |turn| turn.arm);
-        turns.push(rest((last + 1) % arms));
+        turns.push(Turn::unmeasured((last + 1) % arms));
         let (warm_up, rest) = around(
             cell.slice,
             blocks,
@@ -101,13 +112,51 @@ impl Timeline {
             place if place + 1 == turns.len() => rest,
             _ => cell.slice,
         };
-        let slices = slices(&turns, length, cell.slice.mul_f64(cell.unmeasured()));
+        let lead = cell.slice.mul_f64(cell.unmeasured());
+        let slices = slices(&turns, length, |_| lead);
         let next_of_arm = next_of_arm(&turns, arms);
         Timeline {
             slices,
             turns,
             next_of_arm,
             arms,
+            is_stepped: false,
+        }
+    }
+
+    /// Blocks of their own lengths, in which each arm comes once.
+    fn of_steps(cell: &Cell, steps: &Steps) -> Timeline {
+        let (arms, first) = (cell.arms.len(), cell.first_block);
+        let mut rng = SplitMix64::new(cell.seed);
+        let mut turns: Vec<Turn> = (0..arms).map(Turn::unmeasured).collect();
+        for block in first..first + steps.blocks.len() as u32 {
+            let order = order_after(turns.last().map(|turn| turn.arm), arms, &mut rng);
+            turns.extend(order.into_iter().take(arms).map(|arm| Turn {
+                block: Some(block),
+                ..Turn::unmeasured(arm)
+            }));
+        }
+        let last = turns.last().map_or(0, |turn| turn.arm);
+        turns.push(Turn::unmeasured((last + 1) % arms));
+        let block = |place: usize| {
+            let turn: &Turn = turns.get(place)?;
+            steps.blocks.get((turn.block? - first) as usize)
+        };
+        let length = |place: usize| match block(place) {
+            Some(block) => block.slice(),
+            None if place == 0 => (steps.rest + steps.warm_up).max(SHORTEST_REST),
+            None if place < arms => steps.warm_up.max(SHORTEST_REST),
+            None => SHORTEST_REST,
+        };
+        let lead = |place: usize| block(place).map_or(Duration::ZERO, StepBlock::lead);
+        let slices = slices(&turns, length, lead);
+        let next_of_arm = next_of_arm(&turns, arms);
+        Timeline {
+            slices,
+            turns,
+            next_of_arm,
+            arms,
+            is_stepped: true,
         }
     }
 
@@ -130,14 +179,18 @@ fn order_after(before: Option<usize>, arms: usize, rng: &mut SplitMix64) -> Vec<
     }
 }
 
-/// The turns as slices in time, without gaps, each as long as its place says; `lead` of those in blocks is not
-/// measured.
-fn slices(turns: &[Turn], length: impl Fn(usize) -> Duration, lead: Duration) -> Vec<Slice> {
+/// The turns as slices in time, without gaps, each as long as its place says; the first part of those in blocks, `lead`
+/// of the place, is not measured.
+fn slices(
+    turns: &[Turn],
+    length: impl Fn(usize) -> Duration,
+    lead: impl Fn(usize) -> Duration,
+) -> Vec<Slice> {
     let mut start = 0;
     let one = |(place, turn): (usize, &Turn)| {
         let end = start + length(place).as_nanos() as u64;
         let measure_from = match turn.block {
-            Some(_) => start + lead.as_nanos() as u64,
+            Some(_) => start + lead(place).as_nanos() as u64,
             None => end,
         };
         let slice = Slice {

@@ -11,7 +11,7 @@ use crate::quantity::CpuSet;
 use crate::record::{FORMAT, Phase, QuantileSummary, RunHeader, TrialRecord};
 use crate::study::{
     Arm, ArmRole, BlockSpec, Compare, CpuRoles, LoadSpec, NetworkSpec, Objective, OriginSpec,
-    ProxyKind, ProxyRole, ProxySpec, Settings, Study, StudyArrivals,
+    ProxyKind, ProxyRole, ProxySpec, SearchSpec, Settings, Study, StudyArrivals,
 };
 
 /// Settings from pairs of an id and a level.
@@ -66,8 +66,11 @@ pub fn study(arms: Vec<Arm>) -> Study {
         launchers: BTreeMap::new(),
         compare: Compare::Against,
         blocks: BlockSpec::default(),
+        until: Default::default(),
+        budget: None,
         objective: Objective::default(),
         capacity: Vec::new(),
+        search: SearchSpec::default(),
         cpus: None,
         network: NetworkSpec::default(),
         published: None,

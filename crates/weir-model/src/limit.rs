@@ -33,7 +33,8 @@ impl Limit {
     /// Reads limits separated by commas: `p99 < 30ms, p99.9 < 100ms, mean < 5ms, errors < 0.01%`.
     ///
     /// # Errors
-    /// A part is none of these, has a number that cannot be meant, or is there twice.
+    /// A part is none of these, has a number that cannot be meant, is there twice, or can never decide, because a higher
+    /// quantile has no more time.
     pub fn parse_all(text: &str) -> Result<Vec<Limit>, LimitError> {
         let mut limits: Vec<Limit> = Vec::new();
         for part in text.split(',') {
@@ -45,7 +46,29 @@ impl Limit {
             }
             limits.push(limit);
         }
-        Ok(limits)
+        match limits
+            .iter()
+            .find_map(|one| Some((one, one.hidden_by(&limits)?)))
+        {
+            Some((one, stricter)) => Err(wrong(
+                &one.to_string(),
+                format!(
+                    "{stricter} is stricter, so it could never decide: leave it out, or give {} more time",
+                    stricter.subject()
+                ),
+            )),
+            None => Ok(limits),
+        }
+    }
+
+    /// The limit that a quantile breaks no later than it breaks this one: of a higher one, with no more time.
+    fn hidden_by<'l>(&self, all: &'l [Limit]) -> Option<&'l Limit> {
+        let Limit::Quantile(own, time) = self else {
+            return None;
+        };
+        all.iter().find(|other| {
+            matches!(other, Limit::Quantile(quantile, shorter) if quantile > own && shorter <= time)
+        })
     }
 
     fn parse(text: &str) -> Result<Limit, LimitError> {
@@ -168,6 +191,8 @@ mod tests {
             ("errors < 0%", "nothing at all fails"),
             ("errors < 5", "such as 0.1%"),
             ("p99 < 30ms, p99.0 < 40ms", "has a limit already"),
+            ("p99 < 5ms, p99.9 < 1ms", "p99.9 < 1ms is stricter"),
+            ("p99.9 < 5ms, p50 < 5ms", "p99.9 < 5ms is stricter"),
         ] {
             let error = Limit::parse_all(text).expect_err(text).to_string();
             assert!(error.contains(what), "{text}: {error}");

@@ -17,12 +17,14 @@ use crate::study::{Arm, CpuRoles, Study};
 
 mod asked;
 mod capacity;
+mod look;
 mod trial;
 
 pub use asked::{AskedRecord, FROM_FILES, RequestRecord, SpotRecord};
 pub use capacity::{
     BracketRecord, BurstRecord, CapacityEnd, CapacityRecord, CeilingOf, CeilingRecord, SearchStage,
 };
+pub use look::{DecidedRecord, LookRecord};
 pub use trial::{
     ArmConnections, ClockOffset, ConnectionCounts, HeldUp, HoldUps, LoadBlocks, PartRecord, Phase,
     QuantileSummary, SliceRecord, SocketCounts, TrialRecord, Validity, ValidityReason,
@@ -236,6 +238,8 @@ pub enum Record {
     Bracket(BracketRecord),
     /// What came of a search for how much an arm carries.
     Capacity(CapacityRecord),
+    /// A load was looked at to see what is decided.
+    Look(Box<LookRecord>),
     /// All trials of one load are complete.
     LoadEnd(LoadEndRecord),
     /// The run ended.

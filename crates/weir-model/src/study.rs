@@ -47,11 +47,20 @@ pub struct Study {
     pub compare: Compare,
     /// How the arms take turns.
     pub blocks: BlockSpec,
+    /// When a load has blocks enough.
+    #[serde(default, skip_serializing_if = "Until::is_planned")]
+    pub until: Until,
+    /// What a run takes at most, everything included; the loads' durations are to fit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Duration>,
     /// What counts as better.
     pub objective: Objective,
     /// The study asks for the highest rate at which all of these hold; empty: it asks which arm is better.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capacity: Vec<Limit>,
+    /// How that rate is searched for.
+    #[serde(default, skip_serializing_if = "SearchSpec::is_default")]
+    pub search: SearchSpec,
     /// Which CPUs each role may use; `None`: the lab shares out what there is.
     pub cpus: Option<CpuRoles>,
     /// What the arms' proxies are connected by. Studies of before there was a choice ran on loopback.
@@ -68,6 +77,35 @@ pub struct Study {
     pub scale: Option<f64>,
 }
 
+/// How a capacity is searched for.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SearchSpec {
+    /// Half of the interval at which the search ends, as a share of the rate: 0.03 is ±3 %.
+    pub precision: f64,
+    /// How long a rate is held that is to count as carried. What a system remembers for longer does not show: Linux keeps
+    /// connections that have ended in TIME_WAIT for 60 s.
+    pub hold: Duration,
+    /// Whether to ask too what is carried for so long after a rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<Duration>,
+}
+
+impl Default for SearchSpec {
+    fn default() -> SearchSpec {
+        SearchSpec {
+            precision: 0.03,
+            hold: Duration::from_secs(65),
+            burst: None,
+        }
+    }
+}
+
+impl SearchSpec {
+    fn is_default(&self) -> bool {
+        *self == SearchSpec::default()
+    }
+}
+
 /// Which arms of a study are compared with which.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -77,6 +115,24 @@ pub enum Compare {
     Against,
     /// Besides that, every arm with every other but the A/A arm.
     Pairs,
+}
+
+/// When a load has blocks enough.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Until {
+    /// When it has as many as fit its duration.
+    #[default]
+    Planned,
+    /// As soon as everything that is compared is decided, and then at the latest. It is looked at after numbers of
+    /// blocks that are fixed beforehand.
+    Decided,
+}
+
+impl Until {
+    fn is_planned(&self) -> bool {
+        *self == Until::Planned
+    }
 }
 
 /// What the origin server answers.
@@ -90,6 +146,10 @@ pub struct OriginSpec {
     pub content_type: String,
     /// How long it waits before it answers.
     pub delay: DelaySpec,
+    /// Requests that wait at the same time: the others stand in line, in the order in which they came, so that it
+    /// answers this over the mean of `delay` per second at most. `None`: each waits by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<u32>,
 }
 
 impl Default for OriginSpec {
@@ -99,6 +159,7 @@ impl Default for OriginSpec {
             size: 1024,
             content_type: "text/plain".to_owned(),
             delay: DelaySpec::None,
+            concurrency: None,
         }
     }
 }
@@ -175,6 +236,28 @@ impl Study {
     /// The proxy of an arm.
     pub fn proxy_of<'a>(&'a self, arm: &'a Arm) -> &'a ProxySpec {
         arm.proxy.as_deref().unwrap_or(&self.proxy)
+    }
+
+    /// What is decided about, by the places of both arms: every change with the arm that it is compared with, or, where
+    /// all pairs are compared, every pair but the A/A arm's.
+    pub fn questions(&self) -> Vec<(usize, usize)> {
+        let arms = self.arms.iter().enumerate();
+        let mut arms = arms.filter(|(_, arm)| arm.role != ArmRole::SameAsBaseline);
+        match self.compare {
+            Compare::Against => {
+                let changes = arms.filter(|(_, arm)| arm.role == ArmRole::Change);
+                changes.map(|(place, arm)| (place, arm.against)).collect()
+            }
+            Compare::Pairs => {
+                let mut before = Vec::new();
+                let mut pairs = Vec::new();
+                for (place, _) in &mut arms {
+                    pairs.extend(before.iter().map(|other| (place, *other)));
+                    before.push(place);
+                }
+                pairs
+            }
+        }
     }
 
     /// The proxies of all arms, each kind once, in the order of the arms.

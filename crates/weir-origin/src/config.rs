@@ -1,6 +1,7 @@
 //! What an origin server is to do.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 #[cfg(doc)]
@@ -37,9 +38,12 @@ pub struct OriginConfig {
     pub content_type: String,
     /// Further fields of every response, in this order.
     pub fields: Vec<(String, String)>,
-    /// How long a request waits for its response. Each one waits by itself; responses of one
-    /// connection still leave in the order of the requests.
+    /// How long a request waits for its response. Each one waits by itself, unless
+    /// [`OriginConfig::concurrency`] says otherwise; responses of one connection still leave in the order of the
+    /// requests.
     pub delay: DelaySpec,
+    /// Requests of all connections that wait at the same time; the others stand in line. `None`: any number.
+    pub concurrency: Option<NonZeroU32>,
     /// Stalls, in any order.
     pub stalls: Vec<Stall>,
     /// Length of each listener's accept queue; the kernel cuts it to `net.core.somaxconn`.
@@ -66,6 +70,7 @@ impl OriginConfig {
             content_type: spec.content_type.clone(),
             fields: Vec::new(),
             delay: spec.delay,
+            concurrency: spec.concurrency.and_then(NonZeroU32::new),
             stalls: Vec::new(),
             backlog: 65_535,
             seed: 1,

@@ -37,6 +37,12 @@ impl Service {
         // Fits for 584 years.
         self.clock.elapsed().as_nanos() as u64
     }
+
+    /// When the response to a request is due that came now, in the same time; 0: at once.
+    pub(crate) fn due(&mut self) -> u64 {
+        let clock = self.clock;
+        self.delays.due(|| clock.elapsed().as_nanos() as u64)
+    }
 }
 
 /// A response that cannot leave yet.
@@ -258,10 +264,7 @@ impl Connection {
                     };
                     let which = service.responses.answer(&end, target);
                     self.begun.clear();
-                    let due_ns = match service.delays.is_none() {
-                        true => 0,
-                        false => service.now_ns().saturating_add(service.delays.draw()),
-                    };
+                    let due_ns = service.due();
                     self.answer(which, due_ns, service)?;
                 }
             }

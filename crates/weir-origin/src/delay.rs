@@ -1,5 +1,9 @@
 //! Delays, drawn from their distributions.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use weir_model::study::DelaySpec;
@@ -10,23 +14,33 @@ use weir_stats::SplitMix64;
 pub(crate) struct Delays {
     spec: DelaySpec,
     random: SplitMix64,
+    line: Option<Arc<Line>>,
 }
 
 impl Delays {
-    /// Every thread has its own, with a `seed` of its own.
-    pub(crate) fn new(spec: DelaySpec, seed: u64) -> Delays {
+    /// Every thread has its own, with a `seed` of its own; all stand in the same line.
+    pub(crate) fn new(spec: DelaySpec, seed: u64, line: Option<Arc<Line>>) -> Delays {
         Delays {
             spec,
             random: SplitMix64::new(seed),
+            line,
         }
     }
 
-    pub(crate) fn is_none(&self) -> bool {
-        self.spec == DelaySpec::None
+    /// When a request is due that came now, nanoseconds of the same clock; 0: at once.
+    pub(crate) fn due(&mut self, now_ns: impl FnOnce() -> u64) -> u64 {
+        if self.spec == DelaySpec::None {
+            return 0;
+        }
+        let (now_ns, delay) = (now_ns(), self.draw());
+        match &self.line {
+            Some(line) => line.stand(now_ns, delay),
+            None => now_ns.saturating_add(delay),
+        }
     }
 
     /// The next request's delay in nanoseconds.
-    pub(crate) fn draw(&mut self) -> u64 {
+    fn draw(&mut self) -> u64 {
         match self.spec {
             DelaySpec::None => 0,
             DelaySpec::Fixed(delay) => nanoseconds(delay),
@@ -43,6 +57,27 @@ impl Delays {
     }
 }
 
+/// Those who serve one request after the other, each the next that came as soon as it is done: for each of them when that
+/// will be, nanoseconds.
+#[derive(Debug)]
+pub(crate) struct Line(Mutex<BinaryHeap<Reverse<u64>>>);
+
+impl Line {
+    pub(crate) fn new(servers: NonZeroU32) -> Line {
+        let idle = (0..servers.get()).map(|_| Reverse(0));
+        Line(Mutex::new(idle.collect()))
+    }
+
+    /// When a request will be done that came now and takes that long.
+    fn stand(&self, now_ns: u64, takes: u64) -> u64 {
+        let mut free_at = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Reverse(free) = free_at.pop().unwrap_or(Reverse(0));
+        let done = free.max(now_ns).saturating_add(takes);
+        free_at.push(Reverse(done));
+        done
+    }
+}
+
 /// Saturates after 584 years.
 pub(crate) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
@@ -53,7 +88,7 @@ mod tests {
     use super::*;
 
     fn draws(spec: DelaySpec) -> Vec<f64> {
-        let mut delays = Delays::new(spec, 7);
+        let mut delays = Delays::new(spec, 7, None);
         (0..100_000).map(|_| delays.draw() as f64).collect()
     }
 
@@ -85,10 +120,23 @@ mod tests {
     fn the_same_seed_gives_the_same_delays() {
         let spec = DelaySpec::Exponential(Duration::from_millis(5));
         let [a, b, c] = [1, 1, 2].map(|seed| {
-            let mut delays = Delays::new(spec, seed);
+            let mut delays = Delays::new(spec, seed, None);
             [(); 9].map(|()| delays.draw())
         });
         assert_eq!(a, b);
         assert_ne!(a, c);
+    }
+
+    #[test]
+    fn requests_stand_in_one_line_for_all_threads() {
+        let ms = 1_000_000;
+        let line = Arc::new(Line::new(NonZeroU32::new(2).unwrap()));
+        let delay = DelaySpec::Fixed(Duration::from_millis(2));
+        let mut threads = [1, 2].map(|seed| Delays::new(delay, seed, Some(Arc::clone(&line))));
+        let mut due = |thread: usize, now| threads[thread].due(|| now * ms) / ms;
+        // Two are served, the third waits for the first of them.
+        let came = [(0, 10), (1, 11), (0, 11), (1, 11)].map(|(thread, now)| due(thread, now));
+        assert_eq!(came, [12, 13, 14, 15]);
+        assert_eq!(due(0, 20), 22, "nobody is there any more");
     }
 }

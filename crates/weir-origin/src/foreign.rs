@@ -155,10 +155,7 @@ impl Foreign {
         for asked in asked {
             service.tallies[listener as usize].requests.add(1);
             service.first.came(|| service.now_ns());
-            let due_ns = match service.delays.is_none() {
-                true => 0,
-                false => service.now_ns().saturating_add(service.delays.draw()),
-            };
+            let due_ns = service.due();
             self.seen += 1;
             self.waiting.insert((due_ns, self.seen), asked);
         }

@@ -13,7 +13,7 @@ use rustix::thread::{gettid, set_current_timer_slack};
 
 use crate::connection::Service;
 use crate::counters::Tally;
-use crate::delay::Delays;
+use crate::delay::{Delays, Line};
 use crate::listener::{self, Listeners, MOST_LISTENERS};
 use crate::responses::Responses;
 use crate::stall::{FirstRequest, Stalls};
@@ -42,6 +42,7 @@ struct Shared {
     config: OriginConfig,
     responses: Arc<Responses>,
     first: Arc<FirstRequest>,
+    line: Option<Arc<Line>>,
     clock: Instant,
     wake: Arc<OwnedFd>,
 }
@@ -70,6 +71,9 @@ impl Origin {
         let shared = Arc::new(Shared {
             responses: Arc::new(Responses::new(&config)?),
             first: Arc::new(FirstRequest::new()),
+            line: config
+                .concurrency
+                .map(|at_once| Arc::new(Line::new(at_once))),
             clock: Instant::now(),
             config,
             wake,
@@ -141,7 +145,7 @@ impl Origin {
                     responses: Arc::clone(&shared.responses),
                     tallies,
                     first: Arc::clone(&shared.first),
-                    delays: Delays::new(shared.config.delay, seed),
+                    delays: Delays::new(shared.config.delay, seed, shared.line.clone()),
                     clock: shared.clock,
                     buffer: vec![0; BUFFER],
                 };

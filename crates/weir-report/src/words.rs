@@ -1,10 +1,12 @@
 //! The words for metrics, verdicts and validity, the same in every output.
 
+use std::time::Duration;
+
+pub use weir_analysis::capacity::sentence as capacity;
 pub use weir_analysis::metric_words as metric;
 
 use weir_analysis::findings::{Comparison, Holding, PublishedVerdict, Verdict};
-use weir_model::limit::Limit;
-use weir_model::record::{AskedRecord, CapacityEnd, CapacityRecord, Validity};
+use weir_model::record::{AskedRecord, BracketRecord, SearchStage, Validity};
 use weir_model::study::{Metric, ProxyKind};
 
 use crate::number;
@@ -178,18 +180,29 @@ pub fn validity(validity: Validity) -> &'static str {
     }
 }
 
-/// How much an arm carries, in a sentence.
-pub fn capacity(found: &CapacityRecord) -> String {
-    let limits: Vec<String> = found.limits.iter().map(Limit::to_string).collect();
-    let (arm, limits) = (&found.arm, limits.join(", "));
-    let seconds = found.seconds.1;
-    match found.end {
-        CapacityEnd::Found | CapacityEnd::Budget => format!(
-            "{arm} carries {:.0} to {:.0} requests/s with {limits}; {:.0} were held for a minute ({seconds:.0} s of trials)",
-            found.low, found.high, found.verified
-        ),
-        _ => format!(
-            "{arm}: no rate was found that it carries with {limits} ({seconds:.0} s of trials)"
-        ),
+/// What a step of a search was for.
+pub(crate) fn stage(stage: SearchStage) -> &'static str {
+    match stage {
+        SearchStage::Closed => "a closed loop",
+        SearchStage::Ramp => "a rate far from others",
+        SearchStage::Ladder => "short trials around the edge",
+        SearchStage::Hold => "a long trial",
+        SearchStage::Burst => "a burst",
     }
+}
+
+/// What a search knows after a step, and what all of them still take.
+pub fn bracket(known: &BracketRecord, left: Duration) -> String {
+    let between = match known.between {
+        Some((low, high)) => format!(
+            "between {} and {} requests/s",
+            number::rate(low),
+            number::rate(high)
+        ),
+        None => "nothing is known yet".to_owned(),
+    };
+    let seconds = left.as_secs_f64().round().max(1.0) as u64;
+    let left = number::length(Duration::from_secs(seconds));
+    let step = stage(known.stage);
+    format!("{}: {between}, after {step}; about {left} left", known.arm)
 }

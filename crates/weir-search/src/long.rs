@@ -14,6 +14,8 @@ const SWAMPED: f64 = 20.0;
 /// A target that completes less than this share of what is due has collapsed: one that is only saturated a little
 /// completes nearly all.
 const COLLAPSED: f64 = 0.9;
+/// One that completes less than that in a single window has too.
+const AT_ONCE: f64 = 0.5;
 
 /// A bracket between a rate that has held and one that has not.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -99,8 +101,11 @@ pub(crate) fn broke_after(windows: &[Seen], bounds: &[Bound], window_s: f64) -> 
 /// Whether the target did much less at the end of a failed trial than it was asked for: more than a rate that is a little
 /// too high explains.
 pub(crate) fn has_collapsed(windows: &[Seen]) -> bool {
-    let is_so = |seen: &Seen| seen.completed < COLLAPSED * seen.due;
-    windows.len() >= 2 && windows[windows.len() - 2..].iter().all(is_so)
+    let does_less = |seen: &Seen, share: f64| seen.completed < share * seen.due;
+    let is_so = |seen: &Seen| does_less(seen, COLLAPSED);
+    // It may have come in the middle of the last but one.
+    let is_at_once = windows.last().is_some_and(|last| does_less(last, AT_ONCE));
+    is_at_once || (windows.len() >= 2 && windows[windows.len() - 2..].iter().all(is_so))
 }
 
 /// The search for the rate that lasts.

@@ -279,9 +279,10 @@ impl Search {
             return;
         }
         let spent = trial.rest_s + trial.settle_s + trial.window_s() * windows.len() as f64;
+        let doubt = self.doubt.filter(|doubt| trial.rest_s == doubt.rest_s);
         // The rest of a doubt is long.
         match trial.stage {
-            Stage::Ramp | Stage::Ladder if self.doubt.is_none() => self.spent_s += spent,
+            Stage::Ramp | Stage::Ladder if doubt.is_none() => self.spent_s += spent,
             _ => self.long_s += spent,
         }
         let sent = windows.iter().map(|seen| seen.sent).fold(1.0, f64::min);
@@ -289,22 +290,24 @@ impl Search {
             return self.not_sent(trial.rate, sent);
         }
         let is_model =
-            self.doubt.is_none() && !matches!(self.state, State::Lasting(_) | State::Burst(_));
+            doubt.is_none() && !matches!(self.state, State::Lasting(_) | State::Burst(_));
         self.known.put(trial, windows, is_model);
         let worst = long::worst(windows, &self.goal.bounds);
         let is_swamped = long::is_swamped(windows, &self.goal.bounds);
-        if let Some(doubt) = self.doubt.take() {
+        if let Some(doubt) = doubt {
+            self.doubt = None;
             return self.after_doubt(doubt, is_swamped);
         }
-        match std::mem::replace(&mut self.state, State::Done) {
-            State::Ramp(bracket) => {
-                self.after_ramp(bracket.with(trial.rate, worst <= 1.0), windows)
+        match (std::mem::replace(&mut self.state, State::Done), trial.stage) {
+            (State::Ramp(bracket), Stage::Ramp) => {
+                self.after_ramp(bracket.with(trial.rate, worst <= 1.0), windows);
             }
-            State::Ladder => self.after_rung(trial.rate, is_swamped),
-            State::Hold(rate) => self.after_hold(rate, windows),
-            State::Lasting(long) => self.after_long(long, windows),
-            State::Burst(bursts) => self.after_burst(bursts, worst <= 1.0),
-            State::Done => {}
+            (State::Ladder, Stage::Ladder) => self.after_rung(trial.rate, is_swamped),
+            (State::Hold(rate), Stage::Hold) => self.after_hold(rate, windows),
+            (State::Lasting(long), Stage::Hold) => self.after_long(long, windows),
+            (State::Burst(bursts), Stage::Burst) => self.after_burst(bursts, worst <= 1.0),
+            // The rest of a ladder that was measured at a stretch, of which a rung has made another step of it.
+            (state, _) => self.state = state,
         }
         self.look_after(trial, worst <= 1.0, is_swamped);
     }
@@ -332,8 +335,16 @@ impl Search {
         }
     }
 
+    /// Below it a trial has too few requests for a single one to be allowed to be bad: that it holds says nothing.
     fn lowest(&self) -> f64 {
-        LOWEST.0.max(LOWEST.1 * self.goal.closed.rate)
+        let bounds = self.goal.bounds.iter();
+        let allowed = bounds.map(|bound| bound.allowed).fold(1.0, f64::min);
+        let telling = 1.0 / (allowed * COUNTED.1);
+        let carried = self.goal.closed.rate;
+        LOWEST
+            .0
+            .max(LOWEST.1 * carried)
+            .max(telling.min(carried / 10.0))
     }
 
     fn after_ramp(&mut self, bracket: Bracket, windows: &[Seen]) {
@@ -360,7 +371,9 @@ impl Search {
 
     fn after_rung(&mut self, rate: f64, is_swamped: bool) {
         self.state = State::Ladder;
-        self.left.pop();
+        if let Some(place) = self.left.iter().rposition(|left| *left == rate) {
+            self.left.remove(place);
+        }
         self.is_new = false;
         self.has_held |= !is_swamped;
         if !self.left.is_empty() {

@@ -110,6 +110,7 @@ mod tests {
         let flow = |spec: &FlowSpec| FlowJob {
             arm: 0,
             peer: SocketAddr::from((Ipv4Addr::LOCALHOST, 9)),
+            also: Vec::new(),
             host: "a".to_owned(),
             trust: String::new(),
             spec: spec.clone(),

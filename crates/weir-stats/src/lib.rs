@@ -6,7 +6,8 @@
 //! the exact distribution of the signed ranks when signs are flipped at random ([`signed_rank`]),
 //! spread from pairwise differences ([`spread`]); where both tails are far out, the median and its sign test take their
 //! place; and how far replicates of one instance, or of one moment,
-//! have something in common from the differences between them ([`clusters`]). [`estimate`] puts these together.
+//! have something in common from the differences between them ([`clusters`]). [`estimate`] puts these together;
+//! [`spending`] says what may be claimed by whoever looks at it before the end.
 //!
 //! Nothing here keeps time, reads files or draws numbers that a seed does not fix. Functions of a
 //! sample return `None` when it is empty or holds a value that is not finite.
@@ -23,6 +24,7 @@ pub mod relative;
 mod selection;
 pub mod share;
 pub mod signed_rank;
+pub mod spending;
 pub mod spread;
 mod student;
 pub mod verdict;
@@ -36,11 +38,12 @@ pub use multiplicity::holm;
 pub use relative::{ratio_of, relative_difference};
 pub use share::share_interval;
 pub use signed_rank::{Interval, SignedRank};
+pub use spending::{chance_to_decide, critical_of, critical_values, level_of};
 pub use spread::{
     autocorrelation, autocorrelation_critical, minimum_detectable, power, qn, rank_autocorrelation,
     sd,
 };
-pub use student::quantile as student_quantile;
+pub use student::{quantile as student_quantile, two_sided as student_two_sided};
 pub use verdict::{Evidence, Outcome, least_replicates, verdict};
 pub use walsh::hodges_lehmann;
 

@@ -7,7 +7,7 @@ const NEARLY_NORMAL: u32 = 1000;
 
 /// Probability of a value at least as far from 0 as `t`, on either side, with so many degrees of freedom: the
 /// finite series of Abramowitz & Stegun 26.7.3 and 26.7.4. 1 without any degrees of freedom.
-pub(crate) fn two_sided(t: f64, freedom: u32) -> f64 {
+pub fn two_sided(t: f64, freedom: u32) -> f64 {
     let t = t.abs();
     if freedom == 0 || t.is_nan() {
         return 1.0;

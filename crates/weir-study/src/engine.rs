@@ -1,6 +1,7 @@
 //! What the load engine knows of a load, which this crate does not know: it is asked through functions.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use weir_model::flow::FlowSpec;
@@ -12,6 +13,8 @@ use weir_model::request::WeightedRequest;
 pub struct Engine {
     /// Reads a file that a request names for its content.
     pub read: fn(&Path) -> io::Result<Vec<u8>>,
+    /// The first address of `name:port`.
+    pub resolve: fn(&str) -> io::Result<SocketAddr>,
     /// Finds everything that keeps requests from being sent, such as slots that do not exist.
     pub requests: fn(&[WeightedRequest]) -> Vec<RequestFault>,
     /// Finds everything that is wrong with the files that a flow names.
@@ -38,6 +41,7 @@ impl Default for Engine {
     fn default() -> Engine {
         Engine {
             read: read_small,
+            resolve: |_| Err(io::Error::other("names are not looked up here")),
             requests: |_| Vec::new(),
             flow: |_| Vec::new(),
         }

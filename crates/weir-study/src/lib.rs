@@ -37,7 +37,7 @@ mod tls;
 mod tree;
 mod words;
 
-use weir_model::study::{Compare, Study};
+use weir_model::study::Study;
 use weir_parameters::Catalog;
 
 pub use engine::{Engine, RequestFault, read_small};
@@ -57,10 +57,10 @@ pub const VERSION: u64 = 1;
 
 /// Keys of a study, in the order in which docs/study.md explains them.
 #[rustfmt::skip]
-const KEYS: [&str; 21] = [
+const KEYS: [&str; 23] = [
     "weir", "name", "title", "question", "proxy", "origin", "loads", "baseline", "a/a", "arms",
-    "one-at-a-time", "cumulative", "factorial", "stratify", "launchers", "compare", "blocks",
-    "objective", "cpus", "network", "published",
+    "one-at-a-time", "cumulative", "factorial", "stratify", "launchers", "compare", "blocks", "until",
+    "budget", "objective", "cpus", "network", "published",
 ];
 
 /// Reads a study, checks all of it, and expands it to arms.
@@ -141,16 +141,18 @@ fn study(
     let blocks = plan::blocks(fields.get("blocks"), check);
     let network = plan::network(fields.get("network"), check);
     let loads = load::read(fields.required("loads", check), &blocks, scale, check);
-    let (objective, capacity) = plan::objective(fields.get("objective"), &loads.drafts, check);
+    let (objective, capacity, search) =
+        plan::objective(fields.get("objective"), &loads.drafts, check);
+    if capacity.is_empty() {
+        load::must_last(&loads.drafts, check);
+    }
     let serves_files = proxy.as_ref().is_some_and(proxy::Draft::serves_files);
+    let (until, budget) = plan::ends(&fields, &objective, check);
     let cpus = plan::cpus(fields.get("cpus"), serves_files, context, check);
     let arms = arms::read(&fields, proxy.as_ref(), catalog, context, check);
     let launchers = launchers::read(fields.get("launchers"), catalog, check);
     launchers::check_used(&launchers, &arms.drafts, catalog, check);
-    let compare = fields.get("compare").and_then(|node| {
-        let choices = [("against", Compare::Against), ("pairs", Compare::Pairs)];
-        check.choice(node, &choices)
-    });
+    let compare = plan::compare(fields.get("compare"), check);
     let published = published::read(fields.get("published"), &arms, &loads, check);
     let mut left_out = arms.left_out;
     left_out.extend(loads.left_out(scale));
@@ -177,10 +179,13 @@ fn study(
         loads: loads.into_iter().map(|draft| draft.spec).collect(),
         arms: arms.drafts.into_iter().map(|draft| draft.arm).collect(),
         launchers,
-        compare: compare.unwrap_or_default(),
+        compare,
         blocks,
+        until,
+        budget,
         objective,
         capacity,
+        search,
         cpus,
         network,
         published,

@@ -9,6 +9,7 @@ use weir_model::flow::{ArrivalsSpec, FlowSpec, LoadSpec, MAIN};
 use weir_model::load::Spacing;
 use weir_model::quantity::format_duration;
 use weir_model::study::BlockSpec;
+use weir_model::tls::Trust;
 
 use crate::arms;
 use crate::check::{Checker, Fields};
@@ -25,6 +26,8 @@ const KEYS: [&str; 7] = [
 ];
 
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// What is said of how long a load lasts whose study has no duration for it.
+const UNSAID: Duration = Duration::from_secs(60);
 /// Shortest slice that a pilot chooses.
 const SHORTEST_SLICE: Duration = Duration::from_millis(100);
 /// Longest time that the generator can be told to stay awake before each arrival.
@@ -48,7 +51,9 @@ pub(crate) struct Draft {
 pub(crate) struct Places {
     /// Its connections, or those that are held: what there may be too many of.
     pub(crate) connections: Range<usize>,
+    /// Its duration, or all of it where it has none.
     duration: Range<usize>,
+    has_duration: bool,
     burst: Option<Range<usize>>,
     /// The size of the content that it asks for.
     pub(crate) size: Option<Range<usize>>,
@@ -214,7 +219,10 @@ fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Templat
             .error(at, "a load must send requests")
             .hint("write `hold: 10000` in a load that sends requests");
     }
-    let duration = fields.required("duration", check);
+    let duration = fields.get("duration");
+    // A search goes on until it knows.
+    let has_duration = duration.is_some();
+    let lasts = if has_duration { LONGEST } else { UNSAID };
     let duration_at = duration.map_or(fields.span(), |node| node.span.clone());
     let duration = duration.and_then(|node| check.duration(node, Duration::from_secs(1)..=LONGEST));
     let size_node = fields.get("size");
@@ -233,6 +241,7 @@ fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Templat
     let places = Places {
         connections: at("hold").or(at("connections")).unwrap_or(fields.span()),
         duration: duration_at,
+        has_duration,
         burst: at("burst").or(at("arrivals")),
         size: size.and(at("size")),
         tls: main.tls.as_ref().and(at("tls")),
@@ -247,7 +256,7 @@ fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Templat
         beside,
         spin: spin.unwrap_or_default(),
         size,
-        ..LoadSpec::new(&name, main, duration.unwrap_or(LONGEST))
+        ..LoadSpec::new(&name, main, duration.unwrap_or(lasts))
     };
     let draft = Draft {
         spec,
@@ -260,6 +269,14 @@ fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Templat
         axes,
         name_at,
     })
+}
+
+/// Reports loads that last nobody knows how long. Where a capacity is searched for, the search says it.
+pub(crate) fn must_last(loads: &[Draft], check: &mut Checker) {
+    for load in loads.iter().filter(|load| !load.places.has_duration) {
+        let at = load.places.duration.clone();
+        check.error(at, "a load needs the key `duration`");
+    }
 }
 
 /// Where the flows beside a load's own name ports.
@@ -415,8 +432,8 @@ pub(crate) fn check_bursts(loads: &[Draft], blocks: &BlockSpec, check: &mut Chec
     }
 }
 
-/// A proxy that runs already is one address, asked in clear, with content of its own: content of a size
-/// is there where weir has put it, and a listener with TLS where weir has made one.
+/// A proxy that runs already is an address with content and a certificate of its own: content of a size is there where
+/// weir has put it, and whom to trust is known where weir has made the certificate.
 pub(crate) fn check_external(
     loads: &[Draft],
     arms: &[arms::Draft],
@@ -426,7 +443,7 @@ pub(crate) fn check_external(
     let Some(of_study) = of_study else { return };
     let is_started = |arm: &arms::Draft| arm.proxy(&of_study.spec).kind.is_started();
     if arms.iter().all(is_started) {
-        return;
+        return check_trust(loads, check);
     }
     // The cells of a matrix say the same thing once.
     let sizes: BTreeSet<_> = loads
@@ -438,13 +455,22 @@ pub(crate) fn check_external(
         let error = check.error(start..end, message);
         error.hint("leave `size` out, or give a `path`");
     }
-    let secure: BTreeSet<_> = loads
-        .iter()
-        .filter_map(|load| place(&load.places.tls))
-        .collect();
+}
+
+/// Proxies that weir starts all show the run's own certificate, and nobody else's is asked for.
+fn check_trust(loads: &[Draft], check: &mut Checker) {
+    let says_whom = |load: &&Draft| {
+        let mut tls = load.spec.flows().filter_map(|flow| flow.tls.as_ref());
+        tls.any(|tls| tls.trust != Trust::System)
+    };
+    let secure = loads.iter().filter(says_whom);
+    let secure: BTreeSet<_> = secure.filter_map(|load| place(&load.places.tls)).collect();
     for (start, end) in secure {
-        let error = check.error(start..end, "weir cannot send TLS load to an external proxy");
-        error.hint("leave `tls` out, or let weir start the proxy");
+        let message = "`ca` and `insecure` are for the certificate of an external proxy";
+        let error = check.error(start..end, message);
+        error.hint(
+            "leave them out: the proxies that weir starts show the run's own, which it trusts",
+        );
     }
 }
 

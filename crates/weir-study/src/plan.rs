@@ -6,7 +6,8 @@ use std::time::Duration;
 use weir_model::limit::Limit;
 use weir_model::quantity::CpuSet;
 use weir_model::study::{
-    BlockSpec, CpuRoles, DelaySpec, Metric, NetworkKind, NetworkSpec, Objective, OriginSpec,
+    BlockSpec, Compare, CpuRoles, DelaySpec, Metric, NetworkKind, NetworkSpec, Objective,
+    OriginSpec, SearchSpec, Until,
 };
 
 use crate::check::{Checker, Fields, MAX_CONTENT, short};
@@ -22,11 +23,13 @@ pub(crate) const METRICS: [(&str, Metric); 5] = [
     ("response-p50", Metric::ResponseP50),
     ("response-p99", Metric::ResponseP99),
 ];
+/// A week.
+const MOST_BUDGET: Duration = Duration::from_secs(7 * 24 * 3600);
 const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 
 pub(crate) fn origin(node: Option<&Node>, check: &mut Checker) -> OriginSpec {
     let mut origin = OriginSpec::default();
-    let known = ["size", "status", "delay", "content-type"];
+    let known = ["size", "status", "delay", "concurrency", "content-type"];
     let Some(fields) = node.and_then(|node| Fields::known(node, "an origin", &known, check)) else {
         return origin;
     };
@@ -55,6 +58,14 @@ pub(crate) fn origin(node: Option<&Node>, check: &mut Checker) -> OriginSpec {
     }
     if let Some(node) = fields.get("delay") {
         origin.delay = delay(node, check).unwrap_or(DelaySpec::None);
+    }
+    if let Some(node) = fields.get("concurrency") {
+        origin.concurrency = check.whole(node, 1..=10_000).map(|at_once| at_once as u32);
+        if origin.delay == DelaySpec::None {
+            check
+                .error(node.span.clone(), "without a delay nobody stands in line")
+                .hint("write `delay: 2ms` beside it: 500 requests/s, one after the other");
+        }
     }
     if let Some(node) = fields.get("content-type")
         && let Some(content_type) = check.text(node)
@@ -150,13 +161,51 @@ pub(crate) fn blocks(node: Option<&Node>, check: &mut Checker) -> BlockSpec {
     blocks
 }
 
+/// When loads have blocks enough, and what a run takes at most. Looks decide what is compared; a limit is held against
+/// the whole run.
+pub(crate) fn ends(
+    fields: &Fields<'_>,
+    objective: &Objective,
+    check: &mut Checker,
+) -> (Until, Option<Duration>) {
+    let budget = fields.get("budget");
+    let budget = budget.and_then(|node| check.duration(node, Duration::from_secs(1)..=MOST_BUDGET));
+    let choices = [("planned", Until::Planned), ("decided", Until::Decided)];
+    let Some(node) = fields.get("until") else {
+        return (Until::Planned, budget);
+    };
+    let until = check.choice(node, &choices).unwrap_or_default();
+    if until == Until::Decided && objective.within.is_some() {
+        let message = "an objective with `within` is not decided early";
+        check
+            .error(node.span.clone(), message)
+            .hint("leave out `until`, or `within`");
+    }
+    (until, budget)
+}
+
+pub(crate) fn compare(node: Option<&Node>, check: &mut Checker) -> Compare {
+    let choices = [("against", Compare::Against), ("pairs", Compare::Pairs)];
+    let found = node.and_then(|node| check.choice(node, &choices));
+    found.unwrap_or_default()
+}
+
 pub(crate) fn objective(
     node: Option<&Node>,
     loads: &[load::Draft],
     check: &mut Checker,
-) -> (Objective, Vec<Limit>) {
+) -> (Objective, Vec<Limit>, SearchSpec) {
     let mut objective = Objective::default();
-    let known = ["metric", "band", "confidence", "within", "capacity"];
+    let known = [
+        "metric",
+        "band",
+        "confidence",
+        "within",
+        "capacity",
+        "precision",
+        "hold",
+        "burst",
+    ];
     let fields = node.and_then(|node| Fields::known(node, "an objective", &known, check));
     if let Some(fields) = &fields {
         if let Some(node) = fields.get("metric") {
@@ -185,7 +234,32 @@ pub(crate) fn objective(
     }
     let limits = fields.as_ref().and_then(|fields| fields.get("capacity"));
     let limits = limits.map(|node| capacity(node, loads, check));
-    (objective, limits.unwrap_or_default())
+    let search = fields.map_or_else(SearchSpec::default, |fields| search(&fields, check));
+    (objective, limits.unwrap_or_default(), search)
+}
+
+/// How the highest rate is looked for.
+fn search(fields: &Fields<'_>, check: &mut Checker) -> SearchSpec {
+    let mut search = SearchSpec::default();
+    let mut given = |key| {
+        let node = fields.get(key)?;
+        if fields.get("capacity").is_none() {
+            check
+                .error(node.span.clone(), format!("`{key}` is for a capacity"))
+                .hint("write `capacity: 'p99 < 30ms'` beside it");
+        }
+        Some(node)
+    };
+    let [precision, hold, burst] = ["precision", "hold", "burst"].map(&mut given);
+    if let Some(node) = precision {
+        search.precision = check.share(node, 0.01..0.5).unwrap_or(search.precision);
+    }
+    let bounds = || Duration::from_secs(1)..=Duration::from_secs(3600);
+    if let Some(node) = hold {
+        search.hold = check.duration(node, bounds()).unwrap_or(search.hold);
+    }
+    search.burst = burst.and_then(|node| check.duration(node, bounds()));
+    search
 }
 
 /// What is to hold at the highest rate that is looked for.

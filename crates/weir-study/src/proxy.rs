@@ -216,16 +216,26 @@ fn external(kind: ProxyKind, fields: &Fields<'_>, check: &mut Checker) -> Option
     }
     let node = fields.required("address", check)?;
     let text = check.text(node)?;
-    match text.parse() {
-        Ok(address) => Some(ExternalSpec { address }),
-        Err(_) => {
-            let message = format!("`{}` is not an address with a port", short(&text));
-            check
-                .error(node.span.clone(), message)
-                .hint("for example 192.0.2.7:80 or [2001:db8::7]:80");
-            None
-        }
+    if let Ok(address) = text.parse() {
+        return Some(ExternalSpec::at(address));
     }
+    let port = text.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+    let message = match port {
+        Some(Ok(_)) => match (check.engine.resolve)(&text) {
+            Ok(address) => {
+                return Some(ExternalSpec {
+                    named: Some(text),
+                    ..ExternalSpec::at(address)
+                });
+            }
+            Err(error) => format!("`{}` does not resolve: {error}", short(&text)),
+        },
+        _ => format!("`{}` is not an address with a port", short(&text)),
+    };
+    check
+        .error(node.span.clone(), message)
+        .hint("for example 192.0.2.7:80, [2001:db8::7]:80 or shop.example:80");
+    None
 }
 
 /// Reports what is said of a proxy that weir does not start and could only do to one that it does.

@@ -19,7 +19,7 @@ macro_rules! study {
     };
 }
 
-const STUDIES: [ReadyMade; 16] = [
+const STUDIES: [ReadyMade; 18] = [
     study!("stock-reverse-proxy"),
     study!("static-files"),
     study!("requests-by-workers"),
@@ -27,6 +27,8 @@ const STUDIES: [ReadyMade; 16] = [
     study!("throughput-by-workers"),
     study!("held-connections"),
     study!("kernel-backlog"),
+    study!("capacity"),
+    study!("capacity-of-proxies"),
     study!("which-proxy"),
     study!("tls-termination"),
     study!("kernel-bypass"),

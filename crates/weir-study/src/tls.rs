@@ -17,13 +17,21 @@ pub(crate) fn read(node: &Node, words: &mut Words, check: &mut Checker) {
     }
     #[rustfmt::skip]
     let known = [
-        "version", "ciphers", "groups", "alpn", "resumption", "early-data", "cert", "key",
+        "version", "ciphers", "groups", "alpn", "resumption", "early-data", "cert", "key", "ca", "insecure",
     ];
     let Some(fields) = Fields::known(node, "`tls`", &known, check) else {
         return;
     };
     words.say(Key::Secure, "", node);
-    for key in ["version", "groups", "alpn", "resumption", "cert", "key"] {
+    for key in [
+        "version",
+        "groups",
+        "alpn",
+        "resumption",
+        "cert",
+        "key",
+        "ca",
+    ] {
         if let (Some(node), Some(about)) = (fields.get(key), Key::of_word(key)) {
             let texts = texts(node, check);
             if !texts.is_empty() {
@@ -31,10 +39,12 @@ pub(crate) fn read(node: &Node, words: &mut Words, check: &mut Checker) {
             }
         }
     }
-    if let Some(node) = fields.get("early-data")
-        && check.flag(node) == Some(true)
-    {
-        words.say(Key::EarlyData, "", node);
+    for key in [Key::EarlyData, Key::Insecure] {
+        if let Some(node) = fields.get(key.word())
+            && check.flag(node) == Some(true)
+        {
+            words.say(key, "", node);
+        }
     }
     let pair = [fields.entry("cert"), fields.entry("key")];
     if let [Some(alone), None] | [None, Some(alone)] = pair {

@@ -1,5 +1,7 @@
 //! What the load engine says of loads that people describe, in studies and as options.
 
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
 use weir_load::expect::Expectation;
@@ -14,9 +16,16 @@ use weir_study::{Engine, RequestFault, read_small};
 /// The engine that studies are checked with.
 pub(crate) const ENGINE: Engine = Engine {
     read: read_small,
+    resolve,
     requests,
     flow,
 };
+
+/// The first address of `name:port`.
+fn resolve(text: &str) -> io::Result<SocketAddr> {
+    let missing = || io::Error::other("the name has no address");
+    text.to_socket_addrs()?.next().ok_or_else(missing)
+}
 
 /// Any authority will do: the length of a Host header is no matter here.
 const HOST: &str = "weir.test";

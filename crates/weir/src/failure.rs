@@ -12,6 +12,8 @@ use weir_report::foreign::visible;
 pub(crate) const FAILED: u8 = 1;
 /// Exit code for bad input: nothing was measured or changed.
 pub(crate) const BAD_INPUT: u8 = 2;
+/// Exit code when a condition of `--fail-if` is true: all was measured and reported.
+pub(crate) const CONDITION: u8 = 3;
 /// Exit code after Ctrl-C or SIGTERM; what was measured has been reported.
 pub(crate) const INTERRUPTED: u8 = 130;
 
@@ -34,6 +36,11 @@ impl Failure {
     /// The input is right; the work failed.
     pub(crate) fn failed(message: impl Display) -> Failure {
         Failure::new(FAILED, message)
+    }
+
+    /// What the user asked to be told of by the exit code is so.
+    pub(crate) fn condition(message: impl Display) -> Failure {
+        Failure::new(CONDITION, message)
     }
 
     fn new(code: u8, message: impl Display) -> Failure {

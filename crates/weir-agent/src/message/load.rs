@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,9 @@ pub struct FlowJob {
     pub arm: usize,
     /// Whom to ask.
     pub peer: SocketAddr,
+    /// Others who are asked as well: connections go to all in turn.
+    #[serde(default)]
+    pub also: Vec<SocketAddr>,
     /// The server's name: in Host fields, and for the certificate.
     pub host: String,
     /// The one certificate to trust, PEM; empty where the description says whom to trust.
@@ -55,7 +58,7 @@ pub struct FlowJob {
     /// Its arrivals' place among the job's traces, where it has one.
     pub trace: Option<usize>,
     /// Addresses to connect from, in turn; empty: the kernel's choice is enough.
-    pub sources: Vec<Ipv4Addr>,
+    pub sources: Vec<IpAddr>,
     /// Whether content that nobody looks at is received all the same; see
     /// [`Flow::keeps_content`](weir_load::Flow::keeps_content).
     #[serde(default)]

@@ -70,7 +70,7 @@ impl Arm {
             };
             let started = ArmStarted {
                 listen: external.address,
-                tls_listen: None,
+                tls_listen: Some(external.address),
                 asked: Vec::new(),
                 program: String::new(),
                 written: Vec::new(),

@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use weir_host::journal::Restored;
+use weir_load::tls::TlsError;
 use weir_model::record::AskedRecord;
 use weir_model::study::{LauncherSpec, is_arm_name};
 use weir_origin::{Origin, OriginConfig};
@@ -404,6 +405,9 @@ impl Hands for Bench {
             Some(networks) => networks.generator.within(ask)?,
             None => ask(),
         };
-        answer.map_err(Failure::other)
+        answer.map_err(|error| match TlsError::of_stream(&error) {
+            Some(error) => Failure::other(error),
+            None => Failure::other(error),
+        })
     }
 }

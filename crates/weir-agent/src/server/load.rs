@@ -137,15 +137,17 @@ fn engine_flow(
     trace: Option<&Trace>,
     place: &Place,
 ) -> Result<Flow, Failure> {
-    let to = Route::to(job.peer);
-    let from = job.sources.iter().map(|&source| Route {
-        source: Some(source.into()),
-        ..to
+    let peers = std::iter::once(job.peer).chain(job.also.iter().copied());
+    let routes = peers.flat_map(|peer| {
+        let to = Route::to(peer);
+        let from = job.sources.iter().map(move |&source| Route {
+            source: Some(source),
+            ..to
+        });
+        let any = job.sources.is_empty().then_some(to);
+        from.chain(any)
     });
-    let routes = match job.sources.is_empty() {
-        true => vec![to],
-        false => from.collect(),
-    };
+    let routes = routes.collect();
     let within = job.every_ns.and_then(|ns| Some(trace?.within(ns)));
     let trace = within.as_ref().or(trace);
     let arrivals = match job.every_ns {
@@ -196,6 +198,10 @@ pub(super) fn connector(
     let mut spec = tls.clone();
     if !job.trust.is_empty() {
         spec.trust = Trust::Ca(here(".trust.pem", job.trust.as_bytes())?);
+    } else if let Trust::Ca(path) = &mut spec.trust
+        && let Some(text) = files.get(path)
+    {
+        *path = here(".trust.pem", &text.0)?;
     }
     if let Some(client) = &mut spec.client {
         for (path, name) in [

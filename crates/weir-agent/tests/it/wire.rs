@@ -136,6 +136,7 @@ fn load() -> LoadJob {
             arm: 0,
             // The discard port: nobody listens there.
             peer: SocketAddr::from((Ipv4Addr::LOCALHOST, 9)),
+            also: Vec::new(),
             host: "a".to_owned(),
             trust: String::new(),
             spec: FlowSpec::new(1, ArrivalsSpec::Closed),

@@ -17,6 +17,7 @@ fn measured(ratio: f64, interval: (f64, f64), verdict: Verdict) -> Comparison {
         confidence: 0.95,
         p: 0.01,
         p_holm: 0.01,
+        look: None,
         minimum_detectable: 0.02,
         verdict,
         because: String::new(),

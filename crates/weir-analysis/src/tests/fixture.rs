@@ -138,7 +138,17 @@ pub(crate) fn run(header: &RunHeader, trials: Vec<TrialRecord>) -> (TempDir, Run
 pub(crate) fn run_with_times(
     header: &RunHeader,
     trials: Vec<TrialRecord>,
+    times: impl FnMut(&TrialRecord, &mut SplitMix64) -> Vec<u64>,
+) -> (TempDir, Run) {
+    run_with_records(header, trials, times, &[])
+}
+
+/// The same with records of other kinds behind the trials.
+pub(crate) fn run_with_records(
+    header: &RunHeader,
+    trials: Vec<TrialRecord>,
     mut times: impl FnMut(&TrialRecord, &mut SplitMix64) -> Vec<u64>,
+    others: &[Record],
 ) -> (TempDir, Run) {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = RunWriter::create(folder.path(), header, "").unwrap();
@@ -163,6 +173,9 @@ pub(crate) fn run_with_times(
             trial.response_time = summarize(&tag, &histogram, 0);
         }
         writer.append(&Record::Trial(Box::new(trial))).unwrap();
+    }
+    for record in others {
+        writer.append(record).unwrap();
     }
     let end = EndRecord {
         at: String::new(),

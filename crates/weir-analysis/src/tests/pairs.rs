@@ -217,9 +217,7 @@ fn what_weir_did_not_start_has_no_cpu_time() {
     let mut header = header(three_arms());
     let mut proxy = header.study.proxy.clone();
     proxy.kind = ProxyKind::External;
-    proxy.external = Some(ExternalSpec {
-        address: "192.0.2.7:80".parse().unwrap(),
-    });
+    proxy.external = Some(ExternalSpec::at("192.0.2.7:80".parse().unwrap()));
     header.study.arms[2].proxy = Some(Box::new(proxy));
     let mut recorded = trials(&header, "closed", 20, world(&[20e3, 20e3, 30e3]));
     for trial in recorded.iter_mut().filter(|trial| trial.arm == "keepalive") {

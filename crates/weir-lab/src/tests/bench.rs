@@ -75,6 +75,7 @@ impl Bench {
             places: PlaceSpec::simulated(self.model.clone()),
             allow_host_settings: false,
             check_alone: self.check_alone,
+            generator_carries: None,
             time: None,
             stop: Arc::clone(&self.stop),
         }

@@ -30,7 +30,7 @@ fn on_loopback(bench: &mut Bench) {
 fn external(bench: &mut Bench) {
     bench.study.proxy.kind = ProxyKind::External;
     let address = "127.0.0.1:20000".parse().unwrap();
-    bench.study.proxy.external = Some(ExternalSpec { address });
+    bench.study.proxy.external = Some(ExternalSpec::at(address));
 }
 
 #[test]

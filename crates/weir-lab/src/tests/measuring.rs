@@ -15,7 +15,7 @@ use weir_model::study::StudyArrivals;
 use weir_simulation::{ArmModel, Distribution, Fault, Model, SICK, TimeWait};
 
 use super::bench::{Bench, arm, load, reports};
-use crate::cell::{Block, Cell, CellEnd, Outcome, Rates};
+use crate::cell::{Block, Cell, CellEnd, Outcome, Rates, Renewal, StepBlock, Steps};
 use crate::history::History;
 use crate::{LabError, Proposer, Step};
 
@@ -48,6 +48,7 @@ impl Proposer for Script {
             CellEnd::Decided => "decided".to_owned(),
             CellEnd::Interrupted => "interrupted".to_owned(),
             CellEnd::Broken(error) => format!("broken: {error}"),
+            CellEnd::Unreachable(error) => format!("unreachable: {error}"),
         };
         self.heard.borrow_mut().push((outcome.blocks, end));
         Ok(())
@@ -66,7 +67,7 @@ fn cell(arms: &[usize]) -> Cell {
         slice: Duration::from_millis(100),
         discard: 0.2,
         phase: Phase::Measurement,
-        renew: false,
+        renew: Renewal::Nothing,
         seed: 1,
     }
 }
@@ -207,7 +208,7 @@ fn arms_are_added_renewed_and_have_cpus_of_their_own() {
         measure(cell(&[0, 1])),
         Step::Add(Box::new(arm("added")), Some("3".parse().unwrap())),
         measure(Cell {
-            renew: true,
+            renew: Renewal::Instance,
             first_block: 10,
             ..cell(&[0, 4])
         }),
@@ -234,15 +235,21 @@ fn arms_are_added_renewed_and_have_cpus_of_their_own() {
 
 #[test]
 fn cells_that_differ_in_rate_alone_share_a_trial() {
-    let ladder: Vec<Vec<[f64; 2]>> = (1..=5)
-        .map(|step| {
-            let rate = f64::from(step) * 200.0;
-            vec![[rate, rate], [rate / 2.0, rate / 2.0]]
-        })
+    let ladder: Vec<[f64; 2]> = (1..=5)
+        .map(|step| [f64::from(step) * 200.0, f64::from(step) * 100.0])
         .collect();
+    let block = |rates: &[f64; 2]| StepBlock {
+        rates: rates.to_vec(),
+        pause: Duration::from_millis(20),
+        settle: Duration::from_millis(20),
+        measure: Duration::from_millis(160),
+    };
     let open = Cell {
         load: load("open", StudyArrivals::Constant(1.0), 12),
-        rates: Rates::ByTurn(ladder.clone()),
+        rates: Rates::Steps(Steps {
+            blocks: ladder.iter().map(block).collect(),
+            ..Steps::default()
+        }),
         blocks: 5,
         ..cell(&[0, 1])
     };
@@ -250,10 +257,9 @@ fn cells_that_differ_in_rate_alone_share_a_trial() {
     let (blocks, _) = &heard[0];
     for (block, rates) in blocks.iter().zip(&ladder) {
         for (trial, rate) in block.iter().zip(rates) {
-            assert_eq!(trial.rate_intended, Some(rate[0]));
+            assert_eq!(trial.rate_intended, Some(*rate));
             let offered: u64 = trial.slices.iter().map(|slice| slice.offered).sum();
-            // Two slices, 80 ms of each measured.
-            let wanted = rate[0] * 0.16;
+            let wanted = rate * 0.16;
             assert!(
                 (offered as f64 - wanted).abs() <= 2.0,
                 "{offered} for {wanted}"

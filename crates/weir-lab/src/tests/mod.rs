@@ -2,6 +2,7 @@
 
 mod alone;
 mod bench;
+mod capacity;
 mod elsewhere;
 mod faults;
 mod going_on;
@@ -9,3 +10,4 @@ mod hold_ups;
 mod measuring;
 mod promise;
 mod shared;
+mod until;

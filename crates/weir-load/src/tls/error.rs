@@ -176,6 +176,18 @@ impl TlsError {
         TlsError::from(Error::PeerMisbehaved(how))
     }
 
+    /// What went wrong with TLS over a stream that waits ([`Connector::over`](super::Connector::over)); `None`: it
+    /// was not TLS.
+    pub fn of_stream(error: &std::io::Error) -> Option<TlsError> {
+        let cause = error.get_ref()?.downcast_ref::<Error>()?;
+        Some(match cause {
+            Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType) => {
+                TlsError::new(TlsErrorKind::NotTls)
+            }
+            cause => TlsError::from(cause.clone()),
+        })
+    }
+
     /// What it is, as far as it is counted apart.
     pub fn kind(&self) -> TlsErrorKind {
         self.kind

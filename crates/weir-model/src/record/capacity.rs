@@ -121,6 +121,8 @@ pub enum CapacityEnd {
     Never,
     /// Above this rate it broke, and did not come back.
     Broken(f64),
+    /// The load generator could not send so many requests per second in time before anything was known of the arm.
+    NotSent(f64),
     /// The machine changed so much in the meantime that nothing can be claimed.
     Unsteady,
 }

@@ -104,6 +104,9 @@ pub struct SliceRecord {
     pub start_ns: u64,
     /// Length of the measured part.
     pub measured_ns: u64,
+    /// Length of the whole slice, where it is not the study's.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub whole_ns: u64,
     /// Requests sent in the measured part.
     pub offered: u64,
     /// Requests of an open loop that were due in the measured part; 0 in records of before it was kept.

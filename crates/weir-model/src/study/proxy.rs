@@ -1,6 +1,7 @@
 //! The proxy under test: which program, doing what, configured and started how.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -39,10 +40,44 @@ pub struct OwnConfiguration {
 }
 
 /// A proxy that runs without weir, which asks it and touches nothing of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExternalSpec {
-    /// Where it is asked, in clear.
+    /// Where it is asked, in clear or over TLS as the load says.
     pub address: SocketAddr,
+    /// Further addresses of it: connections go to all of them in turn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<SocketAddr>,
+    /// What its user calls it, where that is more than an address: a URL, or a name and a port.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub named: Option<String>,
+}
+
+impl ExternalSpec {
+    /// One that is known by its address alone.
+    pub fn at(address: SocketAddr) -> ExternalSpec {
+        ExternalSpec {
+            address,
+            also: Vec::new(),
+            named: None,
+        }
+    }
+
+    /// All its addresses, the first one first.
+    pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        std::iter::once(self.address).chain(self.also.iter().copied())
+    }
+}
+
+impl fmt::Display for ExternalSpec {
+    /// `https://shop.example/ (192.0.2.7:443)`, or the address alone.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let addresses: Vec<String> = self.addresses().map(|one| one.to_string()).collect();
+        let addresses = addresses.join(", ");
+        match &self.named {
+            Some(named) => write!(f, "{named} ({addresses})"),
+            None => f.write_str(&addresses),
+        }
+    }
 }
 
 /// A way to start a proxy's process.

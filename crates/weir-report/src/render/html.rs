@@ -304,6 +304,7 @@ impl Page {
                 both(&|id, width| svg::lines(id, lines, width)) + &legend(lines),
             ),
             Chart::Panels(panels) => ("", svg::panels(&id, panels)),
+            Chart::Closing(closing) => ("", both(&|id, width| svg::closing(id, closing, width))),
         };
         if !drawn.is_empty() {
             self.put(format_args!(

@@ -95,6 +95,7 @@ fn figure() -> Figure {
             axis: Axis::Nines,
             extent: Extent::of([&line]),
             lines: vec![line],
+            marks: None,
         }),
     }
 }

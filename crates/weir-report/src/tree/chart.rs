@@ -16,6 +16,7 @@ pub(crate) enum Chart {
     Forest(Forest),
     Lines(Lines),
     Panels(Panels),
+    Closing(Closing),
 }
 
 /// Ratios with their intervals, a row each, around 1.
@@ -75,6 +76,34 @@ pub(crate) struct Lines {
     pub(crate) lines: Vec<Line>,
     /// What the axes cover: at least the lines.
     pub(crate) extent: Extent,
+    /// What else is shown, where lines are over the rate.
+    pub(crate) marks: Option<Marks>,
+}
+
+/// What a curve over the rate is held against.
+#[derive(Debug, Default)]
+pub(crate) struct Marks {
+    /// From one rate to another, and what that is.
+    pub(crate) band: Option<((f64, f64), String)>,
+    /// A time in nanoseconds, and what that is.
+    pub(crate) level: Option<(f64, String)>,
+    /// A rate, and what that is.
+    pub(crate) at: Option<(f64, String)>,
+    /// What lines were made of.
+    pub(crate) dots: Vec<Dot>,
+}
+
+/// A single measurement beside a line.
+#[derive(Debug)]
+pub(crate) struct Dot {
+    pub(crate) rate: f64,
+    /// Nanoseconds; `None`, without end, is drawn at the upper edge.
+    pub(crate) ns: Option<f64>,
+    /// Whether it is drawn hollow: it did not hold.
+    pub(crate) is_hollow: bool,
+    /// Whether it is drawn larger: it lasted long.
+    pub(crate) is_long: bool,
+    pub(crate) tooltip: String,
 }
 
 /// What lines are over.
@@ -98,7 +127,7 @@ pub(crate) struct Line {
     pub(crate) series: usize,
     /// Whether it is drawn over the others: what everything is compared with.
     pub(crate) front: bool,
-    /// Finite, ascending.
+    /// Ascending; a time without end is drawn at the upper edge.
     pub(crate) points: Vec<(f64, f64)>,
 }
 
@@ -121,10 +150,20 @@ impl Extent {
             high: 1.0,
         };
         let points = lines.into_iter().flat_map(|line| &line.points);
-        points.fold(none, |extent, &(x, ns)| Extent {
+        let seen = points.filter(|(_, ns)| ns.is_finite());
+        seen.fold(none, |extent, &(x, ns)| Extent {
             right: extent.right.max(x),
             low: extent.low.min(ns.max(1.0)),
             high: extent.high.max(ns),
+        })
+    }
+
+    /// The same with room for some more times.
+    pub(crate) fn with(self, times: impl IntoIterator<Item = f64>) -> Extent {
+        times.into_iter().fold(self, |extent, ns| Extent {
+            low: extent.low.min(ns.max(1.0)),
+            high: extent.high.max(ns),
+            ..extent
         })
     }
 
@@ -132,6 +171,18 @@ impl Extent {
     pub(crate) fn is_log(&self) -> bool {
         self.high / self.low > Extent::LINEAR_UP_TO
     }
+}
+
+/// An interval of rates that closes over time.
+#[derive(Debug)]
+pub(crate) struct Closing {
+    pub(crate) title: String,
+    /// What the axis below counts: `seconds of measured load`.
+    pub(crate) over: &'static str,
+    /// (second from which on, from this rate, to that one), in order of time; the last one is the end.
+    pub(crate) steps: Vec<(f64, f64, f64)>,
+    /// (second, rate): what was tried for long.
+    pub(crate) dots: Vec<(f64, Dot)>,
 }
 
 /// Small multiples over time: all with the same axes, the first behind each.

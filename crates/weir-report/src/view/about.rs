@@ -84,8 +84,8 @@ fn proxy(study: &Study, arm: &Arm, record: Option<&ProxyRecord>) -> String {
 }
 
 fn external(study: &Study, arm: &Arm) -> String {
-    match study.proxy_of(arm).external {
-        Some(external) => format!("a proxy at {} that weir did not start", external.address),
+    match &study.proxy_of(arm).external {
+        Some(external) => format!("a proxy at {external} that weir did not start"),
         None => "a proxy that weir did not start".to_owned(),
     }
 }

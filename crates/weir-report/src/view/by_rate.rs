@@ -129,6 +129,7 @@ fn plot(study: &Study, loads: &[AtRate<'_>], metric: Metric, place: usize) -> Bl
         axis: Axis::Rate,
         lines,
         extent,
+        marks: None,
     });
     figure(caption, chart)
 }

@@ -73,6 +73,7 @@ pub(super) fn percentiles(arms: &[ArmFindings]) -> Option<Lines> {
         axis: Axis::Nines,
         extent: Extent::of(&lines),
         lines,
+        marks: None,
     })
 }
 

@@ -10,7 +10,7 @@ use weir_model::record::Validity;
 use weir_model::study::{LoadSpec, Metric, Study};
 use weir_model::tls::{Resumption, TlsSpec, TlsVersion};
 
-use super::{charts, compare, connections, counted, limit, pairs, phases};
+use super::{charts, compare, connections, counted, limit, looks, pairs, phases};
 use crate::input::ReportInput;
 use crate::number;
 use crate::tree::{
@@ -94,6 +94,7 @@ fn figures(
 ) -> Vec<Block> {
     let study = &input.header.study;
     let mut blocks = limit::blocks(load);
+    blocks.extend(looks::blocks(study, load));
     blocks.extend(phases::blocks(load));
     let metrics = load.metrics.iter().filter(|_| study.arms.len() > 1);
     let metrics: Vec<Metric> = metrics.copied().collect();
@@ -270,13 +271,16 @@ fn validity(load: &LoadFindings) -> Vec<Block> {
         Outputs::FILES,
         vec![heading, text(Style::Soft, found)],
     )];
-    let reasons = load.reasons.iter().map(|counted| reason(counted, load));
+    let arms: Vec<&str> = load.arms.iter().map(|arm| &*arm.arm).collect();
+    let reasons = load.reasons.iter().map(|counted| reason(counted, &arms));
     blocks.extend(list(reasons, false));
     blocks
 }
 
-fn reason(counted: &CountedReason, load: &LoadFindings) -> Text {
-    let arms = match load.arms.iter().all(|arm| counted.arms.contains(&arm.arm)) {
+/// A reason, with the arms that it concerns among `all`.
+pub(super) fn reason(counted: &CountedReason, all: &[&str]) -> Text {
+    let concerns = |arm: &&str| counted.arms.iter().any(|own| own == arm);
+    let arms = match all.iter().all(concerns) {
         true => "; all arms".to_owned(),
         false if counted.arms.is_empty() => String::new(),
         false => format!("; {}", counted.arms.join(", ")),

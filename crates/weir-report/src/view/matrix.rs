@@ -351,6 +351,7 @@ fn plot(lines: Vec<Line>, extent: Extent, at: &str) -> Block {
         axis: Axis::Nines,
         lines,
         extent,
+        marks: None,
     });
     figure(caption.replace(" ,", ","), chart)
 }

@@ -5,12 +5,14 @@ mod about;
 mod alone;
 mod asked;
 mod by_rate;
+mod capacity;
 mod charts;
 mod compare;
 mod connections;
 mod counted;
 mod limit;
 mod load;
+mod looks;
 mod matrix;
 mod pairs;
 mod phases;
@@ -34,12 +36,26 @@ pub(crate) fn document(input: &ReportInput<'_>) -> Document {
     let (header, study) = (input.header, &input.header.study);
     let source = format!("{} · {}", header.run, setup::instant(&header.started_at));
     let mut blocks = head(input);
-    blocks.extend(about::blocks(header, input.records));
-    blocks.extend(asked::blocks(study, input.records));
-    blocks.extend(load::sections(input));
-    blocks.extend(alone::section(input.findings.alone.as_ref()));
-    blocks.extend(by_rate::sections(study, &input.findings.loads));
-    blocks.extend(matrix::sections(input));
+    let mut arms = about::blocks(header, input.records);
+    arms.extend(asked::blocks(study, input.records));
+    match &input.findings.capacity {
+        // There is no other arm that it could be taken for.
+        Some(found) if found.arms.len() == 1 => {
+            blocks.extend(capacity::sections(input, found));
+            blocks.extend(arms);
+        }
+        Some(found) => {
+            blocks.extend(arms);
+            blocks.extend(capacity::sections(input, found));
+        }
+        None => {
+            blocks.extend(arms);
+            blocks.extend(load::sections(input));
+            blocks.extend(alone::section(input.findings.alone.as_ref()));
+            blocks.extend(by_rate::sections(study, &input.findings.loads));
+            blocks.extend(matrix::sections(input));
+        }
+    }
     blocks.extend(inert(input));
     blocks.extend(published::section(input));
     blocks.push(Block::Only(Outputs::FILES, setup::sections(input)));
@@ -101,7 +117,7 @@ fn head(input: &ReportInput<'_>) -> Vec<Block> {
             .map(MisreadArm::sentence)
             .map(warn),
     );
-    if input.findings.loads.is_empty() {
+    if input.findings.loads.is_empty() && input.findings.capacity.is_none() {
         blocks.push(warn("no load was measured".to_owned()));
     }
     let remarks = input.header.remarks.iter();
@@ -111,6 +127,9 @@ fn head(input: &ReportInput<'_>) -> Vec<Block> {
 }
 
 fn objective(study: &Study) -> String {
+    if !study.capacity.is_empty() {
+        return capacity::objective(study);
+    }
     let objective = &study.objective;
     format!(
         "{} ({}){}; equivalence band ±{}; confidence {}",

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use weir_model::quantity::CpuSet;
+use weir_model::quantity::{CpuSet, format_duration};
 use weir_model::record::{NetworkUsed, ProxyRecord, Record, RunHeader};
-use weir_model::study::{Arm, Study};
+use weir_model::study::{Arm, Study, Until};
 
 use super::{about, compare};
 use crate::foreign::masked;
@@ -242,6 +242,12 @@ fn command(header: &RunHeader) -> String {
     let mut command = "weir run study.yaml".to_owned();
     if let Some(share) = &header.time {
         command += &format!(" --time {}", about::quoted(share));
+    }
+    if header.study.until == Until::Decided {
+        command += " --until decided";
+    }
+    if let Some(budget) = header.study.budget {
+        command += &format!(" --budget {}", format_duration(budget));
     }
     if let Some(factor) = header.study.scale {
         command += &format!(" --scale {factor}x");

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use weir_model::record::Validity;
 use weir_report::html;
 
-use crate::{extreme, fixture};
+use crate::{capacity, extreme, fixture};
 
 const PROBE: &str = include_str!("browser.js");
 /// Names under which distributions install it.
@@ -197,6 +197,17 @@ fn a_browser_shows_the_report_without_fault() {
     for seen in flawless(&html(&fixture::run().input())) {
         // Two loads: five forests, five close-ups, two percentile plots; eight arms twice each.
         assert_eq!(seen.charts, 12 + 32);
+    }
+}
+
+#[test]
+fn a_browser_shows_capacities() {
+    for seen in flawless(&html(&capacity::one().input())) {
+        assert_eq!(seen.charts, 2);
+    }
+    // A forest, the p99 of all, and two charts for each arm.
+    for seen in flawless(&html(&capacity::several().input())) {
+        assert_eq!(seen.charts, 8);
     }
 }
 

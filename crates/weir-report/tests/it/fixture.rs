@@ -305,6 +305,7 @@ pub(crate) fn comparison(metric: Metric, arm: &str, ratio: f64, half: f64) -> Co
         confidence: 0.9503,
         p,
         p_holm: (p * 6.0).min(1.0),
+        look: None,
         minimum_detectable: half * 1.43,
         verdict,
         because: because.to_owned(),
@@ -355,6 +356,7 @@ fn found(
         limits: Vec::new(),
         pairs: Vec::new(),
         rankings: Vec::new(),
+        looks: Vec::new(),
         validity: Validity::Valid,
         reasons: Vec::new(),
     }

@@ -3,6 +3,7 @@
 
 mod browser;
 mod by_rate;
+mod capacity;
 mod extreme;
 mod fixture;
 mod gains;

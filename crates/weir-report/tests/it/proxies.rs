@@ -274,6 +274,8 @@ fn everything() -> Fixture {
     proxy.kind = ProxyKind::External;
     proxy.external = Some(ExternalSpec {
         address: "192.0.2.7:80".parse().unwrap(),
+        also: Vec::new(),
+        named: None,
     });
     run.findings.loads[0].arms[4].cpu_per_request_ns = None;
     run

@@ -2,7 +2,7 @@
 
 use super::{CLAIM, LEAST, RUNGS, Search, State};
 use crate::burst::Bursts;
-use crate::goal::{Progress, Stage};
+use crate::goal::{Answer, Progress, Stage, Trial};
 use crate::long::Bracket;
 
 impl Search {
@@ -16,6 +16,20 @@ impl Search {
             _ => 0.0,
         };
         (trial.settle_s + trial.measure_s) * (ladders * RUNGS.len() as f64 + ramp)
+    }
+
+    /// What is to be tried next, as [`Search::propose`] says, and what comes after it as long as nothing that is seen
+    /// changes that: the rest of a ladder.
+    ///
+    /// # Errors
+    /// Nothing: this is the answer.
+    pub fn ahead(&mut self) -> Result<Vec<Trial>, Answer> {
+        let mut trials = vec![self.propose()?];
+        if self.doubt.is_none() && matches!(self.state, State::Ladder) {
+            let rest = self.left.iter().rev().skip(1);
+            trials.extend(rest.map(|rate| self.trial(Stage::Ladder, *rate)));
+        }
+        Ok(trials)
     }
 
     /// What is known so far.

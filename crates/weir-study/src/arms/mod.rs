@@ -71,7 +71,7 @@ impl Draft {
                 proxy.kind,
                 proxy.executable.clone(),
                 proxy.configuration.clone(),
-                proxy.external,
+                proxy.external.clone(),
             )
         };
         self.complete == other.complete && program(self) == program(other)
@@ -107,7 +107,8 @@ pub(crate) fn read(
     let a_a = fields
         .get("a/a")
         .and_then(|node| check.flag(node))
-        .unwrap_or(true);
+        // A search is at another rate at every time: two of the same would tell nothing about a third.
+        .unwrap_or(!asks_for(fields, "capacity"));
     let baseline = fields.get("baseline").and_then(|node| check.arm_name(node));
     let design = design(fields, a_a, check);
     if let Some(entry) = fields.entry("stratify")
@@ -185,7 +186,8 @@ fn design<'n>(fields: &Fields<'n>, a_a: bool, check: &mut Checker) -> Option<&'n
             .hint(format!("keep one of {}", DESIGNS.join(", ")));
     }
     // A limit that holds or does not hold needs nothing to be compared with.
-    if first.is_none() && !a_a && !has_limit(fields) {
+    let has_limit = asks_for(fields, "within") || asks_for(fields, "capacity");
+    if first.is_none() && !a_a && !has_limit {
         check
             .error(
                 fields.span(),
@@ -199,10 +201,10 @@ fn design<'n>(fields: &Fields<'n>, a_a: bool, check: &mut Checker) -> Option<&'n
     first
 }
 
-/// Whether the objective has an absolute limit.
-fn has_limit(fields: &Fields<'_>) -> bool {
+/// Whether the objective has a key.
+fn asks_for(fields: &Fields<'_>, key: &str) -> bool {
     let objective = fields.get("objective").map(|node| &node.value);
-    matches!(objective, Some(Value::Mapping(entries)) if entries.iter().any(|e| e.key == "within"))
+    matches!(objective, Some(Value::Mapping(entries)) if entries.iter().any(|e| e.key == key))
 }
 
 impl Maker<'_> {

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use weir_model::study::{LoadSpec, Metric};
+use weir_model::tls::Trust;
 
 use crate::{messages_of, read, with};
 
@@ -90,11 +91,26 @@ fn what_cannot_be_is_refused_with_what_is_right() {
     assert_eq!(messages_of(&beside), [not_ours]);
     let matrix = beside.replace("connections: 20", "connections: [10, 20]");
     assert_eq!(messages_of(&matrix), [not_ours]);
-    let secure = beside.replace("size: 1MiB", "tls: true");
-    assert_eq!(
-        messages_of(&secure),
-        ["weir cannot send TLS load to an external proxy"]
-    );
+    let trust = "tls: {ca: ours.pem}";
+    let secure = beside.replace("size: 1MiB", trust);
+    let study = read(&secure).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+    let tls = study.loads[0]
+        .main
+        .tls
+        .as_ref()
+        .expect("it is asked over TLS");
+    assert_eq!(tls.trust, Trust::Ca("ours.pem".to_owned()));
+    let ours = with("").replace("closed: true", &format!("closed: true, {trust}"));
+    let of_others = "`ca` and `insecure` are for the certificate of an external proxy";
+    assert_eq!(messages_of(&ours), [of_others]);
+}
+
+#[test]
+fn a_capacity_needs_nothing_to_compare() {
+    let text = text("closed: true");
+    let study = read(&format!("{text}objective: {{capacity: 'p99 < 30ms'}}\n"));
+    let study = study.unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+    assert_eq!((study.arms.len(), study.capacity.len()), (1, 1));
 }
 
 #[test]

@@ -83,7 +83,7 @@ pub(crate) struct LoadArgs {
 }
 
 /// One flow of load: all that may differ between loads at the same time.
-#[derive(Debug, Clone, Default, ClapArgs)]
+#[derive(Debug, Clone, Default, PartialEq, ClapArgs)]
 pub(crate) struct FlowArgs {
     /// Where to send requests, for example http://127.0.0.1:8080/index.html
     #[arg(value_name = "URL")]
@@ -122,7 +122,7 @@ pub(crate) struct FlowArgs {
     pub(crate) rate: Option<String>,
 
     /// How arrivals are spread: even, poisson, poisson:SEED, or burst:N [default: even]
-    #[arg(long, value_name = "SPACING", requires = "rate", help_heading = LOAD)]
+    #[arg(long, value_name = "SPACING", help_heading = LOAD)]
     pub(crate) arrivals: Option<String>,
 
     /// File of timestamps or an access log whose arrivals are repeated, with its methods and paths

@@ -1,15 +1,18 @@
 //! What can be typed. What it means is decided by each command.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use weir_model::study::ProxyKind;
+use weir_model::study::{ProxyKind, Until};
 
+mod capacity;
 mod doctor;
 mod load;
 mod patch;
 
+pub(crate) use capacity::{CapacityArgs, CapacityFormat};
 pub(crate) use doctor::{DoctorArgs, DoctorFormat};
 pub(crate) use load::{FlowArgs, FlowText, IoChoice, LoadArgs, LoadFormat};
 pub(crate) use patch::PatchArgs;
@@ -22,7 +25,7 @@ pub(crate) use patch::PatchArgs;
 #[command(name = "weir", version = version(), max_term_width = 100)]
 #[command(
     after_help = "Exit codes: 0 done, 1 failed, 2 bad input (nothing was measured or changed), \
-130 interrupted (what was measured is reported)."
+3 a --fail-if condition is true, 130 interrupted (what was measured is reported)."
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -38,6 +41,8 @@ pub(crate) fn version() -> &'static str {
 pub(crate) enum Command {
     /// Put a URL under load and say what it carries and how long it takes.
     Load(Box<LoadArgs>),
+    /// Find out how many requests per second a URL, or each arm of a study, carries within an objective.
+    Capacity(Box<CapacityArgs>),
     /// Run a study: compare settings of a real proxy, side by side.
     Run(RunArgs),
     /// Write the report of a run again, in any format.
@@ -74,28 +79,30 @@ pub(crate) struct SshArgs {
     pub(crate) agent: Option<PathBuf>,
 }
 
+/// When a load has blocks enough.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum UntilWord {
+    /// When its duration is over.
+    Planned,
+    /// As soon as everything is decided.
+    Decided,
+}
+
+impl From<UntilWord> for Until {
+    fn from(word: UntilWord) -> Until {
+        match word {
+            UntilWord::Planned => Until::Planned,
+            UntilWord::Decided => Until::Decided,
+        }
+    }
+}
+
+/// Where a run is made, and what it may touch.
 #[derive(Debug, ClapArgs)]
-pub(crate) struct RunArgs {
-    /// A study file, or the name of a ready-made study (`weir studies` lists them)
-    #[arg(value_name = "STUDY", required_unless_present = "resume")]
-    pub(crate) study: Option<String>,
-
-    /// Go on with a run that was interrupted or killed
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["study", "out", "check", "time", "scale", "parameters", "check_alone"])]
-    pub(crate) resume: Option<PathBuf>,
-
-    /// Folder for the run's records and report [default: runs/STUDY-TIME]
+pub(crate) struct LabArgs {
+    /// Folder for the run's records and report [default: runs/NAME-TIME]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-
-    /// Check the study and say what would be done, without starting anything
-    #[arg(long)]
-    pub(crate) check: bool,
-
-    /// Measure baseline and winner once more when the study is done, one at a time, and say whether their ratio
-    /// holds without the other arms beside them (a third of the load's time more, half a minute at least)
-    #[arg(long)]
-    pub(crate) check_alone: bool,
 
     /// Where a role is, as ROLE=HOST: generator, proxy, origin or all, and a host as ssh takes it; may be
     /// given many times [default: this host]
@@ -113,10 +120,48 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) parameters: Vec<PathBuf>,
 
+    /// The server is yours, or its owner agrees: needed for more than 100 requests/s to a public address
+    #[arg(long)]
+    pub(crate) yes_this_is_mine: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RunArgs {
+    /// A study file, or the name of a ready-made study (`weir studies` lists them)
+    #[arg(value_name = "STUDY", required_unless_present = "resume")]
+    pub(crate) study: Option<String>,
+
+    /// Go on with a run that was interrupted or killed
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["study", "out", "check", "time", "until", "budget", "scale", "parameters", "check_alone"])]
+    pub(crate) resume: Option<PathBuf>,
+
+    /// Check the study and say what would be done, without starting anything
+    #[arg(long)]
+    pub(crate) check: bool,
+
+    /// Measure baseline and winner once more when the study is done, one at a time, and say whether their ratio
+    /// holds without the other arms beside them (a third of the load's time more, half a minute at least)
+    #[arg(long)]
+    pub(crate) check_alone: bool,
+
+    #[command(flatten)]
+    pub(crate) lab: LabArgs,
+
     /// Measure for this share of the study's time, such as 25%: quicker, with wider intervals. Where blocks at
     /// least, starts and warm-ups do not allow it, what it takes and why is said first
     #[arg(long, value_name = "SHARE")]
     pub(crate) time: Option<String>,
+
+    /// When a load has blocks enough: planned, as many as its duration has time for; or decided, as soon as every arm
+    /// is better, worse, equivalent, or hopeless to tell. An arm that is decided leaves, and a load lasts no
+    /// longer than its duration [default: what the study says, else planned]
+    #[arg(long, value_name = "WHEN", value_enum)]
+    pub(crate) until: Option<UntilWord>,
+
+    /// What the whole run may take, such as 20m: starts, pilots and the report included. The loads get longer or shorter
+    /// to fit it
+    #[arg(long, value_name = "TIME", conflicts_with = "time")]
+    pub(crate) budget: Option<String>,
 
     /// Multiply the connections and rates of all loads, to fit them to this machine: 25%, 0.25, 2x
     #[arg(long, value_name = "FACTOR")]
@@ -250,6 +295,11 @@ pub(crate) struct OriginArgs {
     /// Wait before each response: 5ms, or 1ms..9ms (evenly between), or exp:5ms (exponential, mean)
     #[arg(long, value_name = "DELAY", default_value = "none")]
     pub(crate) delay: String,
+
+    /// Requests that wait at the same time; the others stand in line: 1 with --delay 2ms answers 500/s at most
+    /// [default: each waits by itself]
+    #[arg(long, value_name = "N")]
+    pub(crate) concurrency: Option<NonZeroU32>,
 
     /// Freeze after the first request: 1s@5s freezes for 1 s, 5 s after it; may be given many times
     #[arg(long, value_name = "LENGTH@TIME")]

@@ -27,17 +27,17 @@ pub(crate) fn options(
 ) -> Vec<String> {
     let mut said = Vec::new();
     let mut say = |option: &str, why: &str| said.push(format!("{option} has no effect: {why}"));
-    if args.allow_host_settings && weir_lab::of_host(&read.study, catalog).is_empty() {
+    if args.lab.allow_host_settings && weir_lab::of_host(&read.study, catalog).is_empty() {
         say(
             "--allow-host-settings",
             "no arm changes a setting of the whole host",
         );
     }
-    if args.place.is_empty() {
-        if !args.ssh.ssh_option.is_empty() {
+    if args.lab.place.is_empty() {
+        if !args.lab.ssh.ssh_option.is_empty() {
             say("--ssh-option", "no --place names another host");
         }
-        if args.ssh.agent.is_some() {
+        if args.lab.ssh.agent.is_some() {
             say("--agent", "no --place names another host");
         }
     }

@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::terminal;
 
 mod agent;
+mod capacity;
 mod doctor;
 mod idle;
 mod launch;
@@ -18,6 +19,7 @@ mod origin;
 mod parameters;
 mod patch;
 mod place;
+mod public;
 mod report;
 mod restore;
 mod run;
@@ -27,11 +29,15 @@ mod time;
 
 /// Carries a command out.
 pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
-    if matches!(command, Command::Run(_) | Command::Agent) {
+    if matches!(
+        command,
+        Command::Run(_) | Command::Capacity(_) | Command::Agent
+    ) {
         weir_files::keep_to_oneself();
     }
     match command {
         Command::Load(args) => load::run(&args),
+        Command::Capacity(args) => capacity::run(&args),
         Command::Origin(args) => origin::run(args),
         Command::Launch(args) => launch::run(args),
         Command::Agent => agent::run(),

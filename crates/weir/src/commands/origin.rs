@@ -73,6 +73,11 @@ fn config(args: &OriginArgs) -> Result<OriginConfig, Failure> {
     config.status = args.status;
     config.content_type.clone_from(&args.content_type);
     config.delay = delay(&args.delay)?;
+    config.concurrency = args.concurrency;
+    if config.concurrency.is_some() && config.delay == DelaySpec::None {
+        let failure = Failure::input("--concurrency: without a delay nobody stands in line");
+        return Err(failure.hint("add --delay 2ms: 500 requests/s, one after the other"));
+    }
     config.stalls = args
         .stall
         .iter()

@@ -29,9 +29,9 @@ pub(crate) fn run(args: ReportArgs) -> Result<ExitCode, Failure> {
     let text = match format {
         ReportFormat::Terminal => {
             let color = args.output.is_none() && terminal::color_on_stdout();
-            weir_report::terminal(&input, color, terminal::width())
+            as_text(&run, &findings, color)
         }
-        ReportFormat::Markdown => weir_report::markdown(&input),
+        ReportFormat::Markdown => as_markdown(&run, &findings),
         ReportFormat::Html => weir_report::html(&input),
         ReportFormat::Json => {
             let json = serde_json::to_string_pretty(&findings);
@@ -58,16 +58,28 @@ pub(crate) fn read(folder: &Path) -> Result<Run, Failure> {
 
 /// Prints the verdict table, and writes report.html and report.md beside the records.
 pub(crate) fn show_and_keep(run: &Run, findings: &Findings) -> Result<(), Failure> {
+    let table = as_text(run, findings, terminal::color_on_stdout());
+    // First, so that the files are there whatever becomes of the terminal.
+    let [page, markdown] = keep_both(run, findings)?;
+    terminal::print_painted(&format!("{table}\nReport: {page}\n        {markdown}\n"))
+}
+
+/// What is shown on a terminal.
+pub(crate) fn as_text(run: &Run, findings: &Findings, color: bool) -> String {
+    weir_report::terminal(&input(run, findings), color, terminal::width())
+}
+
+/// The report as Markdown.
+pub(crate) fn as_markdown(run: &Run, findings: &Findings) -> String {
+    weir_report::markdown(&input(run, findings))
+}
+
+/// Writes report.html and report.md beside the records, and tells their names.
+pub(crate) fn keep_both(run: &Run, findings: &Findings) -> Result<[String; 2], Failure> {
     let input = input(run, findings);
-    let table = weir_report::terminal(&input, terminal::color_on_stdout(), terminal::width());
     let page = keep(run, "report.html", &weir_report::html(&input))?;
     let markdown = keep(run, "report.md", &weir_report::markdown(&input))?;
-    // Last, so that the files are there whatever becomes of the terminal.
-    let paths = [page, markdown].map(|path| visible(&path.display().to_string()).into_owned());
-    terminal::print_painted(&format!(
-        "{table}\nReport: {}\n        {}\n",
-        paths[0], paths[1]
-    ))
+    Ok([page, markdown].map(|path| visible(&path.display().to_string()).into_owned()))
 }
 
 /// Prints the verdict table alone: in a folder that others may write, no name is sure to be a file in it.

@@ -2,87 +2,122 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use weir_host::journal::Restored;
-use weir_lab::{AskedByArm, Event, Options, Summary};
-use weir_model::record::{AskedRecord, Outcome, PilotRecord, Remark};
-use weir_model::study::{Arm, ArmRole, LoadSpec, Study};
-use weir_parameters::Catalog;
+use weir_lab::{AskedByArm, LabError, Options, Summary};
+use weir_model::limit::Limit;
+use weir_model::record::{Outcome, Remark};
+use weir_model::study::{Arm, ArmRole, LoadSpec, Study, Until};
 use weir_report::foreign::masked;
 use weir_report::{number, words};
 use weir_study::{CheckContext, Scale};
 use weir_sut::Launcher;
 
-use crate::args::{self, RunArgs};
-use crate::commands::{idle, parameters, place, report, restore, study, time};
+use crate::args::{self, LabArgs, RunArgs};
+use crate::commands::study::Read;
+use crate::commands::{idle, load, parameters, place, public, report, study, time};
 use crate::failure::{Failure, INTERRUPTED};
-use crate::signals;
-use crate::terminal::{self, StatusLine};
+use crate::{signals, terminal};
+
+mod narrator;
+
+use narrator::{Narrator, listed};
 
 /// Where runs go unless said otherwise.
 const RUNS: &str = "runs";
 
 /// Runs the command.
 pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
+    let options = options(&args.lab)?;
+    let Some(name) = &args.study else {
+        let folder = args.resume.clone().unwrap_or_default();
+        return done(&Options { folder, ..options }, None);
+    };
+    let scale = scale(args.scale.as_deref())?;
+    let machine = machine(&options)?;
+    let mut read = study::read(name, &options.catalog, scale, &machine)?;
+    let shortened = in_time(&mut read.study, &args)?;
+    let mut remarks = study::remarks(&read.study, &options.catalog, &machine);
+    let idle = idle::options(&args, &read, &options.catalog, &machine);
+    let notes = shortened.into_iter().chain(idle);
+    remarks.extend(notes.map(Remark::of_run));
+    if args.check_alone {
+        can_be_alone(&read.study)?;
+    }
+    if args.check {
+        let asked = weir_lab::asked(&read.study, &options);
+        let (asked, left_out) = asked.map_err(|error| Failure::of_run(error, None))?;
+        remarks.extend(left_out);
+        let text = description(&read.study, &asked, &remarks, args.check_alone);
+        terminal::print(&masked(&text))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    public::check(&read.study, &args.lab)?;
+    let options = Options {
+        folder: folder(&args.lab, &read.study.name),
+        remarks,
+        check_alone: args.check_alone,
+        time: args.time.clone(),
+        ..options
+    };
+    done(&options, Some(&read))
+}
+
+fn done(options: &Options, read: Option<&Read>) -> Result<ExitCode, Failure> {
+    let summary = carry_out(options, read, false);
+    let failed = |error| Failure::of_run(error, Some(&options.folder));
+    finish(&summary.map_err(failed)?)
+}
+
+/// Runs a study, or goes on with the run in the folder of `options`, and tells people how it gets on.
+pub(super) fn carry_out(
+    options: &Options,
+    read: Option<&Read>,
+    quiet: bool,
+) -> Result<Summary, LabError> {
     let mut narrator = Narrator::new();
-    let mut events = |event| narrator.tell(event);
-    let catalog = parameters::catalog(&args.parameters)?;
-    let (folder, result) = match (&args.resume, &args.study) {
-        (Some(folder), _) => {
-            let options = options(folder.clone(), &args, catalog, Vec::new())?;
-            (folder.clone(), weir_lab::resume(&options, &mut events))
-        }
-        (None, Some(name)) => {
-            let scale = scale(args.scale.as_deref())?;
-            let mut options = options(PathBuf::new(), &args, catalog, Vec::new())?;
-            let machine = machine(&options)?;
-            let mut read = study::read(name, &options.catalog, scale, &machine)?;
-            let shortened = match &args.time {
-                Some(share) => time::shorten(&mut read.study, share)?,
-                None => Vec::new(),
-            };
-            let mut remarks = study::remarks(&read.study, &options.catalog, &machine);
-            let notes = shortened.into_iter().chain(idle::options(
-                &args,
-                &read,
-                &options.catalog,
-                &machine,
-            ));
-            remarks.extend(notes.map(Remark::of_run));
-            if args.check_alone {
-                can_be_alone(&read.study)?;
-            }
-            if args.check {
-                let asked = weir_lab::asked(&read.study, &options);
-                let (asked, left_out) = asked.map_err(|error| Failure::of_run(error, None))?;
-                remarks.extend(left_out);
-                let text = description(&read.study, &asked, &remarks, args.check_alone);
-                terminal::print(&masked(&text))?;
-                return Ok(ExitCode::SUCCESS);
-            }
-            let folder = args
-                .out
-                .clone()
-                .unwrap_or_else(|| default_folder(&read.study.name));
-            options.remarks = remarks;
-            options.folder.clone_from(&folder);
-            (
-                folder,
-                weir_lab::run(&read.study, &read.text, &options, &mut events),
-            )
-        }
-        (None, None) => return Err(Failure::input("which study? `weir studies` lists them")),
+    let mut events = |event| match quiet {
+        true => {}
+        false => narrator.tell(event),
+    };
+    let result = match read {
+        Some(read) => weir_lab::run(&read.study, &read.text, options, &mut events),
+        None => weir_lab::resume(options, &mut events),
     };
     narrator.line.clear();
-    match result {
-        Ok(summary) => finish(&summary),
-        Err(error) => Err(Failure::of_run(error, Some(&folder))),
+    result
+}
+
+/// Gives a study the time that it may take; says what that changes.
+fn in_time(study: &mut Study, args: &RunArgs) -> Result<Vec<String>, Failure> {
+    if let Some(word) = args.until {
+        study.until = word.into();
+    }
+    if study.until == Until::Decided && study.objective.within.is_some() {
+        return Err(Failure::input(
+            "--until decided: the study's objective has a limit (`within`), which is held against the whole run",
+        ));
+    }
+    if study.until == Until::Decided && study.questions().is_empty() {
+        return Err(Failure::input(
+            "nothing can be decided early: the study compares no change with anything",
+        ));
+    }
+    if let Some(text) = &args.budget {
+        study.budget = Some(time::budget(text)?);
+    }
+    match (&args.time, study.budget) {
+        (None, _) => Ok(time::fit(study, args.check_alone)?.into_iter().collect()),
+        (Some(share), None) => time::shorten(study, share),
+        (Some(_), Some(budget)) => Err(Failure::input(format!(
+            "--time: the study has a budget of {}; give another one with --budget",
+            number::length(budget)
+        ))),
     }
 }
 
 /// What the study is checked against: what the hosts have that it is to run on.
-fn machine(options: &Options) -> Result<CheckContext, Failure> {
+pub(super) fn machine(options: &Options) -> Result<CheckContext, Failure> {
     if options.places.is_here() {
         return Ok(study::context());
     }
@@ -90,26 +125,29 @@ fn machine(options: &Options) -> Result<CheckContext, Failure> {
     Ok(study::elsewhere(facts))
 }
 
-fn options(
-    folder: PathBuf,
-    args: &RunArgs,
-    catalog: Catalog,
-    remarks: Vec<Remark>,
-) -> Result<Options, Failure> {
+/// What a run is made with, before its folder and its remarks are known.
+pub(super) fn options(args: &LabArgs) -> Result<Options, Failure> {
     let weir = std::env::current_exe()
         .map_err(|error| Failure::failed(format!("cannot find weir's own program: {error}")))?;
     Ok(Options {
-        folder,
+        folder: PathBuf::new(),
         launcher: Launcher::new(weir),
         weir_version: args::version().to_owned(),
-        catalog,
-        remarks,
+        catalog: parameters::catalog(&args.parameters)?,
+        remarks: Vec::new(),
         places: place::roles(&args.place, &args.ssh)?,
         allow_host_settings: args.allow_host_settings,
-        check_alone: args.check_alone,
-        time: args.time.clone(),
+        check_alone: false,
+        generator_carries: load::carries(),
+        time: None,
         stop: signals::stop_flag()?,
     })
+}
+
+/// Where the run of a study goes.
+pub(super) fn folder(args: &LabArgs, study: &str) -> PathBuf {
+    let out = args.out.clone();
+    out.unwrap_or_else(|| default_folder(study))
 }
 
 /// `runs/STUDY-20261121T101500Z`, with a number behind it when that is taken.
@@ -171,7 +209,16 @@ fn description(study: &Study, asked: &AskedByArm, remarks: &[Remark], check_alon
         matrix_of(a.0).is_some() && matrix_of(a.0) == matrix_of(b.0)
     };
     for loads in loads.chunk_by(of_one_matrix) {
-        text.push_str(&load_line(loads));
+        text.push_str(&match study.capacity.is_empty() {
+            true => load_line(loads),
+            false => search_line(study),
+        });
+    }
+    if study.until == Until::Decided {
+        for (load, blocks, _) in &plan {
+            let looks = listed(&weir_lab::looks_planned(study, *blocks));
+            text.push_str(&format!("  looks {load:28} after {looks} blocks\n"));
+        }
     }
     for line in asked_lines(study, asked) {
         text.push_str(&format!("  asks  {line}\n"));
@@ -190,9 +237,18 @@ fn description(study: &Study, asked: &AskedByArm, remarks: &[Remark], check_alon
     }
     let takes = number::length(whole_seconds(takes));
     text.push_str(&format!(
-        "The whole run takes about {takes}.\nNothing was started (--check).\n"
+        "The whole run takes {} {takes}.\nNothing was started (--check).\n",
+        about(study.until)
     ));
     text
+}
+
+/// How a promise of time begins.
+fn about(until: Until) -> &'static str {
+    match until {
+        Until::Planned => "about",
+        Until::Decided => "at most about",
+    }
 }
 
 /// What loads ask, in a line for each listener; that of arms with the same configuration once.
@@ -250,30 +306,20 @@ fn load_line(loads: &[Planned<'_>]) -> String {
     )
 }
 
+/// The load of a study that asks for a capacity.
+fn search_line(study: &Study) -> String {
+    let limits: Vec<String> = study.capacity.iter().map(Limit::to_string).collect();
+    format!(
+        "  load  {:28} the highest rate with {}, held for {}\n",
+        study.loads[0].name,
+        limits.join(", "),
+        number::length(study.search.hold)
+    )
+}
+
 /// Nobody's promise is finer than that.
 fn whole_seconds(length: Duration) -> Duration {
     Duration::from_secs(length.as_secs_f64().round().max(1.0) as u64)
-}
-
-/// Loads that share a trial, in short.
-fn together(loads: &[String]) -> String {
-    match loads {
-        [first, .., last] => format!("{first} to {last}, in turns"),
-        _ => loads.concat(),
-    }
-}
-
-/// What a pilot has chosen.
-fn chosen(pilot: &PilotRecord) -> String {
-    let time = |ns| number::length(Duration::from_nanos(ns));
-    let chosen = format!("{}: slices of {}", pilot.load, time(pilot.slice_ns));
-    match pilot.wanted_ns {
-        None => chosen,
-        Some(wanted) => format!(
-            "{chosen}; its slowest arm asks for {}, for which the load is too short",
-            time(wanted)
-        ),
-    }
 }
 
 fn finish(summary: &Summary) -> Result<ExitCode, Failure> {
@@ -288,167 +334,4 @@ fn finish(summary: &Summary) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::from(INTERRUPTED));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Tells people what is going on, on standard error.
-struct Narrator {
-    line: StatusLine,
-    begun: Instant,
-    arms: Vec<String>,
-    /// What was said of what loads ask.
-    asked: Vec<String>,
-    told: Instant,
-    is_resumed: bool,
-    is_alone: bool,
-}
-
-impl Narrator {
-    fn new() -> Narrator {
-        let now = Instant::now();
-        Narrator {
-            line: StatusLine::new(),
-            begun: now,
-            arms: Vec::new(),
-            asked: Vec::new(),
-            told: now,
-            is_resumed: false,
-            is_alone: false,
-        }
-    }
-
-    fn say(&mut self, text: &str) {
-        self.line.say(text);
-    }
-
-    /// Says how long it will take.
-    fn promise(&mut self, takes: Duration) {
-        self.say_arms();
-        let takes = number::length(whole_seconds(takes));
-        self.say(&match self.is_resumed {
-            true => format!("What remains takes about {takes}"),
-            false => format!("The whole run takes about {takes}"),
-        });
-    }
-
-    fn tell(&mut self, event: Event) {
-        match event {
-            Event::Begun {
-                folder,
-                is_resumed,
-                remarks,
-            } => {
-                self.say(&format!("Records go to {}", folder.display()));
-                self.is_resumed = is_resumed;
-                for remark in remarks {
-                    self.say(&format!("Note: {remark}"));
-                }
-            }
-            Event::Takes(takes) => self.promise(takes),
-            Event::ArmReady {
-                arm,
-                address,
-                asked,
-                remarks,
-            } => self.ready(arm, &address, &asked, &remarks),
-            Event::Capacity(found) => self.say(&words::capacity(&found)),
-            Event::AloneBegun {
-                arms: [against, arm],
-                why,
-                stretches,
-                length,
-            } => {
-                self.is_alone = true;
-                let length = number::length(whole_seconds(length));
-                self.say(&format!(
-                    "{arm} and {against} one at a time, because {why}: {stretches} stretches in {length}"
-                ));
-            }
-            Event::AloneTurn { arm, stretch, of } => {
-                self.show(&format!("{arm} alone: stretch {stretch} of {of}"));
-            }
-            Event::NotAlone(why) => self.say(&format!("No arm is measured alone: {why}")),
-            Event::PilotBegun { load } => {
-                self.say_arms();
-                self.say(&format!("{load}: a pilot of all arms"));
-            }
-            Event::PilotEnded(pilot) => {
-                self.say(&chosen(&pilot));
-            }
-            Event::TrialBegun {
-                loads,
-                blocks,
-                length,
-                rate,
-            } => {
-                self.say_arms();
-                let (load, length) = (together(&loads), number::length(length));
-                let rate = rate.map_or(String::new(), |rate| format!(" at {rate:.0} requests/s"));
-                self.say(&format!("{load}: {blocks} blocks in {length}{rate}"));
-                self.begun = Instant::now();
-                self.told = self.begun;
-            }
-            Event::Block {
-                loads,
-                done,
-                of,
-                baseline_rate,
-            } => self.show_block(&together(&loads), (done, of), baseline_rate),
-            Event::PutBack(restored) => self.put_back(&restored),
-            Event::TrialEnded { loads } => self.say(&format!("{}: done", together(&loads))),
-        }
-    }
-
-    /// On a terminal alone: what the next line replaces.
-    fn show(&mut self, text: &str) {
-        if self.line.rewrites() {
-            self.line.show(text);
-        }
-    }
-
-    /// Alone, each arm starts again and again: that is said once. So is what loads ask of a configuration that
-    /// several arms are copies of.
-    fn ready(&mut self, arm: String, address: &str, asked: &[AskedRecord], remarks: &[String]) {
-        if self.is_alone {
-            return;
-        }
-        for line in asked.iter().map(words::asked) {
-            if !self.asked.contains(&line) {
-                self.say(&line);
-                self.asked.push(line);
-            }
-        }
-        for remark in remarks {
-            self.say(&format!("{arm}: {remark}"));
-        }
-        self.show(&format!("{arm} answers on {address}"));
-        self.arms.push(arm);
-    }
-
-    /// How far a load is: on a terminal after every block, in a log file now and then.
-    fn show_block(&mut self, load: &str, (done, of): (u32, u32), baseline_rate: f64) {
-        if self.line.rewrites() || self.told.elapsed().as_secs() >= 10 {
-            self.told = Instant::now();
-            let left = self.begun.elapsed().as_secs_f64() / f64::from(done.max(1))
-                * f64::from(of - done.min(of));
-            self.line.show(&format!(
-                "{load}: block {done} of {of} · baseline {baseline_rate:.0} requests/s · \
-                 about {left:.0} s left"
-            ));
-        }
-    }
-
-    /// Nobody needs to hear of settings that are as they were.
-    fn put_back(&mut self, restored: &[Restored]) {
-        for one in restored.iter().filter(|one| !one.outcome.is_restored()) {
-            self.say(restore::described(one, false).trim_end());
-        }
-    }
-
-    /// Once all arms answer, one line for all of them.
-    fn say_arms(&mut self) {
-        if !self.arms.is_empty() {
-            let arms = std::mem::take(&mut self.arms);
-            self.say(&format!("{} arms answer: {}", arms.len(), arms.join(", ")));
-        }
-    }
 }

@@ -1,7 +1,9 @@
-//! `--time`: the share of a study's time that a run is to take, and what keeps it from that.
+//! `--time` and `--budget`: what a run is to take, as a share of the study's time or as a time, and what keeps it
+//! from that.
 
 use std::time::Duration;
 
+use weir_model::quantity::parse_duration;
 use weir_model::study::Study;
 use weir_report::number;
 
@@ -29,9 +31,7 @@ pub(crate) fn shorten(study: &mut Study, text: &str) -> Result<Vec<String>, Fail
     };
     let wanted = weir_lab::length_of(study).mul_f64(share);
     let slice = study.blocks.slice;
-    let loads = study.loads.iter_mut();
-    loads.for_each(|load| load.duration = load.duration.mul_f64(share));
-    shorten_slice(study);
+    multiply(study, share);
     let mut said = Vec::new();
     if let (Some(before), Some(now)) = (slice, study.blocks.slice)
         && now < before
@@ -53,6 +53,105 @@ pub(crate) fn shorten(study: &mut Study, text: &str) -> Result<Vec<String>, Fail
         ));
     }
     Ok(said)
+}
+
+fn multiply(study: &mut Study, share: f64) {
+    let loads = study.loads.iter_mut();
+    loads.for_each(|load| load.duration = load.duration.mul_f64(share));
+    shorten_slice(study);
+}
+
+/// The budget as it was typed.
+///
+/// # Errors
+/// The text is no time.
+pub(crate) fn budget(text: &str) -> Result<Duration, Failure> {
+    let budget = parse_duration(text);
+    let budget = budget.map_err(|error| Failure::input(format!("--budget: {error}")))?;
+    match budget {
+        Duration::ZERO => Err(Failure::input(
+            "--budget: nothing can be measured in no time",
+        )),
+        budget => Ok(budget),
+    }
+}
+
+/// Whether searches for what the arms carry can claim anything within the study's budget.
+///
+/// # Errors
+/// They cannot; what would suffice.
+pub(crate) fn fit_search(study: &Study) -> Result<(), Failure> {
+    let least = weir_lab::least_search(study);
+    let Some(budget) = study.budget.filter(|budget| *budget < least) else {
+        return Ok(());
+    };
+    let suffices = Duration::from_secs(least.as_secs() + 1);
+    let message = format!(
+        "a budget of {} has no time for any claim: a rate is held for {}, and with what comes before the whole run takes \
+         about {}",
+        number::length(budget),
+        number::length(study.search.hold),
+        number::length(suffices),
+    );
+    Err(Failure::input(message).hint(format!("give it --budget {}s", suffices.as_secs())))
+}
+
+/// Makes all loads as much longer or shorter as the study's budget has time for, a check of its arms one at a time
+/// included where there is one, and says by how much. Every load keeps the blocks without which nothing can be claimed.
+///
+/// # Errors
+/// The budget has no time for these.
+pub(crate) fn fit(study: &mut Study, check_alone: bool) -> Result<Option<String>, Failure> {
+    let Some(budget) = study.budget else {
+        return Ok(None);
+    };
+    if !study.capacity.is_empty() {
+        return fit_search(study).map(|()| None);
+    }
+    study.blocks.at_least = weir_lab::least_blocks(study);
+    let multiplied = |share: f64| {
+        let mut other = study.clone();
+        multiply(&mut other, share);
+        let check = match check_alone {
+            true => weir_lab::length_of_check(&other),
+            false => Duration::ZERO,
+        };
+        let takes = weir_lab::length_of(&other) + check;
+        (other, weir_lab::budget_of(takes))
+    };
+    let (mut low, mut high) = (1e-6_f64, 1e6_f64);
+    let (_, least) = multiplied(low);
+    if least > budget {
+        let suffices = Duration::from_secs(least.as_secs() + 1);
+        return Err(Failure::input(format!(
+            "a budget of {} has no time for any claim: {} needs {} blocks, and with them the whole run takes about {}\n\
+             hint: give it --budget {}s",
+            number::length(budget),
+            match study.loads.len() {
+                1 => "the load".to_owned(),
+                loads => format!("each of the {loads} loads"),
+            },
+            study.blocks.at_least,
+            number::length(suffices),
+            suffices.as_secs()
+        )));
+    }
+    for _ in 0..40 {
+        let middle = (low * high).sqrt();
+        match multiplied(middle).1 <= budget {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    *study = multiplied(low).0;
+    Ok(Some(format!(
+        "the budget of {} has time for {} of the study's loads",
+        number::length(budget),
+        match low {
+            low if low >= 2.0 => format!("{low:.1} times the duration"),
+            low => format!("{:.0} % of the duration", low * 100.0),
+        }
+    )))
 }
 
 /// Makes the slices that a study gives as short as its loads need for their blocks. Where what is due repeats

@@ -6,6 +6,8 @@
 //! waited for.
 
 mod agent;
+mod capacity;
+mod capacity_refused;
 mod corpus;
 mod doctor;
 mod doctor_trust;
@@ -38,6 +40,7 @@ mod run;
 mod run_alone;
 mod run_bursts;
 mod run_bypass;
+mod run_capacity;
 mod run_cells;
 mod run_flows;
 mod run_kernel;
@@ -52,6 +55,8 @@ mod run_own_sockets;
 mod run_proxies;
 mod run_refused;
 mod run_stopped;
+mod run_until;
+mod schema;
 mod secure;
 // A host that ssh reaches, shared with the tests of the crate that does the reaching; those use all of it.
 #[allow(dead_code)]

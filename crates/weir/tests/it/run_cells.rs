@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_lab::{
-    ArmId, Cell, CellEnd, History, LabError, Options, Outcome, PlaceSpec, Proposer, Rates, Step,
+    ArmId, Cell, CellEnd, History, LabError, Options, Outcome, PlaceSpec, Proposer, Rates, Renewal,
+    Step,
 };
 use weir_model::record::{Phase, RunHeader};
 use weir_parameters::Catalog;
@@ -54,7 +55,7 @@ impl InTurn {
                 slice: Duration::from_millis(50),
                 discard: 0.2,
                 phase: Phase::Measurement,
-                renew: true,
+                renew: Renewal::Instance,
                 seed: 1,
             };
             [Step::Arms(arms), Step::Measure(Box::new(cell))]
@@ -97,6 +98,7 @@ fn arms_that_follow_each_other_in_a_slot_have_nothing_of_each_other() {
         places: PlaceSpec::default(),
         allow_host_settings: false,
         check_alone: false,
+        generator_carries: None,
         time: None,
         stop: Arc::default(),
     };

@@ -261,7 +261,7 @@ fn an_answer_that_the_study_does_not_expect() {
     let text = study("proxy: {kind: nginx}\n");
     let text = text.replace("connections: 2", "connections: 2, expect: status=404");
     let ended = place.run(&text).end();
-    let ended = ended.with_code(1);
+    let ended = ended.with_code(2);
     let said = "answers with status 200 under load `closed`, but its `expect` allows 404";
     let hint = "hint: write `expect: status=200` in the study if that status is right";
     ended.stderr.has_all(&[said, hint]);

@@ -2,8 +2,9 @@
 //! logarithmic, so each further nine of the quantile takes the same room and the tail can be read.
 
 use super::canvas::{Anchor, Canvas, Width, fit, polyline};
+use super::dots::dot;
 use super::scale::{Scale, decades, round_steps, tick_rate, tick_time};
-use crate::tree::{Axis, Extent, Line, Lines};
+use crate::tree::{Axis, Extent, Line, Lines, Marks};
 
 /// With more lines than this, names beside the lines cannot be told apart; the legend remains.
 const DIRECT_LABELS: usize = 12;
@@ -23,9 +24,15 @@ pub(crate) fn lines(id: &str, plot: &Lines, width: Width) -> String {
     }
     let mut chart = Chart::open(id, plot, &drawn, width);
     chart.below(plot);
+    if let Some(marks) = &plot.marks {
+        chart.held_against(marks);
+    }
     let (front, back): (Vec<&Line>, Vec<&Line>) = drawn.iter().partition(|line| line.front);
     for line in back.into_iter().chain(front) {
         chart.curve(line);
+    }
+    if let Some(marks) = &plot.marks {
+        chart.dots(marks);
     }
     if chart.labels {
         chart.direct_labels(&drawn);
@@ -55,7 +62,9 @@ impl Chart {
             (Width::Narrow, _) => (300.0, 12.0),
         };
         let plot_x = (62.0, width.px() - right);
-        let plot_y = (height - 48.0, 14.0);
+        // The name of a band stands above it.
+        let above = if plot.marks.is_some() { 30.0 } else { 14.0 };
+        let plot_y = (height - 48.0, above);
         let names: Vec<&str> = drawn.iter().map(|line| line.name.as_str()).collect();
         let class = format!("{}{}", width.class(), if labels { " labelled" } else { "" });
         let desc = format!("One line for each {}: {}", plot.each, names.join(", "));
@@ -112,6 +121,42 @@ impl Chart {
         self.canvas.text("hint", middle, Anchor::Middle, caption);
     }
 
+    /// A band across the plot, a level along it, and a place on the axis below.
+    fn held_against(&mut self, marks: &Marks) {
+        let ((left, right), (bottom, top)) = (self.plot_x, self.plot_y);
+        let canvas = &mut self.canvas;
+        if let Some(((from, to), name)) = &marks.band {
+            let (from, to) = (self.x.at(*from), self.x.at(*to));
+            // An interval narrower than a line is still to be seen.
+            let width = (to - from).max(2.0);
+            canvas.rect("band strong", (from, top), (width, bottom - top));
+            let (at, anchor) = beside((from + to) / 2.0, name, (left, right));
+            canvas.text("hint", (at, top - 8.0), anchor, name);
+        }
+        if let Some((ns, name)) = &marks.level {
+            let y = self.y.at(*ns);
+            canvas.line("level", (left, y), (right, y));
+            canvas.text("hint", (left + 8.0, y - 6.0), Anchor::Start, name);
+        }
+        if let Some((rate, name)) = &marks.at {
+            let x = self.x.at(*rate);
+            canvas.line("at", (x, top), (x, bottom));
+            // Times are short there, so the upper end is free.
+            let (at, anchor) = match x - left < 60.0 {
+                true => (x + 6.0, Anchor::Start),
+                false => (x - 6.0, Anchor::End),
+            };
+            canvas.text("hint", (at, top + 12.0), anchor, name);
+        }
+    }
+
+    fn dots(&mut self, marks: &Marks) {
+        for one in &marks.dots {
+            let y = one.ns.map_or(self.plot_y.1, |ns| self.y.at(ns.max(1.0)));
+            dot(&mut self.canvas, (self.x.at(one.rate), y), one);
+        }
+    }
+
     fn nines(&self) -> Vec<(f64, String)> {
         let nines = (1..=9).map(|power| 10_f64.powi(power));
         let gap = match self.width {
@@ -154,6 +199,16 @@ impl Chart {
             canvas.text(&format!("label f {class}"), at, Anchor::Start, &name);
             canvas.close();
         }
+    }
+}
+
+/// Where a text around `x` is written so that it stays between two edges.
+fn beside(x: f64, text: &str, (left, right): (f64, f64)) -> (f64, Anchor) {
+    let half = 3.6 * text.chars().count() as f64;
+    match x {
+        x if x - half < left => (left, Anchor::Start),
+        x if x + half > right => (right, Anchor::End),
+        x => (x, Anchor::Middle),
     }
 }
 

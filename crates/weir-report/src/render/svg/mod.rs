@@ -6,12 +6,15 @@
 //! Coordinates are always finite: whatever comes in, no `NaN` leaves this module.
 
 mod canvas;
+mod closing;
+mod dots;
 mod forest;
 mod lines;
 mod panels;
 mod scale;
 
 pub(super) use canvas::{Escaped, Width};
+pub(super) use closing::closing;
 pub(super) use forest::forest;
 pub(super) use lines::lines;
 pub(super) use panels::panels;

@@ -22,7 +22,9 @@ mod progress;
 mod result;
 mod watch;
 
+pub(crate) use calibrate::carries;
 use job::Job;
+pub(crate) use job::Server;
 use result::Collected;
 use watch::Watch;
 
@@ -83,7 +85,7 @@ fn nothing_answered(report: &LoadReport) -> Failure {
 }
 
 /// What to do about an error that TLS, or TLS where none should be, is the reason of.
-fn hint(words: &str) -> Option<&'static str> {
+pub(crate) fn hint(words: &str) -> Option<&'static str> {
     if words == ParseError::Tls.to_string() {
         Some("ask a port that serves http in clear")
     } else if words.contains("does not speak TLS") {

@@ -16,10 +16,12 @@ mod addresses;
 mod describe;
 mod flow;
 mod room;
+mod server;
 mod url;
 
 use describe::{Described, describe};
 use flow::Prepared;
+pub(crate) use server::Server;
 
 /// Longest trial when only a number of requests was asked for.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);

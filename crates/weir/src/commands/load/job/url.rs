@@ -72,16 +72,20 @@ impl Url {
         })
     }
 
-    /// The first of the name's addresses that a connection can be opened to.
+    /// The addresses of the name.
+    pub(super) fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
+        let addresses = (self.host.as_str(), self.port).to_socket_addrs();
+        let addresses = addresses.map_err(|error| {
+            Failure::input(format!("{}: the name does not resolve: {error}", self.host))
+                .hint("an address does not need resolving: http://127.0.0.1:8080/")
+        })?;
+        Ok(addresses.collect())
+    }
+
+    /// The first of them that a connection can be opened to.
     pub(super) fn reachable(&self, patience: Duration) -> Result<SocketAddr, Failure> {
-        let addresses = (self.host.as_str(), self.port)
-            .to_socket_addrs()
-            .map_err(|error| {
-                Failure::input(format!("{}: the name does not resolve: {error}", self.host))
-                    .hint("an address does not need resolving: http://127.0.0.1:8080/")
-            })?;
         let mut refused = None;
-        for address in addresses {
+        for address in self.addresses()? {
             match TcpStream::connect_timeout(&address, patience) {
                 Ok(_) => return Ok(address),
                 Err(error) => refused = Some((address, error)),

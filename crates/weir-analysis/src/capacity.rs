@@ -1,0 +1,152 @@
+//! How much each arm carries within the study's objective: what the search wrote down, beside what its trials show.
+//!
+//! The search's own records give the intervals ([`CapacityRecord`]); everything else is read from the trials: the
+//! response times against the rate (`curve`), what grew with the load (`growth`), and how the arms compare
+//! (`ratios`). `words` says it in sentences.
+
+use weir_model::record::{BracketRecord, CapacityEnd, CapacityRecord, Record};
+use weir_record::Run;
+
+use crate::blocks::LoadData;
+use crate::headline;
+
+mod curve;
+mod growth;
+mod ratios;
+mod words;
+
+pub use crate::findings::{
+    BracketPoint, Capacity, CapacityFindings, Counted, CurvePoint, Growth, Ratio, UNIT,
+};
+pub(crate) use words::summary;
+pub use words::{carries, sentence};
+
+/// What a run says about capacities; `None` where its study does not ask for them.
+pub(crate) fn find(run: &Run) -> Option<CapacityFindings> {
+    let study = &run.header.study;
+    if study.capacity.is_empty() {
+        return None;
+    }
+    let spec = study.loads.first()?;
+    let data = LoadData::gather(run, spec);
+    let arms: Vec<Capacity> = (0..study.arms.len())
+        .map(|arm| of_arm(run, &data, arm))
+        .collect();
+    let ratios = ratios::of(study, &arms);
+    let (validity, reasons) = headline::search(&data);
+    Some(CapacityFindings {
+        arms,
+        ratios,
+        validity,
+        reasons,
+        left_out: headline::left_out(&data),
+    })
+}
+
+fn of_arm(run: &Run, data: &LoadData<'_>, arm: usize) -> Capacity {
+    let study = data.study;
+    let name = &study.arms[arm].name;
+    // A resumed run may write a second one; the last one counts.
+    let record = run.records.iter().rev().find_map(|record| match record {
+        Record::Capacity(found) if found.arm == *name && found.load == data.load => Some(found),
+        _ => None,
+    });
+    let steps: Vec<&BracketRecord> = run
+        .records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Bracket(step) if step.arm == *name && step.load == data.load => Some(step),
+            _ => None,
+        })
+        .collect();
+    let mut found = match record {
+        Some(record) => ended(record),
+        None => Capacity {
+            arm: name.clone(),
+            load: data.load.to_owned(),
+            limits: study.capacity.clone(),
+            confidence: study.objective.confidence,
+            ..so_far(&steps)
+        },
+    };
+    let bracket = steps.iter().map(|step| BracketPoint {
+        stage: step.stage,
+        seconds: step.seconds,
+        between: step.between,
+    });
+    found.bracket = bracket.collect();
+    let trials = curve::Trials::of((run, data, arm), &steps, &found);
+    found.curve = trials.curve();
+    found.holds = trials.holds();
+    found.trials = trials.singly();
+    found.knee = curve::knee(&found.curve);
+    found.held_s = curve::held(&found);
+    found.grows = growth::of(data, arm, &trials, &found);
+    found.ran_out = growth::ran_out(&found);
+    found.words = words::answer(&found);
+    found
+}
+
+/// What the search's last record says.
+fn ended(record: &CapacityRecord) -> Capacity {
+    let ended_well = matches!(record.end, CapacityEnd::Found | CapacityEnd::Budget);
+    Capacity {
+        arm: record.arm.clone(),
+        load: record.load.clone(),
+        claimed: ended_well && record.verified > 0.0 && is_narrow(record.low, record.high),
+        low: record.low,
+        high: record.high,
+        limits: record.limits.clone(),
+        decides: record.decides.min(record.limits.len().saturating_sub(1)),
+        confidence: record.confidence,
+        verified: record.verified,
+        fresh: record.fresh,
+        burst: record.burst,
+        saturated: record.saturated,
+        floor: record.floor,
+        ceiling: record.ceiling,
+        seconds: record.seconds,
+        end: Some(record.end),
+        ..so_far(&[])
+    }
+}
+
+/// Whether an interval says anything: from next to nothing to something is no answer.
+fn is_narrow(low: f64, high: f64) -> bool {
+    high >= low && high <= 10.0 * low
+}
+
+/// What a search that has not ended had come to; arm, load and objective are for the caller to fill in.
+fn so_far(steps: &[&BracketRecord]) -> Capacity {
+    let between = steps.iter().rev().find_map(|step| step.between);
+    let (low, high) = between.unwrap_or_default();
+    let seconds = steps.last().map_or(0.0, |step| step.seconds);
+    Capacity {
+        arm: String::new(),
+        load: String::new(),
+        claimed: false,
+        low,
+        high,
+        unit: UNIT.to_owned(),
+        confidence: 0.0,
+        limits: Vec::new(),
+        decides: 0,
+        verified: 0.0,
+        held_s: 0.0,
+        fresh: None,
+        burst: None,
+        saturated: 0.0,
+        floor: 0.0,
+        ceiling: None,
+        seconds: (seconds, seconds),
+        end: None,
+        curve: Vec::new(),
+        holds: Vec::new(),
+        trials: Vec::new(),
+        knee: None,
+        grows: Vec::new(),
+        ran_out: String::new(),
+        bracket: Vec::new(),
+        words: Vec::new(),
+    }
+}

@@ -1,0 +1,207 @@
+//! Response times against the rate, and where they begin to grow.
+
+use weir_model::limit::Limit;
+use weir_model::record::{BracketRecord, SearchStage, TrialRecord};
+use weir_record::Run;
+
+use super::{Capacity, CurvePoint};
+use crate::blocks::LoadData;
+use crate::outcomes::{Answers, sum};
+use crate::values::Times;
+
+/// Short trials whose rates are within this share of the lowest among them are one point of the curve.
+const SAME_RATE: f64 = 0.01;
+/// At the knee the p99 is so many times its least: a factor, because it is the same whatever the unit of the
+/// time, and however far above the capacity was measured, on which a place of greatest curvature (as Kneedle finds it:
+/// Satopaa et al., ICDCS workshops 2011) depends. Of M/M/1 against a rate near 0 it is where throughput / response time,
+/// Kleinrock's "power" (ICC 1979), is greatest.
+const AT_KNEE: f64 = 2.0;
+/// Fewer requests have no p99.
+const ENOUGH: u64 = 100;
+/// Low rates are at most this share of the capacity.
+pub(super) const LOW: f64 = 0.5;
+
+/// A trial at a rate, and what it was for.
+#[derive(Clone, Copy)]
+pub(super) struct AtRate<'a> {
+    pub(super) trial: &'a TrialRecord,
+    pub(super) rate: f64,
+    stage: Option<SearchStage>,
+    /// Number of the step that it is part of.
+    step: Option<usize>,
+}
+
+/// The trials of an arm's search that may be used, but for those of a closed loop, which have no rate.
+pub(super) struct Trials<'a> {
+    run: &'a Run,
+    limits: Vec<Limit>,
+    all: Vec<AtRate<'a>>,
+}
+
+impl<'a> Trials<'a> {
+    pub(super) fn of(
+        (run, data, arm): (&'a Run, &LoadData<'a>, usize),
+        steps: &[&BracketRecord],
+        found: &Capacity,
+    ) -> Trials<'a> {
+        let at_rate = |trial: &'a TrialRecord| {
+            let step = steps.iter().position(|step| {
+                (step.first_block..step.first_block.saturating_add(step.blocks))
+                    .contains(&trial.block)
+            });
+            Some(AtRate {
+                trial,
+                rate: rate(trial)?,
+                stage: step.map(|step| steps[step].stage),
+                step,
+            })
+        };
+        let all = data.usable_of(arm).filter_map(at_rate);
+        let all = all.filter(|at| at.stage != Some(SearchStage::Closed));
+        Trials {
+            run,
+            limits: found.limits.clone(),
+            all: all.collect(),
+        }
+    }
+
+    /// Those that the curve is made of. A burst begins rested, and a long trial may meet what a short one does not.
+    fn short(&self) -> impl Iterator<Item = &AtRate<'a>> {
+        let is_short = |stage| !matches!(stage, Some(SearchStage::Hold | SearchStage::Burst));
+        self.all.iter().filter(move |at| is_short(at.stage))
+    }
+
+    /// All but bursts.
+    pub(super) fn steady(&self) -> impl Iterator<Item = &AtRate<'a>> {
+        let all = self.all.iter();
+        all.filter(|at| at.stage != Some(SearchStage::Burst))
+    }
+
+    pub(super) fn curve(&self) -> Vec<CurvePoint> {
+        let mut all: Vec<AtRate<'_>> = self.short().copied().collect();
+        all.sort_by(|a, b| a.rate.total_cmp(&b.rate));
+        let mut points = Vec::new();
+        let mut rest = &all[..];
+        while let Some(first) = rest.first() {
+            let most = first.rate * (1.0 + SAME_RATE);
+            let (same, others) = rest.split_at(rest.partition_point(|at| at.rate < most).max(1));
+            points.extend(self.point(same));
+            rest = others;
+        }
+        points
+    }
+
+    pub(super) fn holds(&self) -> Vec<CurvePoint> {
+        let is_hold = |at: &&AtRate<'_>| at.stage == Some(SearchStage::Hold);
+        let all: Vec<AtRate<'_>> = self.all.iter().filter(is_hold).copied().collect();
+        let steps = all.chunk_by(|a, b| a.step == b.step);
+        steps.filter_map(|step| self.point(step)).collect()
+    }
+
+    pub(super) fn singly(&self) -> Vec<CurvePoint> {
+        self.short().filter_map(|at| self.point(&[*at])).collect()
+    }
+
+    /// What some trials show together; `None` where nothing was due, or no response times were kept.
+    fn point(&self, all: &[AtRate<'_>]) -> Option<CurvePoint> {
+        let trials = || all.iter().map(|at| at.trial);
+        let due = |trial| sum([trial], |slice| slice.due);
+        let times = self.times(all);
+        if times.buckets.is_empty() && times.due == 0 {
+            return None;
+        }
+        let quantile = |quantile| {
+            let ns = times.quantile(quantile);
+            ns.is_finite().then_some(ns as u64)
+        };
+        let weight: f64 = trials().map(due).sum();
+        let mean = |of: &dyn Fn(&AtRate<'_>) -> f64| -> f64 {
+            let weighted = all.iter().map(|at| due(at.trial) * of(at));
+            weighted.sum::<f64>() / weight.max(1.0)
+        };
+        // Shares of the requests of each trial add up to the share of all.
+        let bad = |limit: usize| mean(&|at| at.trial.bad.get(limit).copied().unwrap_or(0.0));
+        // How often each limit was broken, in shares of what it allows.
+        let limits = self.limits.iter().enumerate();
+        let most = limits
+            .map(|(place, limit)| (place, bad(place) / allowed(limit)))
+            .max_by(|(_, a), (_, b)| a.total_cmp(b));
+        let (limit, used) = most.unwrap_or_default();
+        let stage = all.first().and_then(|at| at.stage);
+        Some(CurvePoint {
+            rate: mean(&|at| at.rate),
+            p50: quantile(0.5),
+            p90: quantile(0.9),
+            p99: quantile(0.99),
+            p999: quantile(0.999),
+            limit,
+            bad: bad(limit),
+            holds: used <= 1.0,
+            trials: all.len() as u32,
+            seconds: measured_s(trials()),
+            requests: times.due,
+            stage: stage.filter(|_| all.iter().all(|at| at.stage == stage)),
+        })
+    }
+
+    fn times(&self, all: &[AtRate<'_>]) -> Times {
+        let trials = all.iter().map(|at| at.trial);
+        let kept = |trial: &TrialRecord| self.run.histogram(&trial.response_time).to_vec();
+        let mut buckets: Vec<(u64, u64)> = trials.clone().flat_map(kept).collect();
+        buckets.sort_unstable();
+        let answered = buckets.iter().map(|(_, count)| count).sum();
+        Times {
+            good: Answers::of(trials.clone(), &self.run.header.study).good_share(),
+            due: (sum(trials, |slice| slice.due) as u64).max(answered),
+            buckets,
+        }
+    }
+}
+
+/// Requests per second that were asked of the arm while it had the load; `None` in a closed loop. Pauses have no part
+/// in it: of a trial whose slices include such, the mean rate is lower.
+fn rate(trial: &TrialRecord) -> Option<f64> {
+    let intended = trial.rate_intended?;
+    let asked = trial.slices.iter().filter(|slice| slice.due > 0);
+    let (due, ns) = asked.fold((0, 0), |(due, ns), slice| {
+        (due + slice.due, ns + slice.measured_ns)
+    });
+    let seen = due as f64 * 1e9 / ns as f64;
+    // What is counted is rounded; where both agree the one that was asked for is exact.
+    let is_as_asked = !seen.is_finite() || (seen / intended - 1.0).abs() < 0.02;
+    Some(if is_as_asked { intended } else { seen }).filter(|rate| *rate > 0.0)
+}
+
+pub(super) fn measured_s<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> f64 {
+    sum(trials, |slice| slice.measured_ns) / 1e9
+}
+
+/// How long the rate that was verified was held, seconds; 0 where none was.
+pub(super) fn held(found: &Capacity) -> f64 {
+    let at_it = |hold: &&CurvePoint| (hold.rate / found.verified - 1.0).abs() < SAME_RATE / 2.0;
+    let held = found.holds.iter().filter(at_it);
+    let held = held.filter(|hold| hold.holds);
+    held.map(|hold| hold.seconds).fold(0.0, f64::max)
+}
+
+/// The share of the requests that may break a limit; of one on the mean, what [`TrialRecord::bad`] is at the limit.
+pub(super) fn allowed(limit: &Limit) -> f64 {
+    match limit {
+        Limit::Quantile(quantile, _) => 1.0 - quantile,
+        Limit::Mean(_) => (-1.0_f64).exp(),
+        Limit::Errors(share) => *share,
+    }
+}
+
+/// The rate from which on the p99 stays above [`AT_KNEE`] times the least of any rate; linear in the rate and the
+/// logarithm of the time between two points. A stall at a low rate changes nothing: it is neither the least nor the last.
+pub(super) fn knee(curve: &[CurvePoint]) -> Option<f64> {
+    let ns = |point: &CurvePoint| point.p99.map_or(f64::INFINITY, |ns| ns as f64);
+    let known = curve.iter().filter(|point| point.requests >= ENOUGH);
+    let bound = AT_KNEE * known.map(ns).reduce(f64::min)?;
+    let last_below = curve.iter().rposition(|point| ns(point) <= bound)?;
+    let (below, above) = (&curve[last_below], curve.get(last_below + 1)?);
+    let share = (bound / ns(below)).ln() / (ns(above) / ns(below)).ln();
+    // Of a time without end the logarithm is none either: the knee is then at the last point below.
+    Some(below.rate + share.clamp(0.0, 1.0) * (above.rate - below.rate))
+}

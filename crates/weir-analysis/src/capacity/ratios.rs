@@ -1,0 +1,128 @@
+//! Capacities of arms against each other.
+
+use weir_model::study::{ArmRole, Study};
+use weir_stats::verdict::LEAST_REPLICATES;
+use weir_stats::{
+    Evidence, Interval, Outcome, difference, holm, student_quantile, student_two_sided, verdict,
+};
+
+use super::{Capacity, Ratio};
+use crate::findings::Verdict;
+
+/// Degrees of freedom that the interval of a search is taken to have: a few ladders of a few rates each. Fewer make
+/// small p larger.
+const FREEDOM: u32 = 6;
+
+/// Each arm against the one that it is compared with. The interval is that of independent searches: what the machine
+/// did to both at once does not cancel, so it is too wide rather than too narrow.
+pub(super) fn of(study: &Study, found: &[Capacity]) -> Vec<Ratio> {
+    let mut ratios: Vec<Ratio> = (1..found.len())
+        .map(|arm| {
+            let against = &found[study.arms[arm].against.min(arm - 1)];
+            ratio(&found[arm], against)
+        })
+        .collect();
+    let is_change = |place: usize| study.arms[place + 1].role == ArmRole::Change;
+    let counted = |place: &usize| ratios[*place].p.is_finite() && is_change(*place);
+    let family: Vec<usize> = (0..ratios.len()).filter(counted).collect();
+    let p: Vec<f64> = family.iter().map(|place| ratios[*place].p).collect();
+    let corrected = holm(&p);
+    for (place, ratio) in ratios.iter_mut().enumerate() {
+        let own = family.iter().position(|of| *of == place);
+        // The same arm once more is none of the changes, and is corrected for as many comparisons.
+        let alone = (ratio.p * family.len().max(1) as f64).min(1.0);
+        ratio.p_holm = own.map_or(alone, |own| corrected[own]);
+        ratio.family = family.len().max(1) as u32;
+        judge(study, ratio);
+    }
+    ratios
+}
+
+/// Estimate, interval and p, without a verdict; not numbers where one of the two has no capacity.
+fn ratio(arm: &Capacity, against: &Capacity) -> Ratio {
+    let without = [arm, against].into_iter().find(|found| !is_known(found));
+    let (one, other) = (logs(arm), logs(against));
+    let between = difference(one, other);
+    let value = one.0 - other.0;
+    // How many times farther from 0 the estimate is than its interval reaches, in units of the latter's t.
+    let half = match value > 0.0 {
+        true => value - between.low,
+        false => between.high - value,
+    };
+    let t = value.abs() / half * student_quantile(1.0 - between.confidence, FREEDOM);
+    let known = |value: f64| match without {
+        None => value,
+        Some(_) => f64::NAN,
+    };
+    let p = match value == 0.0 {
+        true => 1.0,
+        false => student_two_sided(t, FREEDOM),
+    };
+    Ratio {
+        arm: arm.arm.clone(),
+        against: against.arm.clone(),
+        ratio: known(value.exp()),
+        interval: (known(between.low.exp()), known(between.high.exp())),
+        p: known(p),
+        p_holm: f64::NAN,
+        family: 1,
+        verdict: Verdict::Invalid,
+        because: without.map_or_else(String::new, |found| {
+            format!("no capacity of {} can be claimed", found.arm)
+        }),
+    }
+}
+
+/// Where the answer is the generator's or the origin's limit, it is not known what the arm carries.
+fn is_known(found: &Capacity) -> bool {
+    found.claimed && found.low > 0.0 && found.ceiling.is_none()
+}
+
+/// The middle of the interval and the interval, on the logarithmic scale.
+fn logs(found: &Capacity) -> (f64, Interval) {
+    let (low, high) = (found.low.ln(), found.high.ln());
+    let interval = Interval {
+        low,
+        high,
+        confidence: found.confidence,
+    };
+    (0.5 * (low + high), interval)
+}
+
+fn judge(study: &Study, ratio: &mut Ratio) {
+    if !ratio.ratio.is_finite() {
+        return;
+    }
+    let objective = &study.objective;
+    let evidence = Evidence {
+        interval: ratio.interval,
+        confidence: objective.confidence,
+        p: ratio.p_holm,
+        // Searches have a rule of their own for when they know enough.
+        n: LEAST_REPLICATES,
+    };
+    let outcome = verdict(&evidence, objective.band, objective.confidence, true);
+    let band = format!("±{} %", (objective.band * 1e4).round() / 1e2);
+    let p = match ratio.p_holm {
+        p if p < 1e-4 => "below 0.0001".to_owned(),
+        p => format!("{p:.4}"),
+    };
+    (ratio.verdict, ratio.because) = match outcome {
+        Outcome::Better => (
+            Verdict::Better,
+            format!("the whole interval lies above 1; p is {p}"),
+        ),
+        Outcome::Worse => (
+            Verdict::Worse,
+            format!("the whole interval lies below 1; p is {p}"),
+        ),
+        Outcome::Equivalent => (
+            Verdict::Equivalent,
+            format!("the whole interval lies within {band}"),
+        ),
+        Outcome::Inconclusive => (
+            Verdict::Inconclusive,
+            format!("the interval neither excludes 1 for sure nor lies within {band}; p is {p}"),
+        ),
+    };
+}

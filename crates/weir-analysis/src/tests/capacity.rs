@@ -1,0 +1,482 @@
+//! Capacities, from the records of searches that were made up.
+
+use std::time::Duration;
+
+use tempfile::TempDir;
+use weir_model::limit::Limit;
+use weir_model::record::*;
+use weir_model::study::{Arm, ArmRole, Study, StudyArrivals};
+use weir_record::Run;
+
+use super::fixture::{arm, run_with_records};
+use crate::analyze;
+use crate::capacity::{Capacity, CapacityFindings, Counted, CurvePoint, sentence};
+use crate::findings::{Findings, Verdict};
+
+/// What the made-up server can do: M/M/1, so its p99 is ln(100) / (it - rate).
+const SERVER: f64 = 5_000.0;
+const LIMIT_S: f64 = 0.03;
+/// Where the p99 is at the limit: 4,846.5 requests/s.
+const CAPACITY: f64 = SERVER - 4.605_17 / LIMIT_S;
+
+fn header(arms: Vec<Arm>) -> RunHeader {
+    let load = weir_model::fixture::load("closed", StudyArrivals::Closed);
+    weir_model::fixture::header(Study {
+        loads: vec![load],
+        capacity: Limit::parse_all("p99 < 30ms, errors < 1%").unwrap(),
+        ..weir_model::fixture::study(arms)
+    })
+}
+
+/// A trial of so many seconds at a rate, and the share of its requests that break the limit.
+fn trial(arm: &str, block: u32, rate: f64, seconds: u64) -> TrialRecord {
+    let due = (rate * seconds as f64) as u64;
+    let completed = (rate.min(SERVER) * seconds as f64) as u64;
+    let bad = match rate < SERVER {
+        true => (-(SERVER - rate) * LIMIT_S).exp(),
+        false => 1.0,
+    };
+    let sockets = SocketCounts {
+        in_use: 60,
+        orphans: 0,
+        time_wait: rate as u64,
+    };
+    let slice = SliceRecord {
+        measured_ns: seconds * 1_000_000_000,
+        offered: due,
+        due,
+        sent: due,
+        completed,
+        completed_whole: completed,
+        // 180 µs of CPU time for each request, on one CPU.
+        proxy_cpu_ns: completed * 180_000,
+        proxy_cpus_idle_ns: seconds * 1_250_000_000 - completed * 180_000,
+        origin_requests: completed,
+        origin_connects: completed / 4,
+        sockets_after: Some(sockets),
+        ..SliceRecord::default()
+    };
+    TrialRecord {
+        rate_intended: Some(rate),
+        slices: vec![slice],
+        status_classes: [0, 0, completed, 0, 0, 0],
+        bad: vec![bad, 0.0],
+        ..weir_model::fixture::trial("closed", arm, block)
+    }
+}
+
+/// Response times of the server at the rate of a trial: each answered request at a quantile of its own.
+fn times(trial: &TrialRecord) -> Vec<u64> {
+    let spare = (SERVER - trial.rate_intended.unwrap_or(0.0)).max(1.0);
+    let count = trial.slices[0].completed;
+    let each = (0..count).map(|of| (of as f64 + 0.5) / count as f64);
+    each.map(|share| (-(1.0 - share).ln() / spare * 1e9) as u64)
+        .collect()
+}
+
+fn step(arm: &str, stage: SearchStage, blocks: (u32, u32), between: Option<(f64, f64)>) -> Record {
+    Record::Bracket(BracketRecord {
+        arm: arm.to_owned(),
+        load: "closed".to_owned(),
+        stage,
+        first_block: blocks.0,
+        blocks: blocks.1,
+        seconds: f64::from(blocks.0 + blocks.1) * 5.0,
+        between,
+    })
+}
+
+fn record(arm: &str, end: CapacityEnd) -> CapacityRecord {
+    CapacityRecord {
+        arm: arm.to_owned(),
+        load: "closed".to_owned(),
+        limits: Limit::parse_all("p99 < 30ms, errors < 1%").unwrap(),
+        decides: 0,
+        confidence: 0.95,
+        low: 4_750.0,
+        high: 4_880.0,
+        verified: 4_750.0,
+        fresh: None,
+        burst: None,
+        saturated: SERVER,
+        floor: 0.0,
+        ceiling: None,
+        seconds: (60.0, 125.0),
+        end,
+    }
+}
+
+/// Rates of the short trials of a search.
+const RATES: [f64; 12] = [
+    500.0, 1_000.0, 2_000.0, 3_000.0, 4_000.0, 4_500.0, 5_500.0, 4_700.0, 4_750.0, 4_800.0,
+    4_860.0, 4_940.0,
+];
+
+/// A search of one arm with its trials: a ramp, a ladder, a burst, and a trial that held.
+fn searched(others: Vec<Record>) -> (TempDir, Run) {
+    let short = RATES.iter().zip(0..);
+    let short = short.map(|(rate, block)| trial("stock", block, *rate, 1));
+    let mut trials: Vec<TrialRecord> = short.collect();
+    trials.push(trial("stock", 12, 8_000.0, 1));
+    trials.extend((13..26).map(|block| trial("stock", block, 4_750.0, 1)));
+    let mut closed = trial("stock", 26, 9_999.0, 1);
+    closed.rate_intended = None;
+    let mut records = vec![
+        step("stock", SearchStage::Ramp, (0, 7), Some((4_500.0, 5_500.0))),
+        step(
+            "stock",
+            SearchStage::Ladder,
+            (7, 5),
+            Some((4_750.0, 4_880.0)),
+        ),
+        step(
+            "stock",
+            SearchStage::Burst,
+            (12, 1),
+            Some((4_750.0, 4_880.0)),
+        ),
+        step(
+            "stock",
+            SearchStage::Hold,
+            (13, 13),
+            Some((4_750.0, 4_880.0)),
+        ),
+    ];
+    records.extend(others);
+    let header = header(vec![arm("stock", ArmRole::Baseline, 0)]);
+    run_with_records(&header, trials, |trial, _| times(trial), &records)
+}
+
+fn found(others: Vec<Record>) -> (Findings, Capacity) {
+    let (_folder, run) = searched(others);
+    let findings = analyze(&run);
+    let arm = findings.capacity.as_ref().unwrap().arms[0].clone();
+    (findings, arm)
+}
+
+fn ended(change: impl FnOnce(&mut CapacityRecord)) -> Vec<Record> {
+    let mut record = record("stock", CapacityEnd::Found);
+    change(&mut record);
+    vec![Record::Capacity(record)]
+}
+
+#[test]
+fn what_a_search_found_is_told_with_what_its_trials_show() {
+    let (findings, arm) = found(ended(|_| {}));
+    assert!(arm.claimed && (arm.low..arm.high).contains(&CAPACITY));
+    assert_eq!((arm.unit.as_str(), arm.held_s), ("requests/s", 13.0));
+    assert_eq!(
+        arm.words[0],
+        "stock carries 4,750 to 4,880 requests/s within p99 < 30ms and errors < 1% (95 %; 4,750/s held for 13 s)."
+    );
+    assert_eq!(arm.words[1], "p99 < 30ms decides.");
+    assert!(findings.answer.starts_with(&arm.words[0]));
+    // Nothing of a comparison.
+    assert!(findings.loads.is_empty() && findings.matrices.is_empty());
+    assert_eq!(
+        findings.headline.validity,
+        Validity::Valid,
+        "{:?}",
+        findings.headline
+    );
+    let json = serde_json::to_value(&findings).unwrap();
+    let part = &json["capacity"]["arms"][0];
+    assert_eq!(
+        (&part["low"], &part["high"], &part["unit"]),
+        (&4750.0.into(), &4880.0.into(), &"requests/s".into())
+    );
+    assert_eq!(part["limits"][1], "errors < 1%");
+    let again: CapacityFindings = serde_json::from_value(json["capacity"].clone()).unwrap();
+    assert_eq!(Some(again), findings.capacity);
+}
+
+#[test]
+fn the_curve_is_of_short_trials_and_grows_from_its_knee_on() {
+    let (_, arm) = found(ended(|_| {}));
+    let rates: Vec<f64> = arm.curve.iter().map(|point| point.rate).collect();
+    assert!(rates.is_sorted());
+    // Neither the burst nor the closed loop; 4,700 and 4,750 differ by more than 1 %.
+    assert_eq!((arm.curve.len(), arm.trials.len()), (12, 12));
+    let [hold] = &arm.holds[..] else {
+        panic!("{:?}", arm.holds);
+    };
+    assert_eq!((hold.rate, hold.trials, hold.seconds), (4_750.0, 13, 13.0));
+    for point in arm.curve.iter().filter(|point| point.rate < SERVER) {
+        let p99 = 4.605 / (SERVER - point.rate) * 1e9;
+        let seen = point.p99.unwrap() as f64;
+        assert!((seen / p99 - 1.0).abs() < 0.025, "{point:?}: {p99}");
+        assert_eq!(point.holds, point.rate < CAPACITY, "{point:?}");
+    }
+    // The least is 1.02 ms at 500/s, twice which is met at 2,750/s.
+    let knee = arm.knee.unwrap();
+    assert!((2_650.0..2_850.0).contains(&knee), "{knee}");
+}
+
+#[test]
+fn trials_of_one_rate_are_pooled_and_not_averaged() {
+    let header = header(vec![arm("stock", ArmRole::Baseline, 0)]);
+    let trials = vec![trial("stock", 0, 200.0, 5), trial("stock", 1, 201.0, 5)];
+    let times = |trial: &TrialRecord, _: &mut _| {
+        let slow = if trial.block == 1 { 30 } else { 0 };
+        let each = (0..1_000).map(|place| if place < slow { 100_000_000 } else { 1_000_000 });
+        each.collect()
+    };
+    let (_folder, run) = run_with_records(&header, trials, times, &[]);
+    let found = analyze(&run).capacity.unwrap();
+    let [point] = &found.arms[0].curve[..] else {
+        panic!("{:?}", found.arms[0].curve);
+    };
+    // 30 of 2,005 are slow. The mean of both p99s would be 50 ms.
+    assert_eq!((point.trials, point.p90.unwrap() / 100_000), (2, 10));
+    assert!(point.p99.unwrap() > 99_000_000, "{point:?}");
+}
+
+#[test]
+fn what_grew_is_told_at_low_rates_at_the_edge_and_above() {
+    let (_, arm) = found(ended(|_| {}));
+    let row = |what| {
+        let row = arm.grows.iter().find(|row| row.what == what).unwrap();
+        [row.low, row.edge, row.above].map(Option::unwrap)
+    };
+    let near = |seen: [f64; 3], wanted: [f64; 3]| {
+        for (seen, wanted) in seen.into_iter().zip(wanted) {
+            assert!((seen / wanted - 1.0).abs() < 0.03, "{seen} is not {wanted}");
+        }
+    };
+    near(row(Counted::ProxyCpu), [180e3; 3]);
+    near(row(Counted::OriginConnects), [0.25; 3]);
+    near(row(Counted::TimeWait), [2_000.0, 4_860.0, 5_500.0]);
+    near(row(Counted::ProxyCpuShare), [0.21, 0.857, 0.895]);
+    assert!(
+        arm.ran_out
+            .contains("86 % of its CPUs: CPU time runs out first"),
+        "{}",
+        arm.ran_out
+    );
+    assert!(!arm.grows.iter().any(|row| row.what == Counted::Reconnects));
+    // Without an edge there is nothing to hold the rest against.
+    let (_, none) = found(ended(|record| (record.low, record.high) = (0.0, 0.0)));
+    assert!(none.grows.is_empty() && none.ran_out.is_empty());
+}
+
+type Change = fn(&mut CapacityRecord);
+
+/// What the last record says, and words of the answer.
+const ENDS: [(Change, &str); 14] = [
+    (
+        |found| found.end = CapacityEnd::Budget,
+        "a longer search would narrow the interval",
+    ),
+    (
+        |found| found.fresh = Some((4_950.0, 5_050.0)),
+        "Fresh, in short trials after a rest, it carries 4,950 to 5,050/s",
+    ),
+    (
+        |found| {
+            found.burst = Some(BurstRecord {
+                seconds: 5.0,
+                low: 6_000.0,
+                high: 6_200.0,
+            });
+        },
+        "In a burst of 5 s after a rest it carries 6,000 to 6,200/s.",
+    ),
+    (
+        |found| {
+            found.ceiling = Some(CeilingRecord {
+                of: CeilingOf::Generator,
+                rate: 5_000.0,
+            });
+        },
+        "at least 4,750 requests/s within p99 < 30ms and errors < 1% (95 %; 4,750/s held for 13 s); the load \
+             generator reaches its own limit at 5,000/s, so the upper end is not the proxy's.",
+    ),
+    (
+        |found| (found.low, found.verified) = (0.001, 0.001),
+        "cannot be claimed: no long trial held a rate near the edge.",
+    ),
+    (
+        |found| found.verified = 0.0,
+        "cannot be claimed: no long trial held a rate near the edge.",
+    ),
+    (
+        |found| found.end = CapacityEnd::TooShort(240.0),
+        "cannot be claimed after 125 s of trials. So far it seems to be between 4,750 and 4,880 requests/s. Some \
+             240 s would suffice.",
+    ),
+    (
+        |found| found.end = CapacityEnd::Broken(5_100.0),
+        "stock broke above 5,100 requests/s and did not come back",
+    ),
+    (
+        |found| found.end = CapacityEnd::NotSent(5_100.0),
+        "the load generator did not send 5,100 requests/s in time",
+    ),
+    (
+        |found| found.end = CapacityEnd::Unsteady,
+        "the machine changed too much while it was searched",
+    ),
+    (
+        |found| {
+            (found.low, found.high, found.verified) = (0.0, 0.0, 0.0);
+            found.end = CapacityEnd::Never;
+        },
+        "at no rate that was tried: at 500/s, the lowest, its p99 was 1 ms. An objective within reach is p99 < \
+             1.5ms",
+    ),
+    (
+        |found| {
+            found.end = CapacityEnd::Never;
+            found.floor = 0.02;
+        },
+        "; fewer requests do not help. An objective",
+    ),
+    (
+        |found| {
+            found.end = CapacityEnd::Never;
+            found.limits = Limit::parse_all("p99.99 < 2us").unwrap();
+        },
+        "at 500/s, the lowest, 0 % of the requests broke p99.99 < 2us.",
+    ),
+    (
+        |found| {
+            found.end = CapacityEnd::Never;
+            found.limits = vec![Limit::Mean(Duration::from_millis(1))];
+        },
+        "at 500/s, the lowest, its mean was",
+    ),
+];
+
+#[test]
+fn each_end_has_its_words() {
+    let (_folder, mut run) = searched(ended(|_| {}));
+    let last = |record: &Record| matches!(record, Record::Capacity(_));
+    for (change, words) in ENDS {
+        let place = run.records.iter().position(last).unwrap();
+        run.records[place] = ended(change).remove(0);
+        let findings = analyze(&run);
+        let arm = findings.capacity.as_ref().unwrap().arms[0].clone();
+        let all = arm.words.join(" ");
+        assert!(all.contains(words), "{words}: {all}");
+        assert!(!all.contains("NaN") && !all.contains(".."), "{all}");
+        assert!(
+            findings.answer.starts_with(&arm.words[0]),
+            "{}",
+            findings.answer
+        );
+        let is_claim = matches!(arm.end, Some(CapacityEnd::Found | CapacityEnd::Budget));
+        assert_eq!(arm.claimed, is_claim && arm.verified > 1.0, "{words}");
+    }
+}
+
+#[test]
+fn a_search_that_did_not_end_tells_how_far_it_came() {
+    let (_, arm) = found(Vec::new());
+    assert_eq!((arm.claimed, arm.end, arm.low), (false, None, 4_750.0));
+    assert!(
+        arm.words[0].contains(
+            "did not end. So far it seems to be between 4,750 and 4,880 requests/s. Resume"
+        ),
+        "{:?}",
+        arm.words
+    );
+    let told = sentence(&record("stock", CapacityEnd::Found));
+    assert!(told.contains("4,750 to 4,880 requests/s"), "{told}");
+}
+
+#[test]
+fn arms_are_compared_by_the_ratio_of_their_capacities() {
+    // Interval of the arm against 4,000 to 4,200, its ratio, and the verdict with a band of 10 %.
+    type Case = ((f64, f64), Option<CeilingOf>, f64, Verdict);
+    let cases: [Case; 6] = [
+        ((8_000.0, 8_400.0), None, 2.0, Verdict::Better),
+        ((3_000.0, 3_100.0), None, 0.744, Verdict::Worse),
+        ((4_050.0, 4_250.0), None, 1.012, Verdict::Equivalent),
+        ((3_500.0, 5_000.0), None, 1.021, Verdict::Inconclusive),
+        ((0.0, 0.0), None, f64::NAN, Verdict::Invalid),
+        (
+            (8_000.0, 8_400.0),
+            Some(CeilingOf::Generator),
+            f64::NAN,
+            Verdict::Invalid,
+        ),
+    ];
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let mut arms = vec![arm("stock", ArmRole::Baseline, 0)];
+    arms.extend(names.map(|name| arm(name, ArmRole::Change, 0)));
+    let mut header = header(arms);
+    header.study.objective.band = 0.1;
+    let of = |arm: &str, (low, high), ceiling| {
+        let mut record = record(arm, CapacityEnd::Found);
+        (record.low, record.high, record.verified) = (low, high, low);
+        record.ceiling = ceiling;
+        Record::Capacity(record)
+    };
+    let mut records = vec![of("stock", (4_000.0, 4_200.0), None)];
+    for ((between, ceiling, ..), name) in cases.iter().zip(names) {
+        let ceiling = ceiling.map(|of| CeilingRecord { of, rate: 9_000.0 });
+        records.push(of(name, *between, ceiling));
+    }
+    let (_folder, run) = run_with_records(&header, Vec::new(), |_, _| Vec::new(), &records);
+    let findings = analyze(&run);
+    let ratios = &findings.capacity.as_ref().unwrap().ratios;
+    for ((_, _, wanted, verdict), ratio) in cases.iter().zip(ratios) {
+        let is_near = (ratio.ratio - wanted).abs() < 0.001 || wanted.is_nan();
+        assert!(is_near && ratio.verdict == *verdict, "{ratio:?}");
+        assert_eq!(ratio.ratio.is_nan(), wanted.is_nan(), "{ratio:?}");
+        assert!(!ratio.because.is_empty() && ratio.family == 4, "{ratio:?}");
+    }
+    // Two intervals of 4.9 %: 4.9 % × √2 between them, and p at its edge is that of the interval.
+    let (low, high) = ratios[0].interval;
+    assert!(
+        ((high / low).ln() - 0.0488 * 2_f64.sqrt()).abs() < 0.001,
+        "{low} {high}"
+    );
+    assert!(ratios[0].p < 1e-6 && ratios[0].p_holm > ratios[0].p);
+    assert!(
+        findings
+            .answer
+            .starts_with("a carries 2.00 times as much as stock (1.93 to 2.07).")
+    );
+}
+
+#[test]
+fn each_point_tells_the_limit_that_it_broke_most() {
+    let header = header(vec![arm("stock", ArmRole::Baseline, 0)]);
+    let of = |block, rate, bad: [f64; 2]| TrialRecord {
+        bad: bad.to_vec(),
+        ..trial("stock", block, rate, 1)
+    };
+    // What is allowed is 1 % of either.
+    let cases = [
+        ([0.005, 0.0], (0, true)),
+        ([0.02, 0.0], (0, false)),
+        ([0.02, 0.05], (1, false)),
+        ([0.0, 0.009], (1, true)),
+    ];
+    let trials = cases.iter().zip(0..);
+    let trials = trials.map(|((bad, _), block)| of(block, 100.0 * f64::from(block + 1), *bad));
+    let (_folder, run) = run_with_records(&header, trials.collect(), |trial, _| times(trial), &[]);
+    let found = analyze(&run).capacity.unwrap();
+    let seen = found.arms[0].curve.iter();
+    let seen: Vec<(usize, bool)> = seen.map(|point| (point.limit, point.holds)).collect();
+    assert_eq!(seen, cases.map(|(_, wanted)| wanted));
+}
+
+#[test]
+fn a_pause_between_slices_is_no_part_of_the_rate() {
+    let mut paused = trial("stock", 0, 1_000.0, 5);
+    paused.slices.push(SliceRecord {
+        measured_ns: 5_000_000_000,
+        ..SliceRecord::default()
+    });
+    paused.rate_intended = Some(500.0);
+    let header = header(vec![arm("stock", ArmRole::Baseline, 0)]);
+    let (_folder, run) = run_with_records(&header, vec![paused], |_, _| vec![1_000_000; 9], &[]);
+    let found = analyze(&run).capacity.unwrap();
+    let rates: Vec<CurvePoint> = found.arms[0].curve.clone();
+    assert_eq!(
+        rates.iter().map(|point| point.rate).collect::<Vec<_>>(),
+        [1_000.0]
+    );
+}

@@ -1,0 +1,65 @@
+//! The record of what a search has found.
+
+use weir_model::record::{BurstRecord, CapacityEnd, CapacityRecord, CeilingOf, CeilingRecord};
+use weir_search::{Answer, Why};
+
+use super::arm::Searched;
+use super::seen::Frame;
+
+impl Frame {
+    /// What stands in the run folder of an arm's capacity.
+    pub(crate) fn answer(&self, arm: &Searched, answer: &Answer) -> CapacityRecord {
+        let study = &self.header.study;
+        let ceiling = match answer.why {
+            Why::NotSent(rate) => Some(CeilingRecord {
+                of: CeilingOf::Generator,
+                rate,
+            }),
+            _ if answer.is_ceiling => Some(arm.ceiling.unwrap_or(CeilingRecord {
+                of: CeilingOf::Generator,
+                rate: answer.interval.1,
+            })),
+            _ => None,
+        };
+        CapacityRecord {
+            arm: arm.name.clone(),
+            load: study.loads[0].name.clone(),
+            limits: study.capacity.clone(),
+            decides: answer.decides,
+            confidence: study.objective.confidence,
+            low: answer.interval.0,
+            high: finite(answer.interval.1, answer.interval.0),
+            verified: answer.verified,
+            fresh: answer.fresh,
+            burst: answer.burst.map(|burst| BurstRecord {
+                seconds: study.search.burst.unwrap_or_default().as_secs_f64(),
+                low: burst.low,
+                high: finite(burst.high, burst.low),
+            }),
+            saturated: answer.saturated,
+            floor: finite(
+                answer.floor.get(answer.decides).copied().unwrap_or(0.0),
+                1.0,
+            ),
+            ceiling,
+            seconds: answer.seconds,
+            end: match answer.why {
+                Why::Found => CapacityEnd::Found,
+                Why::Budget => CapacityEnd::Budget,
+                Why::TooShort(suffices_s) => CapacityEnd::TooShort(suffices_s),
+                Why::Never => CapacityEnd::Never,
+                Why::NotSent(rate) => CapacityEnd::NotSent(rate),
+                Why::Broken(above) => CapacityEnd::Broken(above),
+                Why::Unsteady => CapacityEnd::Unsteady,
+            },
+        }
+    }
+}
+
+/// A number that a record can have: what was never seen to break is known to be as much as held.
+fn finite(number: f64, otherwise: f64) -> f64 {
+    match number.is_finite() {
+        true => number,
+        false => otherwise,
+    }
+}

@@ -1,0 +1,198 @@
+//! The search for what one arm carries, told by the records of its trials.
+
+use weir_model::record::{CeilingRecord, SliceRecord, TrialRecord};
+use weir_search::{Answer, Search, Seen, Trial};
+
+use super::CLOSED;
+use super::seen::Frame;
+
+/// An arm, and how far the search for what it carries is.
+pub(crate) struct Searched {
+    pub(crate) name: String,
+    state: State,
+    /// What is to be tried in this order, unless something that is seen changes that.
+    planned: Vec<Trial>,
+    /// Windows of the first of these.
+    windows: Vec<Seen>,
+    /// Seconds of these that were measured.
+    window_s: f64,
+    /// The session that the latest trial is of.
+    session: u32,
+    /// What the measurement carries at most.
+    pub(crate) ceiling: Option<CeilingRecord>,
+}
+
+enum State {
+    /// Slices of the closed loop before the search.
+    New(Vec<SliceRecord>),
+    Searching(Box<Search>),
+    Done(Box<Search>),
+    /// What was found stands in the records of an earlier session.
+    Recorded,
+}
+
+impl Searched {
+    pub(crate) fn new(name: &str) -> Searched {
+        Searched {
+            name: name.to_owned(),
+            state: State::New(Vec::new()),
+            planned: Vec::new(),
+            windows: Vec::new(),
+            window_s: 0.0,
+            session: 0,
+            ceiling: None,
+        }
+    }
+
+    /// Whether its closed loop is still to be measured.
+    pub(crate) fn is_new(&self) -> bool {
+        matches!(self.state, State::New(_))
+    }
+
+    /// Whether it has not been answered.
+    pub(crate) fn is_searching(&self) -> bool {
+        matches!(self.state, State::Searching(_))
+    }
+
+    /// What it is to be tried with, at least one trial.
+    ///
+    /// # Errors
+    /// Nothing: this is the answer.
+    pub(crate) fn planned(&mut self) -> Result<Vec<Trial>, Answer> {
+        if let State::Searching(search) = &mut self.state
+            && self.planned.is_empty()
+        {
+            self.planned = search.ahead()?;
+        }
+        Ok(self.planned.clone())
+    }
+
+    /// Seconds of trials so far.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.search()
+            .map_or(0.0, |search| search.progress().seconds)
+    }
+
+    /// Seconds of trials that are left, about; `None` before the search has begun.
+    pub(crate) fn left_s(&self) -> Option<f64> {
+        match &self.state {
+            State::New(_) => None,
+            State::Searching(search) => Some(search.left_s()),
+            State::Done(_) | State::Recorded => Some(0.0),
+        }
+    }
+
+    /// Rates between which its capacity is thought to be.
+    pub(crate) fn between(&self) -> Option<(f64, f64)> {
+        let between = self.search()?.progress().between;
+        between.filter(|(low, high)| low.is_finite() && high.is_finite())
+    }
+
+    fn search(&self) -> Option<&Search> {
+        match &self.state {
+            State::Searching(search) | State::Done(search) => Some(search),
+            State::New(_) | State::Recorded => None,
+        }
+    }
+
+    /// Takes in a trial, live or from the records of an earlier session: a block of the closed loop, or a window of the
+    /// trial that is planned next. One that was not planned any more when it came counts as not made.
+    pub(crate) fn take(&mut self, record: &TrialRecord, frame: &Frame) {
+        if record.session != self.session {
+            self.cut();
+            self.session = record.session;
+        }
+        if let (State::New(slices), None) = (&mut self.state, record.rate_intended) {
+            slices.extend(&record.slices);
+            if slices.len() >= 2 * CLOSED.1 as usize {
+                let goal = frame.goal(slices);
+                self.ceiling = frame.ceiling(slices);
+                self.state = State::Searching(Box::new(Search::new(goal)));
+            }
+            return;
+        }
+        let Some(rate) = record.rate_intended else {
+            return;
+        };
+        let planned = self.planned().ok();
+        let Some(trial) = planned.and_then(|planned| planned.first().copied()) else {
+            return;
+        };
+        if (rate / trial.rate - 1.0).abs() > 1e-6 {
+            return;
+        }
+        self.windows.push(frame.seen(record));
+        let measured: u64 = record.slices.iter().map(|slice| slice.measured_ns).sum();
+        self.window_s = measured as f64 / 1e9;
+        let State::Searching(search) = &self.state else {
+            return;
+        };
+        let is_whole = self.windows.len() >= trial.windows;
+        if is_whole || !search.go_on(&trial, &self.windows) {
+            self.tried(&trial);
+        }
+    }
+
+    /// Whether the cell that the latest trial was of has more that is wanted.
+    pub(crate) fn goes_on(&self) -> bool {
+        match self.state {
+            State::New(_) => true,
+            _ if !self.windows.is_empty() => true,
+            // The first trial of a search is another cell's.
+            State::Searching(_) => !self.planned.is_empty(),
+            State::Done(_) | State::Recorded => false,
+        }
+    }
+
+    /// A trial that has not been seen whole counts as not made.
+    pub(crate) fn cut(&mut self) {
+        self.windows.clear();
+        if let State::New(slices) = &mut self.state {
+            slices.clear();
+        }
+    }
+
+    /// No connection could be opened: whatever was due was not answered.
+    pub(crate) fn is_gone(&mut self, frame: &Frame) {
+        let planned = self.planned().ok();
+        if let Some(trial) = planned.and_then(|planned| planned.first().copied()) {
+            self.windows = vec![frame.nothing(trial.rate)];
+            self.window_s = trial.window_s();
+            self.tried(&trial);
+        }
+    }
+
+    /// Tells the search what its trial has shown.
+    fn tried(&mut self, trial: &Trial) {
+        let windows = std::mem::take(&mut self.windows);
+        let State::Searching(search) = &mut self.state else {
+            return;
+        };
+        // Arms that are tried side by side are as long as the longest of them.
+        let trial = Trial {
+            measure_s: self.window_s * trial.windows as f64,
+            ..*trial
+        };
+        search.seen(&trial, &windows);
+        self.planned.remove(0);
+        let next = search.clone().propose().ok();
+        let is_as_planned = self
+            .planned
+            .first()
+            .zip(next)
+            .is_some_and(|(planned, next)| {
+                planned.stage == next.stage && planned.rate == next.rate
+            });
+        if !is_as_planned {
+            self.planned.clear();
+        }
+    }
+
+    /// The answer was given.
+    pub(crate) fn done(&mut self) {
+        self.state = match std::mem::replace(&mut self.state, State::Recorded) {
+            State::Searching(search) | State::Done(search) => State::Done(search),
+            State::New(_) | State::Recorded => State::Recorded,
+        };
+    }
+}

@@ -1,0 +1,204 @@
+//! What a trial's record says to a search, and what the measurement itself cannot carry.
+
+use weir_model::limit::Limit;
+use weir_model::record::{CeilingOf, CeilingRecord, RunHeader, SliceRecord, TrialRecord};
+use weir_search::{Bound, Closed, Goal, Seen};
+
+use super::{CLOSED, time};
+
+/// From this share of the CPU time that it has a role may be what cannot carry more, and from that it is.
+const NEAR: f64 = 0.8;
+const BUSY: f64 = 0.97;
+/// The generator's own lateness at the p99, as a share of the limit of a response time: from there on a trial that broke
+/// it says more about the generator (as the rule `dispatch-lag` has it).
+const LATE: f64 = 0.5;
+/// The lateness that is allowed where no limit is one of time, nanoseconds.
+const LATE_NS: f64 = 5e6;
+/// Shares of the time that the generator was held back, by a CPU quota or by the hypervisor.
+const THROTTLED: f64 = 0.05;
+const STOLEN: f64 = 0.2;
+/// Of what was due so much may be missing without anybody having waited for it (as the rule `offered-rate` has it).
+const MISSING: f64 = 0.01;
+
+/// What all searches of a run have in common.
+pub(crate) struct Frame {
+    pub(crate) header: RunHeader,
+    /// Requests per second that the generator can send, where that is known.
+    most: Option<f64>,
+}
+
+impl Frame {
+    pub(crate) fn new(header: &RunHeader, most: Option<f64>) -> Frame {
+        Frame {
+            header: header.clone(),
+            most,
+        }
+    }
+
+    /// What is asked about an arm that did that in a closed loop.
+    pub(crate) fn goal(&self, slices: &[SliceRecord]) -> Goal {
+        let study = &self.header.study;
+        let of = |slice: &SliceRecord| (slice.completed, slice.measured_ns as f64 / 1e9);
+        let windows: Vec<(u64, f64)> = slices.iter().map(of).collect();
+        let closed = Closed::of(&windows).filter(|closed| closed.rate >= 1.0);
+        let budget = time::budget(study);
+        Goal {
+            bounds: study.capacity.iter().map(bound).collect(),
+            confidence: study.objective.confidence,
+            half_width: study.search.precision,
+            budget_s: budget.short_s,
+            verify_s: study.search.hold.as_secs_f64(),
+            long_s: budget.long_s,
+            burst_s: study.search.burst.map(|burst| burst.as_secs_f64()),
+            ceiling: self.ceiling(slices).map(|ceiling| ceiling.rate),
+            // Whatever it does, it does less than once per second.
+            closed: closed.unwrap_or(Closed {
+                rate: 1.0,
+                off: 0.05,
+                wander: 0.0,
+            }),
+            seed: study.blocks.seed,
+        }
+    }
+
+    /// What the measurement carries at most, where a closed loop came near it: the rate by the share of its CPU time
+    /// that a role used (utilization law: Denning & Buzen 1978, Computing Surveys 10).
+    pub(crate) fn ceiling(&self, slices: &[SliceRecord]) -> Option<CeilingRecord> {
+        let measured: u64 = slices.iter().map(|slice| slice.measured_ns).sum();
+        let completed: u64 = slices.iter().map(|slice| slice.completed).sum();
+        let rate = completed as f64 / (measured.max(1) as f64 / 1e9);
+        let whole_ns = CLOSED.0.as_nanos() as f64 * slices.len() as f64;
+        let (of, busy) = self.busiest(slices, whole_ns);
+        let seen = (busy >= NEAR).then(|| CeilingRecord {
+            of,
+            rate: rate / busy.min(1.0),
+        });
+        let known = self.most.map(|rate| CeilingRecord {
+            of: CeilingOf::Generator,
+            rate,
+        });
+        let both = [seen, known].into_iter().flatten();
+        both.min_by(|a, b| a.rate.total_cmp(&b.rate))
+    }
+
+    /// Who of generator and origin used more of its CPUs, and how much. On the same CPUs they are busy together.
+    fn busiest(&self, slices: &[SliceRecord], whole_ns: f64) -> (CeilingOf, f64) {
+        let cpus = &self.header.cpus;
+        let sum = |of: fn(&SliceRecord) -> u64| slices.iter().map(of).sum::<u64>() as f64;
+        let spins = self
+            .header
+            .study
+            .loads
+            .iter()
+            .any(|load| !load.spin.is_zero());
+        let generator_ns = match spins {
+            // Its CPU time says nothing.
+            true => 0.0,
+            false => sum(|slice| slice.generator_cpu_ns),
+        };
+        let origin_ns = sum(|slice| slice.origin_cpu_ns);
+        let (_, shared) = self.header.shared_cpus();
+        let (generators, origins) = (cpus.generator.cpus().len(), cpus.origin.cpus().len());
+        let of = match generator_ns >= origin_ns {
+            true => CeilingOf::Generator,
+            false => CeilingOf::Origin,
+        };
+        let used = |ns: f64, count: usize| ns / (whole_ns * count.max(1) as f64);
+        let (generator, origin) = (used(generator_ns, generators), used(origin_ns, origins));
+        match shared {
+            0 if generator >= origin => (CeilingOf::Generator, generator),
+            0 => (CeilingOf::Origin, origin),
+            _ => (
+                of,
+                used(generator_ns + origin_ns, generators + origins - shared),
+            ),
+        }
+    }
+
+    /// What a window of a trial showed.
+    pub(crate) fn seen(&self, trial: &TrialRecord) -> Seen {
+        let sum = |of: fn(&SliceRecord) -> u64| trial.slices.iter().map(of).sum::<u64>() as f64;
+        let seconds = sum(|slice| slice.measured_ns) / 1e9;
+        let study = &self.header.study;
+        let limits = study.capacity.iter().zip(&trial.bad);
+        Seen {
+            bad: trial.bad.clone(),
+            value: limits
+                .map(|(limit, bad)| value(trial, limit, *bad))
+                .collect(),
+            due: sum(|slice| slice.due) / seconds,
+            sent: f64::from(u8::from(!self.is_generators(trial))),
+            completed: sum(|slice| slice.completed) / seconds,
+        }
+    }
+
+    /// What is seen of an arm that nobody can connect to.
+    pub(crate) fn nothing(&self, rate: f64) -> Seen {
+        let limits = &self.header.study.capacity;
+        Seen {
+            bad: vec![1.0; limits.len()],
+            value: vec![f64::NAN; limits.len()],
+            due: rate,
+            sent: 1.0,
+            completed: 0.0,
+        }
+    }
+
+    /// Whether a trial that broke its objective says something about the generator and not about the arm.
+    fn is_generators(&self, trial: &TrialRecord) -> bool {
+        let sum = |of: fn(&SliceRecord) -> u64| trial.slices.iter().map(of).sum::<u64>() as f64;
+        let due = sum(|slice| slice.due);
+        let offered = sum(|slice| slice.sent + slice.queued + slice.dropped);
+        if (due - offered).abs() > MISSING * due {
+            return true;
+        }
+        let limits = &self.header.study.capacity;
+        let mut broken = limits.iter().zip(&trial.bad);
+        if broken.all(|(limit, bad)| *bad <= bound(limit).allowed) {
+            return false;
+        }
+        let times = limits.iter().filter_map(Limit::time);
+        let late = times.min().map(|time| time.as_nanos() as f64 * LATE);
+        let whole_ns = sum(|slice| slice.whole_ns).max(1.0);
+        let cpus = &self.header.cpus;
+        let generators = cpus.generator.cpus().len() as f64;
+        let is_shared = self.header.shared_cpus().1 > 0;
+        let is_busy = match self.busiest(&trial.slices, whole_ns) {
+            (CeilingOf::Generator, busy) => busy >= BUSY,
+            // The origin leaves it no time.
+            (CeilingOf::Origin, busy) => is_shared && busy >= BUSY,
+        };
+        is_busy
+            || trial.dispatch_lag.p99 as f64 > late.unwrap_or(LATE_NS)
+            || sum(|slice| slice.throttled_ns) > THROTTLED * whole_ns
+            || sum(|slice| slice.generator_steal_ns) > STOLEN * whole_ns * generators
+    }
+}
+
+/// A limit in the words of a search.
+fn bound(limit: &Limit) -> Bound {
+    match limit {
+        Limit::Quantile(quantile, time) => Bound::quantile(*quantile, time.as_secs_f64()),
+        Limit::Mean(time) => Bound::mean(time.as_secs_f64()),
+        Limit::Errors(share) => Bound::errors(*share),
+    }
+}
+
+/// What a limit is about, as far as the record has it: seconds, or the share of errors.
+fn value(trial: &TrialRecord, limit: &Limit, bad: f64) -> f64 {
+    let times = &trial.response_time;
+    let quantiles = [
+        (0.5, times.p50),
+        (0.9, times.p90),
+        (0.99, times.p99),
+        (0.999, times.p999),
+    ];
+    match limit {
+        Limit::Errors(_) => bad,
+        Limit::Mean(_) => times.mean / 1e9,
+        Limit::Quantile(quantile, _) => quantiles
+            .iter()
+            .find(|(known, _)| (known - quantile).abs() < 1e-9)
+            .map_or(f64::NAN, |(_, ns)| *ns as f64 / 1e9),
+    }
+}

@@ -1,0 +1,72 @@
+//! How long searches take, and the time that they have.
+
+use std::time::Duration;
+
+use weir_model::study::Study;
+
+use super::CLOSED;
+use super::arm::Searched;
+use super::seen::Frame;
+
+/// Seconds of an arm's short trials, and of long ones beyond the first, unless a budget leaves less.
+const SHORT_S: f64 = 100.0;
+const LONG_S: f64 = 300.0;
+/// Seconds of short trials that a search takes as a rule: a ramp of five, and as many ladders as it takes to be precise.
+const LIKELY_S: f64 = 80.0;
+/// And the fewest with which it can claim anything: a ramp, and two ladders.
+const LEAST_S: f64 = 40.0;
+/// What is not a trial, as a share of the trials: pauses, new instances, connections.
+const BESIDE: f64 = 0.08;
+
+/// The time that each search has, seconds of trials.
+pub(crate) struct Budget {
+    /// Before the first long one.
+    pub(crate) short_s: f64,
+    /// For further long ones.
+    pub(crate) long_s: f64,
+}
+
+/// The share of an arm in what the run may take, less its first long trial and what is no trial.
+pub(crate) fn budget(study: &Study) -> Budget {
+    let Some(budget) = study.budget else {
+        return Budget {
+            short_s: SHORT_S,
+            long_s: LONG_S,
+        };
+    };
+    let arms = study.arms.len().max(1) as f64;
+    let own = budget.as_secs_f64() / (1.0 + BESIDE) / arms - closed_s() - hold_s(study);
+    let short_s = own.clamp(0.0, SHORT_S);
+    Budget {
+        short_s,
+        long_s: (own - short_s).clamp(0.0, LONG_S),
+    }
+}
+
+/// How long a study's searches take, about, everything included.
+pub(crate) fn takes(study: &Study) -> Duration {
+    let each = closed_s() + LIKELY_S.min(budget(study).short_s) + hold_s(study);
+    Duration::from_secs_f64((1.0 + BESIDE) * each * study.arms.len() as f64)
+}
+
+/// The least with which a study's searches can claim anything, everything included.
+pub fn least(study: &Study) -> Duration {
+    let each = closed_s() + LEAST_S + hold_s(study);
+    Duration::from_secs_f64((1.0 + BESIDE) * each * study.arms.len() as f64)
+}
+
+/// How long they take from here on.
+pub(crate) fn left(frame: &Frame, arms: &[Searched]) -> Duration {
+    let study = &frame.header.study;
+    let fresh = LIKELY_S.min(budget(study).short_s) + hold_s(study);
+    let each = arms.iter().map(|arm| arm.left_s().unwrap_or(fresh));
+    Duration::from_secs_f64((1.0 + BESIDE) * each.sum::<f64>())
+}
+
+fn closed_s() -> f64 {
+    CLOSED.0.as_secs_f64() * 2.0 * f64::from(CLOSED.1)
+}
+
+fn hold_s(study: &Study) -> f64 {
+    study.search.hold.as_secs_f64()
+}

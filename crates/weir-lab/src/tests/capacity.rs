@@ -1,0 +1,222 @@
+//! Searches for what arms carry, whose capacity is known by construction.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use weir_model::limit::Limit;
+use weir_model::load::Spacing;
+use weir_model::record::{
+    CapacityEnd, CapacityRecord, CeilingOf, Outcome, Record, SearchStage, TrialRecord,
+};
+use weir_record::Run;
+use weir_simulation::{ArmModel, Distribution, Errors, Fault, Model, TimeWait};
+
+use super::bench::Bench;
+use crate::Event;
+
+/// What M/M/1 with so many services per second carries with a p99 of 30 ms.
+fn capacity(services: f64) -> f64 {
+    services - 100_f64.ln() / 0.03
+}
+
+fn exponential(services: f64) -> ArmModel {
+    ArmModel {
+        service: Distribution::Exponential {
+            mean_ns: 1e9 / services,
+        },
+        ..ArmModel::default()
+    }
+}
+
+/// Arms with one worker each that serve so many requests per second, asked for their capacity; a rate has to be held for
+/// so many seconds.
+fn bench(arms: &[(&str, f64)], limits: &str, hold_s: u64) -> Bench {
+    let names: Vec<&str> = arms.iter().map(|(name, _)| *name).collect();
+    let mut model = Model::default();
+    for (name, services) in arms {
+        model
+            .arms
+            .insert((*name).to_owned(), exponential(*services));
+    }
+    let mut bench = Bench::new(&names, 1, model);
+    bench.study.capacity = Limit::parse_all(limits).unwrap();
+    bench.study.search.hold = Duration::from_secs(hold_s);
+    // As many as are ever in the queue: an open loop has no limit of its own.
+    bench.study.loads[0].main.connections = 64;
+    bench.study.loads[0].main.spacing = Spacing::Poisson { seed: 1 };
+    bench
+}
+
+fn found(run: &Run) -> Vec<&CapacityRecord> {
+    let records = run.records.iter();
+    records
+        .filter_map(|record| match record {
+            Record::Capacity(found) => Some(found),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn arms_are_searched_side_by_side_and_take_little_more_than_their_trials() {
+    let arms = [("stock", 2000.0), ("other", 1500.0)];
+    let bench = bench(&arms, "p99 < 30ms", 65);
+    let mut promised = Duration::ZERO;
+    let summary = bench.run(&mut |event, _| {
+        if let Event::Takes(takes, _) = event {
+            promised = *takes;
+        }
+    });
+    let took = summary.unwrap().took.as_secs_f64();
+    let run = bench.read();
+    let found = found(&run);
+    assert_eq!(found.len(), 2);
+    for (arm, services) in arms {
+        let found = found.iter().find(|found| found.arm == arm).unwrap();
+        let is_known = matches!(found.end, CapacityEnd::Found | CapacityEnd::Budget);
+        assert!(is_known, "{found:?}");
+        let truth = capacity(services);
+        assert!(
+            found.low <= truth && truth <= found.high,
+            "{truth}: {found:?}"
+        );
+        assert!(found.high / found.low < 1.12, "{found:?}");
+        assert!(found.verified > 0.0 && found.fresh.is_none(), "{found:?}");
+    }
+    let trials: f64 = found.iter().map(|found| found.seconds.1).sum();
+    assert!(
+        took < 1.15 * trials + 10.0,
+        "{took} s for {trials} s of trials"
+    );
+    let off = promised.as_secs_f64() / took;
+    assert!(
+        (0.5..2.0).contains(&off),
+        "{promised:?} promised, {took} s taken"
+    );
+    // A ladder of both arms is one cell.
+    let brackets = run.records.iter().filter_map(|record| match record {
+        Record::Bracket(known) if known.stage == SearchStage::Ladder => Some(known),
+        _ => None,
+    });
+    let whole = brackets.filter(|known| known.blocks == 4).count();
+    assert!(whole >= 6, "{whole}");
+}
+
+#[test]
+fn a_search_that_is_stopped_anywhere_loses_no_trial() {
+    let arms = [("stock", 2000.0), ("other", 1500.0)];
+    for stop_at in [1, 2, 5, 9, 12] {
+        let bench = bench(&arms, "p99 < 30ms", 5);
+        let mut told = 0;
+        let summary = bench.run(&mut |event, stop| {
+            told += u32::from(matches!(event, Event::Bracket { .. }));
+            if told > stop_at {
+                stop.store(true, Ordering::Relaxed);
+            }
+        });
+        assert_eq!(summary.unwrap().outcome, Outcome::Interrupted, "{stop_at}");
+        let before: Vec<TrialRecord> = bench.read().trials().cloned().collect();
+        assert_eq!(bench.resume().unwrap().outcome, Outcome::Complete);
+        let run = bench.read();
+        let after: Vec<&TrialRecord> = run.trials().collect();
+        assert!(before.iter().eq(after[..before.len()].iter().copied()));
+        // What is known already is not asked again.
+        let closed = after.iter().filter(|trial| trial.rate_intended.is_none());
+        assert_eq!(closed.count(), 2 * 3, "{stop_at}");
+        let first = |arm: &str| {
+            let of_arm = after.iter().filter(|trial| trial.arm == arm);
+            let rates: Vec<f64> = of_arm.filter_map(|trial| trial.rate_intended).collect();
+            rates.iter().filter(|rate| **rate == rates[0]).count()
+        };
+        assert_eq!((first("stock"), first("other")), (1, 1), "{stop_at}");
+        assert_eq!(found(&run).len(), 2, "{stop_at}");
+        assert!(bench.resume().is_err(), "{stop_at}: it is complete");
+    }
+}
+
+#[test]
+fn why_nothing_is_carried_is_said() {
+    let slow = ArmModel {
+        service: Distribution::Fixed(50e6),
+        ..ArmModel::default()
+    };
+    let failing = ArmModel {
+        errors: Errors {
+            share: 0.01,
+            run: 1.0,
+        },
+        ..exponential(2000.0)
+    };
+    for (arm, limits, floor) in [
+        (slow, "p99 < 30ms", 0.99..=1.0),
+        (failing, "p99 < 30ms, errors < 0.1%", 0.001..=0.03),
+    ] {
+        let mut bench = bench(&[("stock", 2000.0)], limits, 5);
+        bench.model.arms.insert("stock".to_owned(), arm);
+        bench.run(&mut |_, _| {}).unwrap();
+        let run = bench.read();
+        let found = found(&run)[0];
+        assert_eq!(found.end, CapacityEnd::Never, "{found:?}");
+        assert!(floor.contains(&found.floor), "{found:?}");
+        assert!(found.seconds.1 < 120.0, "{found:?}");
+    }
+}
+
+#[test]
+fn a_generator_that_is_too_weak_is_never_taken_for_the_arm() {
+    type Weak = fn(&mut Model);
+    let rows: [(&str, Weak); 2] = [
+        ("late", |model| {
+            model.generator.lag = Distribution::Fixed(40e6);
+        }),
+        ("out of CPU time", |model| {
+            model.generator.cpu_ns = 1e6;
+        }),
+    ];
+    for (name, weaken) in rows {
+        let mut bench = bench(&[("stock", 5000.0)], "p99 < 30ms", 5);
+        weaken(&mut bench.model);
+        bench.run(&mut |_, _| {}).unwrap();
+        let run = bench.read();
+        let found = found(&run)[0];
+        let ceiling = found.ceiling.map(|ceiling| ceiling.of);
+        assert_eq!(ceiling, Some(CeilingOf::Generator), "{name}: {found:?}");
+    }
+}
+
+#[test]
+fn an_arm_that_does_not_come_back_is_not_asked_again_and_again() {
+    let mut bench = bench(&[("stock", 2000.0)], "p99 < 30ms", 5);
+    let arm = bench.model.arms.get_mut("stock").unwrap();
+    arm.faults = vec![Fault::Refuse(12.0..1e9)];
+    let took = bench.run(&mut |_, _| {}).unwrap().took;
+    let run = bench.read();
+    let found = found(&run)[0];
+    let is_said = matches!(found.end, CapacityEnd::Broken(_));
+    assert!(is_said, "{found:?}");
+    assert!(took < Duration::from_secs(60), "{took:?}: {found:?}");
+}
+
+#[test]
+fn what_does_not_last_is_told_from_what_does() {
+    let mut bench = bench(&[("stock", 2000.0)], "p99 < 30ms", 65);
+    let forgetful = ArmModel {
+        time_wait: Some(TimeWait {
+            per_request: 1.0,
+            lasts_s: 60.0,
+            room: 60_000.0,
+            factor: 8.0,
+        }),
+        ..exponential(2000.0)
+    };
+    bench.model.arms.insert("stock".to_owned(), forgetful);
+    let took = bench.run(&mut |_, _| {}).unwrap().took;
+    let run = bench.read();
+    let found = found(&run)[0];
+    // 60,000 ports for a minute each.
+    let lasts = 1000.0;
+    assert!((lasts * 0.9..lasts * 1.1).contains(&found.low), "{found:?}");
+    let fresh = found.fresh.unwrap_or_else(|| panic!("{found:?}"));
+    assert!((1700.0..2000.0).contains(&fresh.0), "{found:?}");
+    assert!(took < Duration::from_secs(510), "{took:?}");
+}

@@ -1,0 +1,174 @@
+//! Loads that are measured until everything is decided: after how many blocks they are looked at, what each look may
+//! claim, and how long what is left takes.
+//!
+//! The numbers of blocks are fixed before a load begins, and an arm that is decided leaves its part of the error
+//! unused, so what other arms have shown changes nothing for the ones that go on.
+
+use std::time::Duration;
+
+use weir_model::record::LookRecord;
+use weir_model::study::{LoadSpec, Study};
+use weir_stats::{critical_values, least_replicates, level_of};
+
+use crate::LabError;
+use crate::budget;
+use crate::history::History;
+
+/// Takes a look: fills in what is decided, which arms go on, and how many blocks are expected.
+pub(crate) type TakeLook = Box<dyn Fn(&LoadSpec, LookRecord) -> Result<LookRecord, LabError>>;
+
+/// Each look has so many times the blocks of the one before ...
+const GROWTH: f64 = 1.35;
+/// ... or more, because there are at most this many.
+const MOST_LOOKS: u32 = 10;
+/// Replicates that the first look has beyond those that could show a difference in a study with one look: each of them
+/// halves the smallest p, and the first look has between a fifth and a tenth of the level.
+const BEYOND_LEAST: u32 = 3;
+/// Blocks with one instance of the proxies: what instances differ by is known by as many of them as there are.
+const OF_INSTANCE: u32 = 2;
+
+/// Blocks that a load has when it is looked at for the first time.
+pub(crate) fn first(study: &Study) -> u32 {
+    let family = study.questions().len();
+    let least = least_replicates(family, study.objective.confidence) as u32;
+    study.blocks.at_least.max(least + BEYOND_LEAST)
+}
+
+/// After how many blocks a load that has `blocks` at most is looked at.
+pub fn planned(study: &Study, blocks: u32) -> Vec<u32> {
+    let (first, last) = (f64::from(first(study)), f64::from(blocks));
+    let growth = (last / first).powf(1.0 / f64::from(MOST_LOOKS - 1));
+    let growth = growth.max(GROWTH);
+    let mut planned = Vec::new();
+    let mut next = first;
+    // A look shortly before the last would cost it more than it gains.
+    while next * growth.sqrt() < last {
+        planned.push((next / 2.0).round() as u32 * OF_INSTANCE);
+        next *= growth;
+    }
+    planned.push(blocks);
+    planned
+}
+
+/// The blocks of each instance of the proxies that are left before each look, for a load with so many `whole` ones.
+pub(crate) fn parts(study: &Study, planned: &[u32], whole: u32) -> Vec<Vec<u32>> {
+    let mut begun = whole;
+    let ends = planned.iter().filter(|end| **end > whole);
+    let stages = ends.map(|end| {
+        let blocks = end - begun;
+        let instances = study.blocks.instances.min(blocks.div_ceil(OF_INSTANCE));
+        begun = *end;
+        let parts = budget::parts_of(&[blocks], instances);
+        parts.iter().map(|part| part.len() as u32).collect()
+    });
+    stages.collect()
+}
+
+/// A look that is to be taken now, with what it may claim.
+pub(crate) fn look(
+    study: &Study,
+    load: &LoadSpec,
+    history: &History,
+    planned: &[u32],
+    is_last: bool,
+) -> LookRecord {
+    let looks = history.looks(&load.name);
+    let blocks = history.whole_blocks(&load.name);
+    let mut taken: Vec<u32> = looks.iter().map(|look| look.blocks).collect();
+    taken.push(blocks);
+    let most = planned.last().copied().unwrap_or(blocks);
+    let later = planned.iter().copied().filter(|end| *end > blocks);
+    let all: Vec<u32> = taken.iter().copied().chain(later).collect();
+    let family = study.questions().len().max(1) as u32;
+    let error = 1.0 - study.objective.confidence;
+    let level = |looks: &[u32], is_last, error| {
+        let critical = critical_values(looks, most, is_last, error);
+        level_of(critical.last().copied().unwrap_or(f64::INFINITY))
+    };
+    let both = |looks: &[u32], is_last| {
+        let whole = level(looks, is_last, error);
+        let shared = match family {
+            1 => whole,
+            family => level(looks, is_last, error / f64::from(family)),
+        };
+        (1.0 - whole, shared)
+    };
+    let (confidence, own_level) = both(&taken, is_last);
+    LookRecord {
+        load: load.name.clone(),
+        look: taken.len() as u32,
+        planned: planned.to_vec(),
+        blocks,
+        next_block: history.next_block(&load.name),
+        is_last,
+        family,
+        confidence,
+        level: own_level,
+        at_end: both(&all, true),
+        ..LookRecord::default()
+    }
+}
+
+/// How long it takes until a load whose arms take turns as after a look has so many blocks.
+pub(crate) fn takes(
+    study: &Study,
+    load: &LoadSpec,
+    history: &History,
+    look: &LookRecord,
+    up_to: u32,
+) -> Duration {
+    if look.is_done() {
+        return Duration::ZERO;
+    }
+    let slice = budget::slice(study, history, load);
+    let ends = look.planned.iter().copied().filter(|end| *end <= up_to);
+    let parts = parts(study, &ends.collect::<Vec<u32>>(), look.blocks);
+    let arms = look.open.len() as u32;
+    let one =
+        |blocks: &u32| budget::length(study, load, (slice, *blocks), arms) + budget::RENEWAL * arms;
+    parts.iter().flatten().map(one).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::fixture;
+    use weir_model::study::ArmRole;
+
+    use super::*;
+
+    fn study(changes: usize) -> Study {
+        let change = |number| fixture::arm(&format!("c{number}"), ArmRole::Change, &[]);
+        let mut arms = vec![fixture::arm("stock", ArmRole::Baseline, &[])];
+        arms.extend((0..changes).map(change));
+        fixture::study(arms)
+    }
+
+    #[test]
+    fn looks_are_few_and_the_first_can_claim_something() {
+        for (changes, blocks, wanted) in [
+            (1, 12, &[12][..]),
+            (1, 13, &[13]),
+            (1, 40, &[12, 16, 22, 30, 40]),
+            (1, 100, &[12, 16, 22, 30, 40, 54, 72, 100]),
+            (28, 40, &[14, 18, 26, 40]),
+        ] {
+            let found = planned(&study(changes), blocks);
+            assert_eq!(found, wanted, "{changes} {blocks}");
+        }
+        assert_eq!(planned(&study(1), 100_000).len(), MOST_LOOKS as usize);
+    }
+
+    #[test]
+    fn instances_are_new_for_every_two_blocks_as_far_as_there_are_to_be_so_many() {
+        let parts = |whole| parts(&study(1), &[12, 18, 40], whole);
+        let counts = |whole| parts(whole).iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!(counts(0), [6, 3, 8]);
+        assert_eq!(parts(0)[1], [2, 2, 2]);
+        assert_eq!(
+            counts(15),
+            [2, 8],
+            "what a session that was stopped has left"
+        );
+        assert_eq!(counts(40), Vec::<usize>::new());
+    }
+}

@@ -1,0 +1,134 @@
+//! How much each arm carries: the answer beside the response times by rate, what grew with the load, and how the search
+//! closed in.
+
+mod curve;
+mod growth;
+mod side_by_side;
+
+use weir_analysis::capacity::{Capacity, CapacityFindings};
+use weir_model::record::SearchStage;
+use weir_model::study::Study;
+
+use super::load;
+use crate::input::ReportInput;
+use crate::tree::{
+    Block, Cell, Chart, Closing, Column, Heading, Kind, Outputs, Row, Style, Table, figure, fold,
+    list, text,
+};
+use crate::{number, words};
+
+/// All sections of a study that asks for capacities.
+pub(super) fn sections(input: &ReportInput<'_>, found: &CapacityFindings) -> Vec<Block> {
+    let study = &input.header.study;
+    let is_one = found.arms.len() == 1;
+    let mut blocks = Vec::new();
+    if !is_one {
+        blocks.extend(side_by_side::section(study, found));
+    }
+    for (arm, number) in found.arms.iter().zip(1..) {
+        let id = format!("capacity-{number}");
+        let title = match is_one {
+            true => "Response times by rate".to_owned(),
+            false => format!("Response times of {} by rate", arm.arm),
+        };
+        let heading = Heading::section(&id, title).badge(found.validity);
+        blocks.push(Block::Heading(heading.remark(&effort(study, arm))));
+        if !is_one {
+            let rest = arm.words.iter().skip(1);
+            blocks.extend(rest.map(|said| text(Style::Plain, said.as_str())));
+        }
+        blocks.extend(curve::blocks(arm));
+        blocks.extend(growth::blocks(arm));
+        blocks.push(Block::Only(Outputs::FILES, search(arm)));
+    }
+    blocks.extend(validity(found));
+    blocks
+}
+
+/// What everything is judged by: `p99 < 30ms; confidence 95 %`.
+pub(super) fn objective(study: &Study) -> String {
+    let limits: Vec<String> = study.capacity.iter().map(ToString::to_string).collect();
+    format!(
+        "{}; confidence {}",
+        limits.join(", "),
+        number::level(study.objective.confidence)
+    )
+}
+
+/// Under which load it was searched, and what that took.
+fn effort(study: &Study, found: &Capacity) -> String {
+    let mut parts = Vec::new();
+    if let Some(spec) = study.loads.iter().find(|spec| spec.name == found.load) {
+        let connections = number::plural(u64::from(spec.connections), "connection");
+        parts.push(format!("up to {connections}"));
+        parts.extend(load::manner(spec));
+    }
+    let (short, all) = found.seconds;
+    let shown = |seconds: f64| number::short_time((seconds * 1e9).round());
+    if all > short {
+        let long = shown(all - short);
+        parts.push(format!(
+            "{} of short trials, {long} of long ones",
+            shown(short)
+        ));
+    } else if all > 0.0 {
+        parts.push(format!("{} of trials", shown(all)));
+    }
+    parts.join(", ")
+}
+
+/// How the search closed in.
+fn search(found: &Capacity) -> Vec<Block> {
+    let known = found.bracket.iter();
+    let known = known.filter_map(|step| step.between.map(|(low, high)| (step.seconds, low, high)));
+    let steps: Vec<(f64, f64, f64)> = known.collect();
+    if steps.is_empty() {
+        return Vec::new();
+    }
+    let holds = found.bracket.iter();
+    let holds = holds.filter(|step| step.stage == SearchStage::Hold);
+    let dots = holds.zip(&found.holds);
+    let dots = dots.map(|(step, hold)| (step.seconds, curve::dot(found, hold)));
+    let chart = Chart::Closing(Closing {
+        title: "How the search closed in".to_owned(),
+        over: "seconds of measured load",
+        steps,
+        dots: dots.collect(),
+    });
+    let caption = "Requests per second between which the capacity was thought to be, after each step. Large points \
+                   are long trials: filled where the objective held, hollow where it did not.";
+    let rows = found.bracket.iter().map(|step| {
+        let (low, high) = step.between.unwrap_or((f64::NAN, f64::NAN));
+        let cells = [
+            number::tenths(step.seconds),
+            number::rate(low),
+            number::rate(high),
+        ];
+        Row::new(words::stage(step.stage), cells.map(Cell::from))
+    });
+    let table = Table::new(Kind::Figures, "Steps of the search", "step")
+        .columns(["seconds", "from", "to"].map(Column::new))
+        .rows(rows);
+    vec![
+        Block::Heading(Heading::part("The search")),
+        Block::Only(Outputs::HTML, vec![figure(caption, chart)]),
+        fold("Its steps", vec![Block::Table(table)]),
+    ]
+}
+
+/// What speaks against the trials; nothing where nothing does.
+fn validity(found: &CapacityFindings) -> Vec<Block> {
+    let arms: Vec<&str> = found.arms.iter().map(|arm| &*arm.arm).collect();
+    let reasons = found.reasons.iter();
+    let reasons = reasons.map(|counted| load::reason(counted, &arms));
+    let Some(reasons) = list(reasons, false) else {
+        return Vec::new();
+    };
+    let heading = Heading::section("validity", "Validity").badge(found.validity);
+    let said = "Trials that are INVALID were left out before any outcome was looked at.";
+    vec![
+        Block::Heading(heading),
+        Block::Only(Outputs::FILES, vec![text(Style::Soft, said)]),
+        reasons,
+    ]
+}

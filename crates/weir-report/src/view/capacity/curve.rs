@@ -1,0 +1,210 @@
+//! Response times by rate, with the objective and the interval of the capacity: as a chart and as a table.
+
+use weir_analysis::capacity::{Capacity, CurvePoint};
+use weir_model::limit::Limit;
+use weir_model::record::SearchStage;
+
+use crate::number;
+use crate::tree::{
+    Axis, Block, Cell, Chart, Column, Dot, Extent, Kind, Line, Lines, Marks, Outputs, Part, Row,
+    Style, Table, Tone, clause, figure, fold,
+};
+
+/// Place of the p99 among the quantiles of a point.
+pub(super) const P99: usize = 2;
+/// Names of the quantiles and the colours of their lines.
+const QUANTILES: [(&str, f64, &str); 4] = [
+    ("p50", 0.5, "s6 d0"),
+    ("p90", 0.9, "s1 d0"),
+    ("p99", 0.99, "s0 d0"),
+    ("p99.9", 0.999, "s2 d0"),
+];
+/// So many rates of the curve are shown where room is scarce, and those at the edge.
+const FEW: usize = 12;
+
+pub(super) fn blocks(found: &Capacity) -> Vec<Block> {
+    if found.curve.is_empty() && found.holds.is_empty() {
+        return Vec::new();
+    }
+    let all = found.curve.iter().collect();
+    let shown = |points| vec![Block::Table(table(found, points))];
+    let knee = match found.knee {
+        Some(rate) => format!(
+            "the knee is at {} requests/s: above it the p99 stays above twice its least",
+            number::rate(rate)
+        ),
+        None => "there is no knee: the p99 does not stay above twice its least".to_owned(),
+    };
+    vec![
+        Block::Only(Outputs::HTML, vec![chart(found)]),
+        Block::Only(Outputs::TERMINAL, shown(thinned(found))),
+        clause(Style::Soft, knee),
+        Block::Only(
+            Outputs::FILES,
+            vec![fold("The same in figures", shown(all))],
+        ),
+    ]
+}
+
+/// The quantile that the objective looks at first: the deciding limit's where it is shown, else the p99.
+fn front(found: &Capacity) -> usize {
+    let Some(Limit::Quantile(quantile, _)) = found.deciding() else {
+        return P99;
+    };
+    let mut known = QUANTILES.iter();
+    let place = known.position(|(_, known, _)| (known - quantile).abs() < 1e-9);
+    place.unwrap_or(P99)
+}
+
+/// The objective as a time in nanoseconds, with its words; the deciding limit where that is a time, else the first one
+/// that is.
+pub(super) fn level(found: &Capacity) -> Option<(f64, String)> {
+    let mut limits = found.deciding().into_iter().chain(&found.limits);
+    limits.find_map(|limit| Some((limit.time()?.as_nanos() as f64, limit.to_string())))
+}
+
+/// A quantile by the rate: nanoseconds, infinite of requests that were not answered.
+pub(super) fn line(found: &Capacity, quantile: usize) -> Vec<(f64, f64)> {
+    let points = found.curve.iter();
+    let each = points.map(|point| (point.rate, ns(point.quantiles()[quantile])));
+    each.collect()
+}
+
+fn ns(known: Option<u64>) -> f64 {
+    known.map_or(f64::INFINITY, |ns| ns as f64)
+}
+
+fn chart(found: &Capacity) -> Block {
+    let front = front(found);
+    let lines = QUANTILES.iter().enumerate();
+    let lines = lines.map(|(place, (name, _, class))| Line {
+        name: (*name).to_owned(),
+        tooltip: format!("{name} of the response time"),
+        class: (*class).to_owned(),
+        series: place,
+        front: place == front,
+        points: line(found, place),
+    });
+    let lines: Vec<Line> = lines.collect();
+    let level = level(found);
+    let trials = found.trials.iter().chain(&found.holds);
+    let dots: Vec<Dot> = trials.map(|point| dot(found, point)).collect();
+    let times = dots.iter().filter_map(|dot| dot.ns);
+    let mut extent = Extent::of(&lines).with(times.chain(level.iter().map(|(ns, _)| *ns)));
+    let rates = dots.iter().map(|dot| dot.rate);
+    extent.right = rates.fold(extent.right, f64::max);
+    let band = (found.low > 0.0 && found.high >= found.low).then(|| {
+        let name = if found.claimed { "capacity" } else { "so far" };
+        ((found.low, found.high), name.to_owned())
+    });
+    let log = match extent.is_log() {
+        true => " on a logarithmic axis",
+        false => "",
+    };
+    let caption = format!(
+        "Response times{log} by requests per second, from the moment each request was due. Points are the {} of \
+         single trials, large ones of long trials: filled where the objective held, hollow where it did not. At the \
+         upper edge are requests that were not answered. The band is the interval of the capacity.",
+        QUANTILES[front].0
+    );
+    let chart = Chart::Lines(Lines {
+        title: "Response times by rate".to_owned(),
+        each: "quantile",
+        axis: Axis::Rate,
+        lines,
+        extent,
+        marks: Some(Marks {
+            band,
+            level,
+            at: found.knee.map(|rate| (rate, "knee".to_owned())),
+            dots,
+        }),
+    });
+    figure(caption, chart)
+}
+
+/// A trial as a point of the chart.
+pub(super) fn dot(found: &Capacity, point: &CurvePoint) -> Dot {
+    let front = front(found);
+    let ns = point.quantiles()[front].map(|ns| ns as f64);
+    Dot {
+        rate: point.rate,
+        ns,
+        is_hollow: !point.holds,
+        is_long: point.stage == Some(SearchStage::Hold),
+        tooltip: format!(
+            "{} requests/s for {}: {} {}, {} of the requests broke it",
+            number::rate(point.rate),
+            number::short_time((point.seconds * 1e9).round()),
+            QUANTILES[front].0,
+            number::time(ns.unwrap_or(f64::INFINITY)),
+            number::percent(point.bad)
+        ),
+    }
+}
+
+fn is_edge(found: &Capacity, point: &CurvePoint) -> bool {
+    (found.low..=found.high).contains(&point.rate)
+}
+
+/// Of many rates some, evenly among them, with the first and the last and all at the edge.
+fn thinned(found: &Capacity) -> Vec<&CurvePoint> {
+    let all = &found.curve;
+    let (step, last) = (all.len().div_ceil(FEW).max(1), all.len().saturating_sub(1));
+    let kept = all.iter().enumerate();
+    let kept = kept.filter(|(at, point)| at % step == 0 || *at == last || is_edge(found, point));
+    kept.map(|(_, point)| point).collect()
+}
+
+fn table(found: &Capacity, points: Vec<&CurvePoint>) -> Table {
+    let columns = QUANTILES.map(|(name, ..)| Column::new(name)).into_iter();
+    let columns = columns.chain([
+        Column::new("broke it").small("of requests"),
+        Column::left("objective"),
+        Column::new("seconds").only(Outputs::FILES),
+        Column::new("trials").only(Outputs::FILES),
+    ]);
+    let group = |name: &str| Row::new(name, []).part(Part::Group);
+    let mut rows: Vec<Row> = points.into_iter().map(|point| row(found, point)).collect();
+    if !found.holds.is_empty() {
+        rows.insert(0, group("short trials"));
+        rows.push(group("long trials"));
+        rows.extend(found.holds.iter().map(|point| row(found, point)));
+    }
+    Table::new(Kind::Figures, "Response times by rate", "requests/s")
+        .columns(columns)
+        .rows(rows)
+}
+
+/// What was broken, of several limits.
+fn broken(found: &Capacity, point: &CurvePoint) -> String {
+    match (&found.limits[..], found.limits.get(point.limit)) {
+        ([_, _, ..], Some(limit)) => format!("{} broken", limit.subject()),
+        _ => "broken".to_owned(),
+    }
+}
+
+fn row(found: &Capacity, point: &CurvePoint) -> Row {
+    let times = point.quantiles();
+    let times = times.map(|known| number::time(ns(known)));
+    let verdict = match point.holds {
+        true => Cell::tone(Tone::Better, "✓ holds"),
+        false => Cell::tone(Tone::Worse, format!("✗ {}", broken(found, point))),
+    };
+    // Of a mean there is no such share.
+    let broke = match found.limits.get(point.limit) {
+        Some(Limit::Mean(_)) => number::NONE.to_owned(),
+        _ => number::percent(point.bad),
+    };
+    let cells = times.map(Cell::from).into_iter().chain([
+        Cell::from(broke).small(number::count(point.requests)),
+        verdict,
+        Cell::from(number::tenths(point.seconds)),
+        Cell::from(number::count(u64::from(point.trials))),
+    ]);
+    let part = match is_edge(found, point) {
+        true => Part::Baseline,
+        false => Part::Plain,
+    };
+    Row::new(number::rate(point.rate), cells).part(part)
+}

@@ -1,0 +1,188 @@
+//! Several arms: what each carries, how they compare, and their p99 in one chart.
+
+use weir_analysis::capacity::{Capacity, CapacityFindings, Ratio};
+use weir_analysis::findings::Verdict;
+use weir_model::record::CapacityEnd;
+use weir_model::study::{ArmRole, Study};
+
+use super::curve;
+use crate::tree::{
+    Axis, Block, Cell, Chart, Column, Effect, Extent, Forest, ForestRow, Heading, Kind, Line,
+    Lines, Marks, Outputs, Part, Row, Style, Table, Tone, figure, text,
+};
+use crate::view::{charts, tones};
+use crate::{number, words};
+
+pub(super) fn section(study: &Study, found: &CapacityFindings) -> Vec<Block> {
+    let heading = Heading::section("capacity", "Capacity").badge(found.validity);
+    let columns = [
+        Column::new("requests/s").small("held"),
+        Column::new("ratio").small("interval").whole(),
+        Column::left("verdict"),
+        Column::left("why").below(),
+    ];
+    let rows = found.arms.iter().map(|arm| {
+        let ratio = found.ratios.iter().find(|ratio| ratio.arm == arm.arm);
+        row(study, arm, ratio)
+    });
+    let table = Table::new(Kind::Plain, "Capacity of each arm", "arm")
+        .columns(columns)
+        .rows(rows);
+    let note = "The interval of a ratio takes the searches as independent of each other. What the machine did to all \
+                arms at once does not cancel in it, so it is too wide rather than too narrow.";
+    vec![
+        Block::Heading(heading),
+        Block::Table(table),
+        Block::Only(Outputs::FILES, vec![text(Style::Soft, note)]),
+        Block::Only(Outputs::HTML, drawn(study, found)),
+    ]
+}
+
+fn drawn(study: &Study, found: &CapacityFindings) -> Vec<Block> {
+    let known = found.ratios.iter();
+    let known = known.filter(|ratio| ratio.verdict != Verdict::Invalid);
+    let rows: Vec<ForestRow> = known.map(|ratio| effect(study, ratio)).collect();
+    let mut drawn = Vec::new();
+    if !rows.is_empty() {
+        let forest = Chart::Forest(Forest {
+            title: "Capacity against the arm that each is compared with".to_owned(),
+            band: study.objective.band,
+            sides: ["carries less", "carries more"],
+            close_up: false,
+            rows,
+        });
+        let caption =
+            "Ratios of capacities with their intervals; the band holds what counts as equal.";
+        drawn.push(figure(caption, forest));
+    }
+    drawn.extend(together(study, found));
+    drawn
+}
+
+fn role(study: &Study, name: &str) -> ArmRole {
+    let arm = study.arms.iter().find(|arm| arm.name == name);
+    arm.map_or(ArmRole::Change, |arm| arm.role)
+}
+
+fn part(role: ArmRole) -> Part {
+    match role {
+        ArmRole::Baseline => Part::Baseline,
+        ArmRole::SameAsBaseline => Part::Control,
+        ArmRole::Change => Part::Plain,
+    }
+}
+
+/// Tone and word of a verdict. An A/A arm is neither better nor worse: it [differs](words::DIFFERS).
+fn verdict(study: &Study, ratio: &Ratio) -> (Tone, &'static str) {
+    match (role(study, &ratio.arm), ratio.verdict) {
+        (ArmRole::SameAsBaseline, Verdict::Better | Verdict::Worse) => {
+            (Tone::Differs, words::DIFFERS)
+        }
+        (_, verdict) => (tones::tone(verdict), words::verdict(verdict)),
+    }
+}
+
+fn row(study: &Study, arm: &Capacity, ratio: Option<&Ratio>) -> Row {
+    let carried = Cell::from(interval(arm)).small(match arm.claimed {
+        true => number::rate(arm.verified),
+        false => end(arm).to_owned(),
+    });
+    let part = part(role(study, &arm.arm));
+    let Some(ratio) = ratio else {
+        return Row::new(&*arm.arm, [carried]).part(part);
+    };
+    let (tone, word) = verdict(study, ratio);
+    let sign = words::verdict_sign(ratio.verdict);
+    let shown = Cell::from(number::ratio(ratio.ratio));
+    let cells = [
+        carried,
+        match ratio.verdict {
+            Verdict::Invalid => shown,
+            _ => shown.small(number::ratio_interval(ratio.ratio, ratio.interval)),
+        },
+        Cell::tone(tone, format!("{sign} {word}")),
+        Cell::from(format!("against {}: {}", ratio.against, ratio.because)),
+    ];
+    Row::new(&*arm.arm, cells).part(part)
+}
+
+fn effect(study: &Study, ratio: &Ratio) -> ForestRow {
+    let (low, high) = ratio.interval;
+    let (tone, word) = verdict(study, ratio);
+    let shown = number::ratio(ratio.ratio);
+    ForestRow {
+        label: ratio.arm.clone(),
+        part: part(role(study, &ratio.arm)),
+        mark: tones::mark(ratio.verdict),
+        tone,
+        word,
+        figures: format!(
+            "{shown} ({})",
+            number::ratio_interval(ratio.ratio, ratio.interval)
+        ),
+        ratio: shown,
+        because: ratio.because.clone(),
+        effect: Some(Effect {
+            ratio: ratio.ratio,
+            low,
+            high,
+        }),
+    }
+}
+
+/// The p99 of all arms in one chart; `None` where no arm has any.
+fn together(study: &Study, found: &CapacityFindings) -> Option<Block> {
+    let roles: Vec<ArmRole> = study.arms.iter().map(|arm| arm.role).collect();
+    let arms = study.arms.iter().zip(charts::series(&roles));
+    let lines = arms.filter_map(|(arm, series)| {
+        let own = found.arms.iter().find(|own| own.arm == arm.name)?;
+        Some(Line {
+            name: arm.name.clone(),
+            tooltip: format!("{}: {} requests/s", arm.name, interval(own)),
+            class: charts::class(series, arm.role),
+            series,
+            front: arm.role != ArmRole::Change,
+            points: curve::line(own, curve::P99),
+        })
+    });
+    let lines: Vec<Line> = lines.collect();
+    lines.iter().find(|line| !line.points.is_empty())?;
+    let level = found.arms.iter().find_map(curve::level);
+    let extent = Extent::of(&lines).with(level.iter().map(|(ns, _)| *ns));
+    let chart = Lines {
+        title: "p99 of the response time by rate".to_owned(),
+        each: "arm",
+        axis: Axis::Rate,
+        lines,
+        extent,
+        marks: Some(Marks {
+            level,
+            ..Marks::default()
+        }),
+    };
+    let caption = "p99 by requests per second to each arm, from the moment each request was due.";
+    Some(figure(caption, Chart::Lines(chart)))
+}
+
+/// `4,310 to 4,520`, or `at least 4,310`.
+fn interval(found: &Capacity) -> String {
+    let (low, high) = (number::rate(found.low), number::rate(found.high));
+    match (found.claimed, found.ceiling) {
+        (true, None) => format!("{low} to {high}"),
+        (true, Some(_)) => format!("at least {low}"),
+        (false, _) => number::NONE.to_owned(),
+    }
+}
+
+/// Why a search has ended without a claim, in a few words.
+fn end(found: &Capacity) -> &'static str {
+    match found.end {
+        None => "the search did not end",
+        Some(CapacityEnd::Found | CapacityEnd::Budget) => "nothing near the edge held",
+        Some(CapacityEnd::TooShort(_)) => "too little time",
+        Some(CapacityEnd::Never) => "at no rate",
+        Some(CapacityEnd::Broken(_)) => "broke, and did not come back",
+        Some(CapacityEnd::NotSent(_)) => "the generator was late",
+        Some(CapacityEnd::Unsteady) => "the machine changed",
+    }
+}

@@ -1,0 +1,323 @@
+//! How much arms carry, in all outputs.
+
+use weir_analysis::capacity::{
+    BracketPoint, Capacity, CapacityFindings, Counted, CurvePoint, Growth, Ratio, UNIT, carries,
+};
+use weir_analysis::findings::{CountedReason, Findings, LeftOut, Verdict};
+use weir_model::limit::Limit;
+use weir_model::record::{
+    BurstRecord, CapacityEnd, CeilingOf, CeilingRecord, SearchStage, Validity, ValidityReason,
+};
+use weir_report::{html, markdown, terminal};
+
+use crate::fixture::{self, Fixture};
+use crate::markup;
+
+/// What an M/M/1 server of so many requests/s shows at a rate.
+fn point(server: f64, rate: f64, stage: SearchStage, seconds: f64) -> CurvePoint {
+    let spare = server - rate;
+    let quantile = |share: f64| match spare > 0.0 {
+        true => Some((-(1.0 - share).ln() / spare * 1e9) as u64),
+        false if share < 0.95 => Some((share * (5e8 - spare * 1e6)) as u64),
+        false => None,
+    };
+    CurvePoint {
+        rate,
+        p50: quantile(0.5),
+        p90: quantile(0.9),
+        p99: quantile(0.99),
+        p999: quantile(0.999),
+        limit: 0,
+        bad: (-spare.max(0.0) * 0.03).exp(),
+        holds: spare >= 4.605 / 0.03,
+        trials: 1,
+        seconds,
+        requests: (rate * seconds) as u64,
+        stage: Some(stage),
+    }
+}
+
+/// How a search of an edge closes in.
+fn bracket(edge: f64, (low, high): (f64, f64)) -> Vec<BracketPoint> {
+    let step = |stage, seconds, low: f64, high: f64| BracketPoint {
+        stage,
+        seconds,
+        between: Some((low, high)),
+    };
+    vec![
+        BracketPoint {
+            stage: SearchStage::Closed,
+            seconds: 2.0,
+            between: None,
+        },
+        step(SearchStage::Ramp, 18.0, 0.8 * edge, 1.1 * edge),
+        step(SearchStage::Ladder, 43.0, 0.96 * edge, 1.04 * edge),
+        step(SearchStage::Hold, 108.0, 0.96 * edge, 1.012 * edge),
+        step(SearchStage::Ladder, 126.0, low, high),
+        step(SearchStage::Hold, 191.0, low, high),
+    ]
+}
+
+/// What a search of such a server found.
+fn capacity(arm: &str, server: f64) -> Capacity {
+    let edge = server - 4.605 / 0.03;
+    let ramp = [0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 1.06].map(|share| share * server);
+    let ladder = [0.96, 0.98, 0.99, 1.004, 1.01, 1.02].map(|share| share * edge);
+    let ramp = ramp.map(|rate| point(server, rate, SearchStage::Ramp, 2.0));
+    let ladder = ladder.map(|rate| point(server, rate, SearchStage::Ladder, 5.0));
+    let trials: Vec<CurvePoint> = ramp.into_iter().chain(ladder).collect();
+    let mut curve = trials.clone();
+    curve.sort_by(|a, b| a.rate.total_cmp(&b.rate));
+    let (low, high) = (0.985 * edge, 1.01 * edge);
+    let grows = |what, low, edge, above| Growth {
+        what,
+        low: Some(low),
+        edge: Some(edge),
+        above,
+    };
+    let mut found = Capacity {
+        arm: arm.to_owned(),
+        load: "open".to_owned(),
+        claimed: true,
+        low,
+        high,
+        unit: UNIT.to_owned(),
+        confidence: 0.95,
+        limits: Limit::parse_all("p99 < 30ms, errors < 0.01%").expect("limits"),
+        decides: 0,
+        verified: low,
+        held_s: 65.0,
+        fresh: None,
+        burst: None,
+        saturated: server,
+        floor: 0.0,
+        ceiling: None,
+        seconds: (61.0, 191.0),
+        end: Some(CapacityEnd::Found),
+        curve,
+        holds: vec![
+            point(server, 1.012 * edge, SearchStage::Hold, 65.0),
+            point(server, low, SearchStage::Hold, 65.0),
+        ],
+        trials,
+        knee: Some(0.55 * server),
+        grows: vec![
+            grows(Counted::Rate, 0.2 * server, edge, Some(1.05 * server)),
+            grows(Counted::ProxyCpu, 201_300.0, 214_800.0, Some(220_100.0)),
+            grows(Counted::ProxyCpuShare, 0.19, 0.97, Some(0.99)),
+            grows(Counted::OriginConnects, 0.0, 0.25, None),
+            grows(Counted::TimeWait, 900.0, 28_231.0, Some(28_231.0)),
+        ],
+        ran_out: "At the edge the proxy uses 97 % of its CPUs: CPU time runs out first.".to_owned(),
+        bracket: bracket(edge, (low, high)),
+        words: Vec::new(),
+    };
+    found.words = vec![
+        carries(&found),
+        "p99 < 30ms decides.".to_owned(),
+        found.ran_out.clone(),
+    ];
+    found
+}
+
+/// The fixture as a study of capacities of the stock server and others.
+fn run(arms: Vec<Capacity>, ratios: Vec<Ratio>) -> Fixture {
+    let mut run = fixture::run();
+    let study = &mut run.header.study;
+    study
+        .arms
+        .retain(|arm| arms.iter().any(|own| own.arm == arm.name));
+    study.loads.truncate(2);
+    study.published = None;
+    study.capacity = Limit::parse_all("p99 < 30ms, errors < 0.01%").expect("limits");
+    run.records.clear();
+    let answer: Vec<String> = match &arms[..] {
+        [one] => vec![one.words[0].clone(), one.words[1..].join(" ")],
+        all => all.iter().map(|arm| arm.words[0].clone()).collect(),
+    };
+    run.findings = Findings {
+        answer: answer.join("\n"),
+        complete: true,
+        capacity: Some(CapacityFindings {
+            arms,
+            ratios,
+            validity: Validity::Valid,
+            reasons: vec![CountedReason {
+                reason: ValidityReason {
+                    validity: Validity::Suspect,
+                    rule: "proxy-crowded".to_owned(),
+                    seen: "other processes took 21 % of the time of the proxy's CPUs".to_owned(),
+                },
+                arms: vec!["stock".to_owned()],
+                trials: 1,
+                of: 40,
+            }],
+            left_out: Vec::new(),
+        }),
+        ..Findings::default()
+    };
+    run
+}
+
+pub(crate) fn one() -> Fixture {
+    run(vec![capacity("stock", 4_600.0)], Vec::new())
+}
+
+/// Three arms, one of which has no capacity.
+pub(crate) fn several() -> Fixture {
+    let names = ["stock", "keepalive to the origin", "gzip"];
+    let mut arms = vec![capacity(names[0], 4_600.0), capacity(names[1], 9_000.0)];
+    let mut none = capacity(names[2], 4_000.0);
+    (none.claimed, none.low, none.high, none.holds) = (false, 0.0, 0.0, Vec::new());
+    (none.end, none.knee) = (Some(CapacityEnd::Never), None);
+    none.words = vec![carries(&none)];
+    arms.push(none);
+    let ratio = |arm: &str, value: f64, verdict, because: &str| Ratio {
+        arm: arm.to_owned(),
+        against: "stock".to_owned(),
+        ratio: value,
+        interval: (value * 0.97, value * 1.03),
+        p: 1e-5,
+        p_holm: 1e-5,
+        family: 1,
+        verdict,
+        because: because.to_owned(),
+    };
+    let better = "the whole interval lies above 1; p is below 0.0001";
+    let ratios = vec![
+        ratio(names[1], 1.962, Verdict::Better, better),
+        ratio(
+            names[2],
+            f64::NAN,
+            Verdict::Invalid,
+            "no capacity of gzip can be claimed",
+        ),
+    ];
+    run(arms, ratios)
+}
+
+#[test]
+fn the_first_screen_answers_the_question() {
+    let run = one();
+    insta::assert_snapshot!("capacity_terminal", terminal(&run.input(), false, 100));
+    let short = markdown(&run.input());
+    let short = short.split("## Environment").next().expect("a part");
+    insta::assert_snapshot!("capacity_markdown", short);
+    insta::assert_snapshot!(
+        "capacities_terminal",
+        terminal(&several().input(), false, 100)
+    );
+}
+
+#[test]
+fn nothing_of_a_comparison_is_shown() {
+    let (one, several) = (one(), several());
+    for run in [&one, &several] {
+        let input = run.input();
+        for output in [html(&input), markdown(&input), terminal(&input, false, 100)] {
+            let strange = [
+                "A/A",
+                "equivalence band",
+                "no load was measured",
+                "Over time",
+                "NaN",
+                "completed/s",
+            ];
+            markup::has_none(&output, &strange);
+            let answer = "stock carries 4,380 to 4,491 requests/s within p99";
+            markup::has_all(&output, &[answer]);
+        }
+        markup::check(&html(&input));
+    }
+}
+
+#[test]
+fn the_chart_has_the_objective_the_interval_the_knee_and_every_trial() {
+    let run = one();
+    let page = html(&run.input());
+    let chart = |title: &str| {
+        let after = page
+            .split(&format!("{title}</title>"))
+            .nth(1)
+            .expect("a chart");
+        after.split("</svg>").next().expect("its end").to_owned()
+    };
+    let curve = chart("Response times by rate");
+    // 14 short trials and two long ones; four and one of them did not hold.
+    let dots = |class: &str| curve.matches(&format!("class=\"{class}\"")).count();
+    assert_eq!((dots("dot"), dots("dot open")), (11, 5));
+    assert_eq!(curve.matches(" r=\"6\"").count(), 2);
+    for (class, name) in [
+        ("level", "p99 &lt; 30ms"),
+        ("at", "knee"),
+        ("band strong", "capacity"),
+    ] {
+        assert_eq!(dots(class), 1, "{class}");
+        assert!(curve.contains(&format!(">{name}</text>")), "{name}");
+    }
+    assert_eq!(curve.matches("class=\"ln ").count(), 4);
+    let closing = chart("How the search closed in");
+    assert_eq!(closing.matches("class=\"dot").count(), 2);
+}
+
+/// Names of fields that the schema does not have.
+fn unknown(value: &serde_json::Value, schema: &str) -> Vec<String> {
+    let of = |name: &String, inner| {
+        let own = (!schema.contains(&format!("\"{name}\":"))).then(|| name.clone());
+        own.into_iter().chain(unknown(inner, schema))
+    };
+    match value {
+        serde_json::Value::Object(fields) => fields
+            .iter()
+            .flat_map(|(name, inner)| of(name, inner).collect::<Vec<_>>())
+            .collect(),
+        serde_json::Value::Array(items) => items
+            .iter()
+            .flat_map(|item| unknown(item, schema))
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn every_field_of_the_json_is_in_the_schema() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/capacity.schema.json"
+    );
+    let schema = std::fs::read_to_string(path).unwrap();
+    let mut found = several().findings.capacity.expect("capacities");
+    let arm = &mut found.arms[0];
+    arm.fresh = Some((1.0, 2.0));
+    arm.burst = Some(BurstRecord {
+        seconds: 5.0,
+        low: 1.0,
+        high: 2.0,
+    });
+    arm.ceiling = Some(CeilingRecord {
+        of: CeilingOf::Origin,
+        rate: 1.0,
+    });
+    arm.end = Some(CapacityEnd::TooShort(9.0));
+    found.left_out.push(LeftOut {
+        block: 1,
+        arm: "stock".to_owned(),
+        rules: Vec::new(),
+    });
+    let json = serde_json::to_value(&found).unwrap();
+    assert_eq!(unknown(&json, &schema), [""; 0]);
+}
+
+#[test]
+fn a_limit_of_the_measurement_is_not_shown_as_the_capacity() {
+    let mut run = several();
+    let found = run.findings.capacity.as_mut().expect("capacities");
+    found.arms[0].ceiling = Some(CeilingRecord {
+        of: CeilingOf::Generator,
+        rate: 4_700.0,
+    });
+    for output in [markdown(&run.input()), terminal(&run.input(), false, 100)] {
+        markup::has_all(&output, &["at least 4,380"]);
+        markup::has_none(&output, &["4,380 to 4,491 |"]);
+    }
+}

@@ -1,0 +1,107 @@
+//! What can be typed after `weir capacity`.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueEnum};
+
+use super::{FlowArgs, LabArgs};
+
+const SEARCH: &str = "Search";
+
+#[derive(Debug, ClapArgs)]
+#[command(
+    allow_negative_numbers = true,
+    mut_arg("url", |arg| arg.value_name("URL | STUDY").help(
+        "The server to ask, for example http://127.0.0.1:8080/; or a study with `objective: {capacity: …}`, \
+         by its file or name",
+    )),
+    mut_arg("rate", |arg| arg.hide(true)),
+    mut_arg("trace", |arg| arg.hide(true)),
+    mut_arg("trace_speed", |arg| arg.hide(true)),
+    mut_arg("requests", |arg| arg.hide(true)),
+    after_help = "The options for requests, connections and TLS are those of `weir load`. The search chooses the \
+rates, so there is no -R.
+
+Exit codes: 0 done, 1 failed, or too little is known to judge --fail-if, 2 bad input, 3 a --fail-if condition is \
+true, 130 interrupted.
+
+docs/capacity.md says what the answer means, with examples."
+)]
+pub(crate) struct CapacityArgs {
+    #[command(flatten)]
+    pub(crate) flow: FlowArgs,
+
+    /// What responses must keep to: p50 to p99.99, mean and errors, all of which must hold. The default is fixed
+    /// so that answers can be compared: 100 ms is what people take for an immediate reaction
+    /// [default: p99 < 100ms, errors < 0.1%]
+    #[arg(short = 'O', long, value_name = "LIMITS", help_heading = SEARCH)]
+    pub(crate) objective: Option<String>,
+
+    /// Confidence of the interval: 95%, 0.9 [default: 95%]
+    #[arg(long, value_name = "SHARE", help_heading = SEARCH)]
+    pub(crate) confidence: Option<String>,
+
+    /// Half of the interval at which the search ends, as a share of the rate [default: 3%]
+    #[arg(long, value_name = "SHARE", help_heading = SEARCH)]
+    pub(crate) precision: Option<String>,
+
+    /// How long a rate is held that counts as carried. Linux remembers closed connections for 60 s, so a shorter
+    /// time can miss what collapses in the second minute [default: 65s]
+    #[arg(long, value_name = "TIME", help_heading = SEARCH)]
+    pub(crate) hold: Option<String>,
+
+    /// Find out too what is carried for so long after a rest
+    #[arg(long, value_name = "TIME", help_heading = SEARCH)]
+    pub(crate) burst: Option<String>,
+
+    /// What the whole search may take, such as 5m: it ends then with what it knows
+    #[arg(long, value_name = "TIME", help_heading = SEARCH)]
+    pub(crate) budget: Option<String>,
+
+    /// Seed of the order in which rates are tried [default: 1]
+    #[arg(long, value_name = "N", help_heading = SEARCH)]
+    pub(crate) seed: Option<u64>,
+
+    /// CPUs for the load generator, such as 0,2-3 [default: all, or a share of them where the server is on this
+    /// machine]
+    #[arg(long, value_name = "CPUS", help_heading = SEARCH)]
+    pub(crate) cpus: Option<String>,
+
+    /// Exit with code 3 if this is true: 'capacity < 5000/s' (the whole interval is below), or
+    /// 'capacity.low < 5000/s' (some of it may be); may be given many times
+    #[arg(long, value_name = "CONDITION", help_heading = SEARCH)]
+    pub(crate) fail_if: Vec<String>,
+
+    /// Go on with a search that was interrupted or killed
+    #[arg(
+        long,
+        value_name = "RUN",
+        conflicts_with_all = ["url", "objective", "confidence", "precision", "hold", "burst", "budget", "seed", "cpus", "out", "parameters"]
+    )]
+    pub(crate) resume: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) lab: LabArgs,
+
+    /// What to print
+    #[arg(long, value_enum, default_value_t = CapacityFormat::Text)]
+    pub(crate) format: CapacityFormat,
+
+    /// Write it to a file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Show no progress
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CapacityFormat {
+    /// The answer for a reader.
+    Text,
+    /// The report as Markdown.
+    Markdown,
+    /// For programs: docs/capacity.schema.json.
+    Json,
+}

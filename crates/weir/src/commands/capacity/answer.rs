@@ -1,0 +1,87 @@
+//! The answer for programs: docs/capacity.schema.json.
+
+use serde::Serialize;
+use weir_analysis::capacity::{CapacityFindings, UNIT};
+use weir_analysis::findings::Findings;
+use weir_model::record::Outcome;
+use weir_record::Run;
+
+use super::fail_if::Judged;
+
+/// Moves when an old reader would be misled.
+const FORMAT: &str = "weir-capacity/1";
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    format: &'static str,
+    weir_version: &'a str,
+    /// The run's folder.
+    run: String,
+    started_at: &'a str,
+    outcome: Option<Outcome>,
+    question: &'a str,
+    /// Of the first arm, the only one where a URL was given.
+    target: Option<Target<'a>>,
+    /// Of the first arm; `None` where nothing can be claimed.
+    capacity: Option<Interval>,
+    fail_if: Vec<Condition<'a>>,
+    #[serde(flatten)]
+    found: Option<&'a CapacityFindings>,
+    remarks: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Target<'a> {
+    url: Option<&'a str>,
+    addresses: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Interval {
+    low: f64,
+    high: f64,
+    unit: &'static str,
+}
+
+#[derive(Serialize)]
+struct Condition<'a> {
+    condition: &'a str,
+    is_true: Option<bool>,
+}
+
+/// The whole answer.
+pub(super) fn json(run: &Run, findings: &Findings, judged: &[Judged]) -> Result<String, String> {
+    let study = &run.header.study;
+    let found = findings.capacity.as_ref();
+    let first = found.and_then(|found| found.arms.first());
+    let external = study.arms.first();
+    let external = external.and_then(|arm| study.proxy_of(arm).external.as_ref());
+    let answer = Answer {
+        format: FORMAT,
+        weir_version: &run.header.weir_version,
+        run: run.dir.display().to_string(),
+        started_at: &run.header.started_at,
+        outcome: run.outcome(),
+        question: &study.question,
+        target: external.map(|external| Target {
+            url: external.named.as_deref(),
+            addresses: external.addresses().map(|one| one.to_string()).collect(),
+        }),
+        capacity: first.filter(|first| first.claimed).map(|first| Interval {
+            low: first.low,
+            high: first.high,
+            unit: UNIT,
+        }),
+        fail_if: judged
+            .iter()
+            .map(|one| Condition {
+                condition: &one.condition.text,
+                is_true: one.is_true,
+            })
+            .collect(),
+        found,
+        remarks: run.header.remarks.iter().map(ToString::to_string).collect(),
+    };
+    serde_json::to_string_pretty(&answer)
+        .map_err(|error| format!("cannot write the answer: {error}"))
+}

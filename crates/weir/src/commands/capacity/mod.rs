@@ -1,0 +1,186 @@
+//! `weir capacity`: how many requests per second a server, or each arm of a study, carries within an objective.
+//!
+//! A URL becomes a study of one arm that weir did not start; from there on it is a run as any other, with a folder,
+//! records and a report.
+
+use std::process::ExitCode;
+
+use weir_analysis::findings::Findings;
+use weir_lab::{Options, Summary};
+use weir_model::record::{CapacityEnd, Outcome};
+use weir_report::foreign::masked;
+use weir_study::Scale;
+
+use crate::args::{CapacityArgs, CapacityFormat, FlowArgs};
+use crate::commands::study;
+use crate::commands::{deliver, public, report, run, time};
+use crate::failure::{Failure, INTERRUPTED};
+use crate::terminal;
+
+mod answer;
+mod fail_if;
+mod tuning;
+mod url;
+
+use fail_if::Condition;
+use tuning::Tuning;
+
+/// Runs the command.
+pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
+    let conditions = fail_if::read(&args.fail_if)?;
+    if let Some(path) = &args.output {
+        weir_files::open_output(path)
+            .map_err(|error| Failure::input(format!("-o {}: {error}", path.display())))?;
+    }
+    let options = run::options(&args.lab)?;
+    let summary = match (&args.resume, &args.flow.url) {
+        (Some(folder), _) => {
+            only_a_folder(args)?;
+            let folder = folder.clone();
+            let options = Options { folder, ..options };
+            run::carry_out(&options, None, args.quiet)
+                .map_err(|error| Failure::of_run(error, Some(&options.folder)))?
+        }
+        (None, Some(target)) if is_url(target) => of_url(args, options)?,
+        (None, Some(name)) => of_study(name, args, options)?,
+        (None, None) => {
+            return Err(Failure::input("which server, or which study?")
+                .hint("weir capacity http://127.0.0.1:8080/"));
+        }
+    };
+    finish(&summary, args, &conditions)
+}
+
+/// Whether a URL is meant, if perhaps a wrong one.
+fn is_url(target: &str) -> bool {
+    target.contains("://")
+}
+
+fn of_url(args: &CapacityArgs, options: Options) -> Result<Summary, Failure> {
+    let search = url::search(args, &options)?;
+    if !args.quiet {
+        search
+            .said
+            .iter()
+            .for_each(|line| terminal::tell(&format!("{line}\n")));
+    }
+    let read = search.read;
+    let options = Options {
+        folder: run::folder(&args.lab, &read.study.name),
+        ..options
+    };
+    run::carry_out(&options, Some(&read), args.quiet)
+        .map_err(|error| url::explained(error, &read.study, &options.folder))
+}
+
+fn of_study(name: &str, args: &CapacityArgs, options: Options) -> Result<Summary, Failure> {
+    let machine = run::machine(&options)?;
+    let read = study::read(name, &options.catalog, Scale::ONE, &machine);
+    let mut read = read.map_err(|failure| match looks_like_a_host(name) {
+        true => failure.hint(format!("is it a URL? weir capacity http://{name}/")),
+        false => failure,
+    })?;
+    if let Some(option) = said_by_study(args) {
+        let message = format!("{option}: the study says itself what is asked, and of whom");
+        return Err(Failure::input(message).hint("change the study, or give a URL instead of it"));
+    }
+    if read.study.capacity.is_empty() {
+        let message = format!("{name} does not ask for a capacity");
+        return Err(Failure::input(message).hint(format!(
+            "write `objective: {{capacity: 'p99 < 30ms'}}` in it, or run it as it is: weir run {name}"
+        )));
+    }
+    Tuning::read(args)?.apply(&mut read.study);
+    time::fit_search(&read.study)?;
+    public::check(&read.study, &args.lab)?;
+    let options = Options {
+        folder: run::folder(&args.lab, &read.study.name),
+        remarks: study::remarks(&read.study, &options.catalog, &machine),
+        ..options
+    };
+    run::carry_out(&options, Some(&read), args.quiet)
+        .map_err(|error| Failure::of_run(error, Some(&options.folder)))
+}
+
+/// A file of that name is less likely than a forgotten `http://`.
+fn looks_like_a_host(name: &str) -> bool {
+    let host = name.split('/').next().unwrap_or_default();
+    let port = host.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+    matches!(port, Some(Ok(_))) || host.parse::<std::net::IpAddr>().is_ok() || host == "localhost"
+}
+
+/// The first option that a study leaves nothing to do for.
+fn said_by_study(args: &CapacityArgs) -> Option<&'static str> {
+    let url = args.flow.url.clone();
+    let is_flow = args.flow
+        != FlowArgs {
+            url,
+            ..FlowArgs::default()
+        };
+    let all = [
+        (args.objective.is_some(), "--objective"),
+        (args.cpus.is_some(), "--cpus"),
+        (is_flow, "options for requests, connections and TLS"),
+    ];
+    let said = all.into_iter().find(|(is_said, _)| *is_said);
+    said.map(|(_, option)| option)
+}
+
+/// A run that goes on does so as it was begun.
+fn only_a_folder(args: &CapacityArgs) -> Result<(), Failure> {
+    match said_by_study(args) {
+        Some(option) => Err(Failure::input(format!(
+            "{option}: a search goes on with what it was begun with"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Prints the answer, keeps the report beside the records, and judges the conditions.
+fn finish(
+    summary: &Summary,
+    args: &CapacityArgs,
+    conditions: &[Condition],
+) -> Result<ExitCode, Failure> {
+    let run = report::read(&summary.folder)?;
+    let findings = weir_analysis::analyze(&run);
+    let judged = fail_if::judge(conditions, &findings);
+    let kept = report::keep_both(&run, &findings);
+    let text = match args.format {
+        CapacityFormat::Text => {
+            let color = args.output.is_none() && terminal::color_on_stdout();
+            report::as_text(&run, &findings, color)
+        }
+        CapacityFormat::Markdown => report::as_markdown(&run, &findings),
+        CapacityFormat::Json => {
+            let json = answer::json(&run, &findings, &judged);
+            masked(&json.map_err(Failure::failed)?).into_owned() + "\n"
+        }
+    };
+    deliver(&text, args.output.as_deref())?;
+    let [page, markdown] = kept?;
+    if !args.quiet {
+        terminal::tell(&format!("Report: {page}\n        {markdown}\n"));
+    }
+    if summary.outcome == Outcome::Interrupted {
+        let folder = summary.folder.display();
+        terminal::tell(&format!(
+            "\nInterrupted. Go on with: weir capacity --resume {folder}\n"
+        ));
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    fail_if::conclude(&judged)?;
+    match is_answered(&findings) {
+        true => Ok(ExitCode::SUCCESS),
+        false => Err(Failure::failed(
+            "no capacity could be claimed: the report says why",
+        )),
+    }
+}
+
+/// Whether it is known of some arm what it carries, if only that it is nothing.
+fn is_answered(findings: &Findings) -> bool {
+    let found = findings.capacity.iter().flat_map(|found| &found.arms);
+    let mut found = found.map(|arm| arm.claimed || arm.end == Some(CapacityEnd::Never));
+    found.any(|is_known| is_known)
+}

@@ -1,0 +1,337 @@
+//! A URL as a study: one arm that weir did not start, one load, and what responses must keep to.
+
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use weir_lab::{LabError, Options};
+use weir_model::flow::{ArrivalsSpec, FlowSpec, LoadSpec};
+use weir_model::limit::Limit;
+use weir_model::quantity::{CpuSet, format_duration};
+use weir_model::request::StatusSpec;
+use weir_model::study::{
+    Arm, ArmRole, BlockSpec, Compare, CpuRoles, ExternalSpec, NetworkSpec, Objective, OriginSpec,
+    ProxyKind, ProxyRole, ProxySpec, SearchSpec, Settings, Study,
+};
+
+use super::tuning::Tuning;
+use crate::args::{CapacityArgs, FlowArgs};
+use crate::commands::load::{self, Server};
+use crate::commands::study::Read;
+use crate::commands::{flag, public, time};
+use crate::failure::Failure;
+
+/// What responses must keep to where nobody says. Fixed, and no multiple of what the server does at low rates, so
+/// that it is known beforehand and the same tomorrow.
+pub(super) const OBJECTIVE: &str = "p99 < 100ms, errors < 0.1%";
+
+/// How often the way to the server and back is measured.
+const ROUND_TRIPS: u32 = 5;
+
+/// What is asked of a URL.
+pub(super) struct Search {
+    pub(super) read: Read,
+    /// What the user is to know before it begins.
+    pub(super) said: Vec<String>,
+}
+
+/// Everything that is asked of a URL, checked as far as that can be done before a load is sent.
+pub(super) fn search(args: &CapacityArgs, options: &Options) -> Result<Search, Failure> {
+    refuse_idle(args)?;
+    let tuning = Tuning::read(args)?;
+    let limits = Limit::parse_all(args.objective.as_deref().unwrap_or(OBJECTIVE))
+        .map_err(|error| Failure::input(format!("--objective: {error}")))?;
+    let patience = limits.iter().filter_map(Limit::time).max();
+    let flow = FlowArgs {
+        // What is spread needs a rate; the search chooses it.
+        rate: Some("1".to_owned()),
+        timeout: args.flow.timeout.clone().or_else(|| timeout(patience)),
+        ..args.flow.clone()
+    };
+    let server = Server::of(&flow, |spec, all| {
+        can_be_seen(patience, spec.timeout)?;
+        public::addresses(all, &args.lab)
+    })?;
+    let spec = flow_of(&server);
+    can_hold(&limits, &server.peers)?;
+    let mut said = vec![match &args.objective {
+        Some(_) => format!("Objective: {}", objective(&limits)),
+        None => format!(
+            "Objective: {} (the default; -O says another)",
+            objective(&limits)
+        ),
+    }];
+    said.push(asked(&server));
+    said.push(wrong_answers(&spec, args));
+    let mut study = study(&server, spec, limits, cpus(args, &server, options)?);
+    tuning.apply(&mut study);
+    time::fit_search(&study)?;
+    let text = command_line();
+    Ok(Search {
+        read: Read { study, text },
+        said,
+    })
+}
+
+/// Options of a load or of a study that a search at a URL leaves nothing to do for.
+fn refuse_idle(args: &CapacityArgs) -> Result<(), Failure> {
+    let (flow, lab) = (&args.flow, &args.lab);
+    let holds = |policy: &String| policy == "hold" || policy.starts_with("hold:");
+    let of_study = "a URL is asked from this host, and nothing is started: it is for studies";
+    #[rustfmt::skip]
+    let all = [
+        (flow.rate.is_some(), "-R", "the search chooses the rates"),
+        (flow.trace.is_some(), "--trace", "a trace has rates of its own, and the search chooses them"),
+        (flow.requests.is_some(), "-n", "the search chooses how long it asks"),
+        (flow.connection.as_ref().is_some_and(holds), "--connection", "held connections ask nothing"),
+        (!lab.place.is_empty(), "--place", of_study),
+        (lab.allow_host_settings, "--allow-host-settings", of_study),
+        (!lab.parameters.is_empty(), "--parameters", of_study),
+    ];
+    match all.into_iter().find(|(is_said, ..)| *is_said) {
+        Some((_, option, why)) => Err(Failure::input(format!("{option}: {why}"))),
+        None => Ok(()),
+    }
+}
+
+/// How long a response may take where nobody says: twice as long as is looked for, if that is more than usual.
+fn timeout(patience: Option<Duration>) -> Option<String> {
+    let wanted = patience? * 2;
+    (wanted > weir_model::flow::TIMEOUT).then(|| format_duration(wanted))
+}
+
+/// What is sent, at rates that the search chooses. What an answer must be is said, so that redirects and pages of
+/// errors, which cost a server little, are not taken for its capacity.
+fn flow_of(server: &Server) -> FlowSpec {
+    let mut spec = FlowSpec {
+        arrivals: ArrivalsSpec::Closed,
+        host: Some(server.authority.clone()),
+        ..server.spec.clone()
+    };
+    for one in &mut spec.requests {
+        let expect = one.expect.get_or_insert_default();
+        if expect.status.is_empty() {
+            expect.status.push(StatusSpec::Class(2));
+        }
+    }
+    if let Some(tls) = &mut spec.tls {
+        // The Host field may have a port, and no certificate is for one.
+        tls.server_name.get_or_insert_with(|| server.host.clone());
+    }
+    spec
+}
+
+/// Whether a response that breaks the objective would be waited for.
+fn can_be_seen(patience: Option<Duration>, timeout: Duration) -> Result<(), Failure> {
+    let Some(limit) = patience.filter(|limit| *limit > timeout) else {
+        return Ok(());
+    };
+    let (limit, timeout) = (format_duration(limit), format_duration(timeout));
+    let message = format!("-T {timeout}: whatever takes longer fails, so nothing can take {limit}");
+    Err(Failure::input(message).hint(format!("give a limit below {timeout}, or -T {limit}")))
+}
+
+/// Whether the way to the server and back leaves time for an answer.
+fn can_hold(limits: &[Limit], peers: &[SocketAddr]) -> Result<(), Failure> {
+    let times = limits
+        .iter()
+        .filter_map(|limit| Some((limit, limit.time()?)));
+    let Some((limit, time)) = times.min_by_key(|(_, time)| *time) else {
+        return Ok(());
+    };
+    for peer in peers {
+        let way = round_trip(*peer).map_err(|error| {
+            Failure::input(format!("{peer}: {error}")).hint("is a server listening there?")
+        })?;
+        if way >= time {
+            let way = Duration::from_micros(way.as_micros() as u64 + 1);
+            let message = format!(
+                "{limit} can hold at no rate: the way to {peer} and back alone takes {}",
+                format_duration(way)
+            );
+            let nearest = format_duration(way * 2);
+            return Err(Failure::input(message).hint(format!(
+                "the nearest limit that may hold: -O '{} < {nearest}'",
+                limit.subject()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The shortest of a few round trips: those of handshakes (RFC 9293 §3.5), in which the server's program has no part.
+fn round_trip(peer: SocketAddr) -> std::io::Result<Duration> {
+    let mut shortest = Duration::MAX;
+    for _ in 0..ROUND_TRIPS {
+        let begun = Instant::now();
+        TcpStream::connect_timeout(&peer, weir_model::flow::TIMEOUT)?;
+        shortest = shortest.min(begun.elapsed());
+    }
+    Ok(shortest)
+}
+
+/// The CPUs of the generator: those that were named, or all, unless the server needs some of them.
+fn cpus(
+    args: &CapacityArgs,
+    server: &Server,
+    options: &Options,
+) -> Result<Option<CpuRoles>, Failure> {
+    let own = server.peers.iter().any(|peer| public::is_own(peer.ip()));
+    let all = match &args.cpus {
+        Some(text) => flag("--cpus", text.parse::<CpuSet>())?,
+        // The lab shares them out.
+        None if own => return Ok(None),
+        None => {
+            weir_lab::facts(options)
+                .map_err(|error| Failure::of_run(error, None))?
+                .cpus
+        }
+    };
+    Ok(Some(CpuRoles {
+        proxy: all.clone(),
+        origin: all.clone(),
+        generator: all,
+    }))
+}
+
+fn objective(limits: &[Limit]) -> String {
+    let texts: Vec<String> = limits.iter().map(Limit::to_string).collect();
+    texts.join(", ")
+}
+
+/// Whom it asks, and with how much at the same time.
+fn asked(server: &Server) -> String {
+    let peers: Vec<String> = server.peers.iter().map(ToString::to_string).collect();
+    let connections = server.spec.connections;
+    format!(
+        "Asking {} at {}, over {connections} connections (-c)",
+        server.url,
+        peers.join(", ")
+    )
+}
+
+/// What counts as an error.
+fn wrong_answers(spec: &FlowSpec, args: &CapacityArgs) -> String {
+    let timeout = format_duration(spec.timeout);
+    let right = match args.flow.expect.is_empty() && args.flow.request_set.is_none() {
+        true => "a status that is not 2xx (-e says another)",
+        false => "an answer that is not as expected",
+    };
+    format!("An error is {right}, none within {timeout} (-T), or a connection that fails")
+}
+
+fn study(server: &Server, spec: FlowSpec, limits: Vec<Limit>, cpus: Option<CpuRoles>) -> Study {
+    let mut peers = server.peers.iter().copied();
+    let address = peers
+        .next()
+        .unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
+    let external = ExternalSpec {
+        address,
+        also: peers.collect(),
+        named: Some(server.url.clone()),
+    };
+    Study {
+        name: folder_name(&server.host),
+        title: format!("Capacity of {}", server.url),
+        question: format!(
+            "How many requests per second does {} carry within {}?",
+            server.url,
+            objective(&limits)
+        ),
+        proxy: ProxySpec {
+            kind: ProxyKind::External,
+            executable: None,
+            role: ProxyRole::ReverseProxy,
+            settings: Settings::new(),
+            configuration: None,
+            external: Some(external),
+        },
+        origin: OriginSpec::default(),
+        loads: vec![LoadSpec::new("requests", spec, Duration::from_secs(60))],
+        arms: vec![Arm {
+            name: arm_name(&server.authority),
+            role: ArmRole::Baseline,
+            changes: Settings::new(),
+            against: 0,
+            settings: Settings::new(),
+            proxy: None,
+            cpus: None,
+        }],
+        launchers: Default::default(),
+        compare: Compare::Against,
+        blocks: BlockSpec {
+            instances: 1,
+            ..BlockSpec::default()
+        },
+        objective: Objective::default(),
+        capacity: limits,
+        search: SearchSpec::default(),
+        until: Default::default(),
+        budget: None,
+        cpus,
+        network: NetworkSpec::default(),
+        published: None,
+        left_out: Vec::new(),
+        scale: None,
+    }
+}
+
+/// A host's name as a study's: small letters, digits and dashes.
+fn folder_name(host: &str) -> String {
+    let fit = |c: char| {
+        if c.is_ascii_alphanumeric() {
+            c.to_ascii_lowercase()
+        } else {
+            '-'
+        }
+    };
+    let name: String = host.chars().take(60).map(fit).collect();
+    format!("capacity-{}", name.trim_matches('-'))
+}
+
+/// What the server is called in the answer: its name is a folder's as well.
+fn arm_name(authority: &str) -> String {
+    let name: String = authority.chars().take(200).collect();
+    match weir_model::study::is_arm_name(&name) {
+        true => name,
+        false => "server".to_owned(),
+    }
+}
+
+/// What is kept in the place of a study's text: a comment, since there is none.
+fn command_line() -> String {
+    let words: Vec<String> = std::env::args().collect();
+    let words = words.iter().map(String::as_str);
+    let line = shlex::try_join(words).unwrap_or_else(|_| "weir capacity".to_owned());
+    format!("# {}\n", line.replace('\n', " "))
+}
+
+/// Why there is no answer, in the words of `weir load` where the server did not answer as it should.
+pub(super) fn explained(error: LabError, study: &Study, folder: &Path) -> Failure {
+    let url = study
+        .proxy
+        .external
+        .as_ref()
+        .and_then(|external| external.named.as_deref());
+    let url = url.unwrap_or_default();
+    match error {
+        LabError::Unexpected {
+            status, expected, ..
+        } => {
+            let message = format!(
+                "{url} answers with status {status}, which is an error: {expected} is expected"
+            );
+            Failure::input(message).hint(match status {
+                300..=399 => {
+                    format!("ask what it redirects to; or if that is right: -e status={status}")
+                }
+                _ => format!("if that is right: -e status={status}"),
+            })
+        }
+        LabError::Answer { what, .. } => {
+            let hint = load::hint(&what).unwrap_or("is that the server that you mean?");
+            Failure::input(format!("{url}: {what}")).hint(hint)
+        }
+        error => Failure::of_run(error, Some(folder)),
+    }
+}

@@ -1,0 +1,213 @@
+//! `weir capacity` of real servers: an answer on standard output, a run folder, and an exit code for scripts.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use weir_model::record::{Outcome, Record};
+use weir_record::Run;
+
+use crate::program::{Ended, HasAll, Running, row, run, wait_until, weir, within};
+use crate::schema;
+use crate::secure::{Authority, Nginx};
+use crate::{origin, place};
+
+/// Searches from a folder of its own until there are some records, and is then interrupted.
+fn interrupted(words: &[&str], folder: &Path) -> Ended {
+    let out = folder.join("a run");
+    let mut command = weir([&["capacity", "--out", "a run"], words].concat());
+    let mut search = Running::start(command.current_dir(folder));
+    let has_begun = || {
+        let text = std::fs::read_to_string(out.join("records.jsonl"));
+        text.is_ok_and(|text| text.contains("\"trial\""))
+    };
+    search.wait_until("a trial", |_| has_begun());
+    search.signal(Signal::INT);
+    search.end()
+}
+
+/// The answer as JSON, which the schema allows.
+fn answer(text: &str) -> Value {
+    let answer = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}:\n{text}"));
+    let faults = schema::faults("capacity.schema.json", &answer);
+    assert!(faults.is_empty(), "{faults:#?}");
+    answer
+}
+
+/// 500 requests per second: one at a time, 2 ms each.
+const SLOW: &str = "--delay 2ms --concurrency 1 --size 100";
+
+#[test]
+fn a_server_is_known_by_its_url_alone() {
+    let (_server, address) = origin::start(SLOW);
+    let folder = tempfile::tempdir().expect("a folder");
+    let url = format!("http://{address}/");
+    let out = folder.path().join("a run").display().to_string();
+    let mut command = weir([
+        "capacity",
+        &url,
+        "-O",
+        "p99 < 50ms",
+        "--hold",
+        "1s",
+        "--precision",
+        "40%",
+        "--out",
+        &out,
+        "--format",
+        "json",
+        "--fail-if",
+        "capacity < 5000/s",
+        "--fail-if",
+        "capacity.low < 10/s",
+    ]);
+    let mut search = Running::start(&mut command);
+    // The whole takes more than a minute; no step of it does.
+    let mut steps = 0;
+    while search.is_alive() {
+        wait_until("a step", || {
+            let told = search.stderr().matches(" left\n").count();
+            let has_moved = told > steps || !search.is_alive();
+            steps = told;
+            has_moved
+        });
+    }
+    let ended = search.end().with_code(3);
+    ended.stderr.has_all(&[
+        "Objective: p99 < 50ms\n",
+        &format!("Asking {url} at {address}, over 50 connections (-c)\n"),
+        "An error is a status that is not 2xx",
+        "weir: --fail-if capacity < 5000/s: ",
+    ]);
+    let answer = answer(&ended.stdout);
+    let capacity = &answer["capacity"];
+    within(capacity["high"].as_f64().expect("a rate"), 300.0..=530.0);
+    within(capacity["low"].as_f64().expect("a rate"), 100.0..=510.0);
+    let judged = answer["fail_if"].as_array().expect("a list");
+    let judged: Vec<_> = judged.iter().map(|one| one["is_true"].as_bool()).collect();
+    assert_eq!(judged, [Some(true), Some(false)]);
+    assert_eq!(answer["target"]["url"], url);
+    // The folder alone has all of it.
+    for format in ["terminal", "markdown", "html", "json"] {
+        row(format);
+        let mut command = weir(["report", &out, "--format", format]);
+        let shown = Running::start(&mut command).end().with_code(0).stdout;
+        shown.has_all(&[&url, "p99 < 50ms"]);
+    }
+}
+
+#[test]
+fn everything_that_a_load_says_goes_to_a_server_behind_tls_and_a_name() {
+    let authority = Authority::new();
+    let nginx = Nginx::start(&authority, "");
+    let folder = tempfile::tempdir().expect("a folder");
+    let port = nginx.address.port();
+    // The name is not asked at its own address: the certificate and the Host header are for it all the same.
+    let url = format!("https://weir.test:{port}/?q=1");
+    let words = [
+        &*url,
+        "--to",
+        &nginx.address.to_string(),
+        "--ca",
+        &authority.file(),
+        "--tls",
+        "1.3",
+        "-c",
+        "4",
+        "-H",
+        "X-Own: 1",
+    ];
+    let ended = interrupted(&words, folder.path()).with_code(130);
+    ended.stderr.has_all(&[
+        "Objective: p99 < 100ms, errors < 0.1% (the default; -O says another)",
+        "Interrupted. Go on with: weir capacity --resume a run",
+    ]);
+    let seen = nginx.log();
+    assert!(seen.len() > 100, "{}", seen.len());
+    for one in &seen {
+        let of_one = (&*one.version, &*one.server_name, &*one.host);
+        assert_eq!(of_one, ("TLSv1.3", "weir.test", "weir.test"));
+    }
+    let run = Run::read(&folder.path().join("a run")).expect("a run");
+    assert_eq!(run.outcome(), Some(Outcome::Interrupted));
+    let study = &run.header.study;
+    let external = study.proxy.external.as_ref().expect("it was not started");
+    assert_eq!(
+        (external.address, external.named.as_deref()),
+        (nginx_at(&words), Some(&*url))
+    );
+    assert!(run.study_text.starts_with("# "), "{}", run.study_text);
+}
+
+fn nginx_at(words: &[&str]) -> std::net::SocketAddr {
+    words[2].parse().expect("an address")
+}
+
+#[test]
+fn a_search_goes_on_where_it_was_interrupted() {
+    let (_server, address) = origin::start(SLOW);
+    let folder = tempfile::tempdir().expect("a folder");
+    let url = format!("http://{address}/");
+    interrupted(&[&url, "-q"], folder.path()).with_code(130);
+    let out = folder.path().join("a run");
+    let trials = || {
+        let run = Run::read(&out).expect("a run");
+        let trials = run
+            .records
+            .iter()
+            .filter(|one| matches!(one, Record::Trial(_)));
+        trials.count()
+    };
+    let before = trials();
+    let mut command = weir(["capacity", "--resume", "a run", "--format", "json"]);
+    let mut search = Running::start(command.current_dir(folder.path()));
+    search.wait_until("another trial", |_| trials() > before);
+    search.signal(Signal::INT);
+    let ended = search.end().with_code(130);
+    let answer = answer(&ended.stdout);
+    assert_eq!(answer["outcome"], "interrupted");
+    assert_eq!(answer["capacity"], Value::Null);
+    assert!(trials() > before, "none was lost");
+}
+
+#[test]
+fn a_study_of_one_arm_asks_for_its_capacity() {
+    let (_server, address) = origin::start(SLOW);
+    let folder = tempfile::tempdir().expect("a folder");
+    let proxy = format!("{{kind: external, address: '{address}'}}");
+    let load = "  - {name: closed, closed: true, connections: 4, duration: 3s}";
+    let more = "objective: {capacity: 'p99 < 50ms'}";
+    let text = place::study(&proxy, load, more);
+    std::fs::write(folder.path().join("study.yaml"), text).expect("a file");
+    let ended = interrupted(
+        &["study.yaml", "--confidence", "80%", "--hold", "7s"],
+        folder.path(),
+    );
+    ended.with_code(130);
+    let run = Run::read(&folder.path().join("a run")).expect("a run");
+    let study = &run.header.study;
+    assert_eq!((study.arms.len(), study.objective.confidence), (1, 0.8));
+    assert_eq!(study.search.hold, Duration::from_secs(7));
+}
+
+#[test]
+fn only_who_owns_a_public_server_has_it_searched_by_a_study() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let load = "  - {name: closed, closed: true, connections: 4, duration: 3s}";
+    let proxy = "{kind: external, address: '192.0.2.7:80'}";
+    let path = folder.path().join("study.yaml");
+    for (command, more) in [
+        ("capacity", "objective: {capacity: 'p99 < 50ms'}"),
+        ("run", "a/a: true"),
+    ] {
+        std::fs::write(&path, place::study(proxy, load, more)).expect("a file");
+        let line = format!(
+            "{command} {} --out {}/run",
+            path.display(),
+            folder.path().display()
+        );
+        run(&line).refused_in_a_line(&["192.0.2.7:80 is a public address", "--yes-this-is-mine"]);
+        assert!(!folder.path().join("run").exists());
+    }
+}

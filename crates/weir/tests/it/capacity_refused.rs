@@ -1,0 +1,125 @@
+//! `weir capacity` that cannot be: one clear line, what to do, and no run folder.
+
+use rcgen::CertificateParams;
+
+use crate::origin;
+use crate::program::{Ended, HasAll, Running, row, run, weir};
+use crate::secure::{Authority, Nginx};
+
+/// Runs it with these words in a folder of its own; nothing is left there.
+fn capacity(words: &[&str]) -> Ended {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = weir([&["capacity"], words].concat());
+    let ended = Running::start(command.current_dir(folder.path())).end();
+    let left = std::fs::read_dir(folder.path().join("runs"));
+    let left = left.into_iter().flatten().count();
+    assert_eq!(left, 0, "{}", ended.stderr);
+    ended
+}
+
+#[test]
+fn what_cannot_be_searched_for_is_refused_before_anything_is_asked() {
+    let nobody = "http://127.0.0.1:9/";
+    #[rustfmt::skip]
+    let rows: &[(&[&str], &str)] = &[
+        (&[], "which server, or which study?\nhint: weir capacity http://"),
+        (&[nobody], "127.0.0.1:9: Connection refused (os error 111)\nhint: is a server listening there?"),
+        (&[nobody, "--to", "127.0.0.1:9"], "127.0.0.1:9: Connection refused"),
+        (&["127.0.0.1:9"], "No such file or directory (os error 2)\nhint: is it a URL? weir capacity http://127.0.0.1:9/"),
+        (&["localhost"], "hint: is it a URL?"),
+        (&["http://name.invalid/"], "name.invalid: the name does not resolve"),
+        (&["ftp://127.0.0.1/"], "weir speaks http and https"),
+        (&["http://me:word@127.0.0.1:9/"], "has a user name in it; send it with -H 'Authorization: …'"),
+        (&[nobody, "-O", "p99 < 30"], "--objective: \"p99 < 30\" is no objective: give a time"),
+        (&[nobody, "-O", "p99 < 5ms, p99.9 < 1ms"], "p99.9 < 1ms is stricter"),
+        (&[nobody, "-O", "p99 < 10s", "-T", "2s"], "-T 2s: whatever takes longer fails"),
+        (&[nobody, "-R", "100"], "-R: the search chooses the rates"),
+        (&[nobody, "-n", "100"], "-n: the search chooses how long it asks"),
+        (&[nobody, "--trace", "x"], "--trace: a trace has rates of its own"),
+        (&[nobody, "--connection", "hold:1s"], "--connection: held connections ask nothing"),
+        (&[nobody, "--place", "proxy=a"], "--place: a URL is asked from this host"),
+        (&[nobody, "--hold", "0s"], "--hold 0s: give a time from 1s to 1h"),
+        (&[nobody, "--burst", "2h"], "--burst 2h: give a time from 1s to 1h"),
+        (&[nobody, "--budget", "1s"], "--budget 1s: give a time from 10s to 1h"),
+        (&[nobody, "--confidence", "95"], "--confidence: `95` is not a share from 50% to less than 100%"),
+        (&[nobody, "--fail-if", "p99 < 3ms"], "--fail-if `p99 < 3ms`: only `capacity`"),
+        (&[nobody, "-o", "/nonexistent/x"], "-o /nonexistent/x: No such file"),
+        (&["http://192.0.2.7/"], "192.0.2.7:80 is a public address, and this sends it more than 100 requests/s\n\
+                                  hint: if the server is yours, or its owner agrees, add --yes-this-is-mine"),
+        (&["http://[2001:db8::7]:81/"], "[2001:db8::7]:81 is a public address"),
+        (&[nobody, "--to", "127.0.0.1:9,192.0.2.7:80"], "192.0.2.7:80 is a public address"),
+        (&["stock-reverse-proxy"], "stock-reverse-proxy does not ask for a capacity\nhint: write `objective: {capacity:"),
+        (&["stock-reverse-proxy", "-c", "9"], "the study says itself what is asked"),
+        (&["stock-reverse-proxy", "-O", "p99 < 9ms"], "--objective: the study says itself"),
+        (&["--resume", "/nonexistent"], "cannot read /nonexistent/run.json"),
+        (&["--resume", "/nonexistent", "-c", "9"], "a search goes on with what it was begun with"),
+    ];
+    for (words, said) in rows {
+        row(&words.join(" "));
+        capacity(words).refused_in_a_line(&[said]);
+    }
+    capacity(&[nobody, "a-study.yaml"]).refused(&["unexpected argument 'a-study.yaml'"]);
+}
+
+#[test]
+fn answers_that_are_not_the_service_are_no_capacity() {
+    for (status, hint) in [
+        (
+            301,
+            "hint: ask what it redirects to; or if that is right: -e status=301",
+        ),
+        (404, "hint: if that is right: -e status=404"),
+        (503, "hint: if that is right: -e status=503"),
+    ] {
+        let (_server, address) = origin::start(&format!("--status {status}"));
+        let url = format!("http://{address}/");
+        let said =
+            format!("{url} answers with status {status}, which is an error: 2xx is expected");
+        capacity(&[&url]).refused(&[&said, hint]);
+    }
+}
+
+#[test]
+fn no_rate_holds_what_the_way_alone_takes_longer_than() {
+    let (_server, address) = origin::start("--size 1");
+    let url = format!("http://{address}/");
+    let said = "weir: p99 < 1us can hold at no rate: the way to ";
+    capacity(&[&url, "-O", "p99 < 1us"])
+        .refused_in_a_line(&[said, "hint: the nearest limit that may hold: -O 'p99 < "]);
+}
+
+#[test]
+fn tls_that_fails_is_said_as_of_a_load() {
+    let authority = Authority::new();
+    let nginx = Nginx::start(&authority, "");
+    let url = format!("https://{}/", nginx.address);
+    let elsewhere = Authority::new();
+    elsewhere.issue(|_: &mut CertificateParams| {});
+    let (_server, address) = origin::start("--size 1");
+    for (words, said) in [
+        (
+            vec![&*url],
+            "hint: name the file of its authority with --ca",
+        ),
+        (vec![&*url, "--ca", &elsewhere.file()], "not signed by "),
+        (
+            vec![&*url, "--ca", &authority.file(), "--sni", "other.test"],
+            "hint: ask for a name that it is for with --sni",
+        ),
+        (
+            vec![&*format!("https://{address}/")],
+            "the server does not speak TLS on this port",
+        ),
+    ] {
+        row(said);
+        capacity(&words).refused(&[said]);
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_to_is_said_before_the_search() {
+    let (_server, address) = origin::start("--size 1");
+    let line = format!("capacity http://{address}/ --out /proc/nothing");
+    let stderr = run(&line).with_code(2).stderr;
+    stderr.has("/proc");
+}
