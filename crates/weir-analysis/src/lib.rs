@@ -55,6 +55,7 @@ use weir_record::Run;
 use weir_stats::SignedRank;
 
 use crate::blocks::LoadData;
+use crate::capacity::CapacityFindings;
 use crate::compare::Comparer;
 use crate::findings::{Findings, LoadFindings, MisreadArm};
 use crate::idle::Idle;
@@ -77,18 +78,27 @@ pub fn validity(trial: &TrialRecord, header: &RunHeader) -> Vec<ValidityReason> 
 /// Everything that `run` says. A run that was cut short says less, one without trials nothing;
 /// neither is an error.
 pub fn analyze(run: &Run) -> Findings {
-    let complete = run.outcome() == Some(Outcome::Complete);
-    if let Some(capacity) = capacity::find(run) {
-        let mut findings = Findings {
-            answer: capacity::summary(&capacity),
-            complete,
-            inert: inert::inert(run, &[]).0,
-            capacity: Some(capacity),
-            ..Findings::default()
-        };
-        conclude(&run.header.study, &run.records, &mut findings);
-        return findings;
+    match capacity::find(run) {
+        Some(capacity) => searched(run, capacity),
+        None => compared(run),
     }
+}
+
+/// What a run says that searched for capacities.
+fn searched(run: &Run, capacity: CapacityFindings) -> Findings {
+    let mut findings = Findings {
+        answer: capacity::summary(&capacity),
+        complete: run.outcome() == Some(Outcome::Complete),
+        inert: inert::inert(run, &[]).0,
+        capacity: Some(capacity),
+        ..Findings::default()
+    };
+    conclude(&run.header.study, &run.records, &mut findings);
+    findings
+}
+
+/// What a run says that compared arms.
+fn compared(run: &Run) -> Findings {
     let mut tests = SignedRank::new();
     let study = &run.header.study;
     let loads: Vec<LoadFindings> = study
@@ -115,10 +125,7 @@ pub fn analyze(run: &Run) -> Findings {
                 comparisons: compared.comparisons,
                 pairs: compared.pairs,
                 rankings,
-                looks: looks::of_load(run, &load.name)
-                    .into_iter()
-                    .cloned()
-                    .collect(),
+                looks: run.looks(&load.name).into_iter().cloned().collect(),
                 metrics: data.metrics(),
                 limits: limits::limits(&comparer),
                 phases: phases::changes(run, &mut comparer),
@@ -131,6 +138,7 @@ pub fn analyze(run: &Run) -> Findings {
             }
         })
         .collect();
+    let complete = run.outcome() == Some(Outcome::Complete);
     let (inert, misread) = inert::inert(run, &loads);
     let alone = alone::check(run, &loads, &mut tests);
     let mut answer = answer::answer(study, &loads, &inert, complete);

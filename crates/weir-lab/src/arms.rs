@@ -1,7 +1,7 @@
 //! The arms of a run: started when they are needed, proved to answer, renewed, and ended when they are not.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use weir_agent::message::{
@@ -9,11 +9,9 @@ use weir_agent::message::{
     OriginListener, Renew,
 };
 use weir_model::quantity::CpuSet;
-use weir_model::record::{Inert, ProxyRecord, Record};
+use weir_model::record::{ProxyRecord, Record};
 use weir_model::room;
-use weir_model::study::{
-    Arm, AskSpec, CpuRoles, ExternalSpec, LoadSpec, ProxyKind, Settings, Study,
-};
+use weir_model::study::{Arm, AskSpec, CpuRoles, ExternalSpec, LoadSpec, ProxyKind, Study};
 use weir_parameters::Catalog;
 use weir_record::RunWriter;
 
@@ -24,6 +22,7 @@ use crate::first_answer::FirstAnswer;
 use crate::flows::{Doors, Flows, From};
 use crate::host::Host;
 use crate::hosts::Hosts;
+use crate::inert::inert;
 use crate::left_out::is_bypassed_inbound;
 use crate::options::Role;
 use crate::sums::must_be_as_before;
@@ -308,14 +307,8 @@ impl<'a> Arms<'a> {
             },
             asked: &self.asked(flows.load, id)?,
         };
-        let is_beyond = |external: &ExternalSpec| !external.addresses().all(is_on_loopback);
-        let addresses = match external.is_some_and(is_beyond) {
-            // From loopback there is no way to another host.
-            true => Vec::new(),
-            false => hosts.sources(started.slot),
-        };
         let from = From {
-            addresses: &addresses,
+            addresses: &hosts.sources(started.slot, external),
             ports: hosts.host(Role::Generator).is.local_ports,
         };
         let mut jobs = flows.of_arm(place, when, doors, from)?;
@@ -494,51 +487,14 @@ fn keep_files(arm: &str, started: &ArmStarted, writer: &mut RunWriter) -> Result
     Ok(files.try_for_each(|(name, text)| writer.write_file(&in_arm(name), text.as_bytes()))?)
 }
 
-/// Those of an arm's changes that change nothing against the arm that it is compared with; each is a
-/// proxy's kind and what was read back of it. Between two kinds nothing is inert: what stands there is
-/// the same word of two languages, and the whole proxy is the change.
-fn inert(
-    catalog: &Catalog,
-    changes: &Settings,
-    (kind, effective): (ProxyKind, &Settings),
-    against: Option<(ProxyKind, &Settings)>,
-) -> Vec<Inert> {
-    let alike = against.filter(|(other, _)| *other == kind);
-    alike.map_or_else(Vec::new, |(_, theirs)| {
-        catalog.inert(kind, changes, effective, theirs)
-    })
-}
-
 /// Whether some proxy that weir starts is asked over TLS, and needs a certificate.
 fn is_shown(study: &Study) -> bool {
     let is_started = study.proxy_kinds().into_iter().any(ProxyKind::is_started);
     is_started && study.loads.iter().any(LoadSpec::is_secure)
 }
 
-fn is_on_loopback(address: SocketAddr) -> bool {
-    matches!(address.ip(), IpAddr::V4(ip) if ip.is_loopback())
-}
-
 /// Sizes of the content that the loads of a study ask for, each once.
 fn sizes(study: &Study) -> Vec<u64> {
     let sizes: BTreeSet<u64> = study.loads.iter().filter_map(|load| load.size).collect();
     sizes.into_iter().collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_level_that_another_proxy_has_too_is_not_inert() {
-        let catalog = Catalog::builtin();
-        let off = Settings::from([("access_log".to_owned(), "off".to_owned())]);
-        let found = |other| {
-            let against = Some((other, &off));
-            inert(&catalog, &off, (ProxyKind::Haproxy, &off), against).len()
-        };
-        assert_eq!(found(ProxyKind::Haproxy), 1);
-        assert_eq!(found(ProxyKind::Nginx), 0);
-        assert_eq!(inert(&catalog, &off, (ProxyKind::Haproxy, &off), None), []);
-    }
 }

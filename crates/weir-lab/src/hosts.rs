@@ -12,7 +12,7 @@ use weir_agent::server::networks;
 use weir_model::quantity::CpuSet;
 use weir_model::record::PlacesUsed;
 use weir_model::room;
-use weir_model::study::{CpuRoles, ProxyKind, ProxyRole, ProxySpec, Study};
+use weir_model::study::{CpuRoles, ExternalSpec, ProxyKind, ProxyRole, ProxySpec, Study};
 use weir_simulation::World;
 
 use crate::host::Host;
@@ -203,8 +203,14 @@ impl Hosts {
         Ok(())
     }
 
-    /// Addresses that the generator can ask the arm in a slot from; empty: the kernel's choice.
-    pub(crate) fn sources(&self, slot: usize) -> Vec<Ipv4Addr> {
+    /// Addresses that the generator can ask the arm in a slot from, which weir may not have started; empty: the
+    /// kernel's choice.
+    pub(crate) fn sources(&self, slot: usize, external: Option<&ExternalSpec>) -> Vec<Ipv4Addr> {
+        let is_near = |at: SocketAddr| matches!(at.ip(), IpAddr::V4(ip) if ip.is_loopback());
+        if external.is_some_and(|external| !external.addresses().all(is_near)) {
+            // From loopback there is no way to another host.
+            return Vec::new();
+        }
         match self.networks {
             Some(count) => networks::source_addresses(slot, count),
             None if self.together() => (1..=room::MOST_SOURCES as u8)

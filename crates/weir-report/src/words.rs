@@ -180,20 +180,29 @@ pub fn validity(validity: Validity) -> &'static str {
     }
 }
 
-/// What a search knows after a step, and what all of them still take.
-pub fn bracket(known: &BracketRecord, left: Duration) -> String {
-    let step = match known.stage {
+/// What a step of a search was for.
+pub(crate) fn stage(stage: SearchStage) -> &'static str {
+    match stage {
         SearchStage::Closed => "a closed loop",
         SearchStage::Ramp => "a rate far from others",
         SearchStage::Ladder => "short trials around the edge",
         SearchStage::Hold => "a long trial",
         SearchStage::Burst => "a burst",
-    };
+    }
+}
+
+/// What a search knows after a step, and what all of them still take.
+pub fn bracket(known: &BracketRecord, left: Duration) -> String {
     let between = match known.between {
-        Some((low, high)) => format!("between {low:.0} and {high:.0} requests/s"),
+        Some((low, high)) => format!(
+            "between {} and {} requests/s",
+            number::rate(low),
+            number::rate(high)
+        ),
         None => "nothing is known yet".to_owned(),
     };
     let seconds = left.as_secs_f64().round().max(1.0) as u64;
     let left = number::length(Duration::from_secs(seconds));
+    let step = stage(known.stage);
     format!("{}: {between}, after {step}; about {left} left", known.arm)
 }

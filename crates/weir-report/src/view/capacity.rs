@@ -11,11 +11,11 @@ use weir_model::study::Study;
 
 use super::load;
 use crate::input::ReportInput;
-use crate::number;
 use crate::tree::{
     Block, Cell, Chart, Closing, Column, Heading, Kind, Outputs, Row, Style, Table, figure, fold,
     list, text,
 };
+use crate::{number, words};
 
 /// All sections of a study that asks for capacities.
 pub(super) fn sections(input: &ReportInput<'_>, found: &CapacityFindings) -> Vec<Block> {
@@ -104,7 +104,7 @@ fn search(found: &Capacity) -> Vec<Block> {
             number::rate(low),
             number::rate(high),
         ];
-        Row::new(stage(step.stage), cells.map(Cell::from))
+        Row::new(words::stage(step.stage), cells.map(Cell::from))
     });
     let table = Table::new(Kind::Figures, "Steps of the search", "step")
         .columns(["seconds", "from", "to"].map(Column::new))
@@ -114,17 +114,6 @@ fn search(found: &Capacity) -> Vec<Block> {
         Block::Only(Outputs::HTML, vec![figure(caption, chart)]),
         fold("Its steps", vec![Block::Table(table)]),
     ]
-}
-
-/// What a step was for.
-fn stage(stage: SearchStage) -> &'static str {
-    match stage {
-        SearchStage::Closed => "closed loop",
-        SearchStage::Ramp => "rates far apart",
-        SearchStage::Ladder => "rates around the edge",
-        SearchStage::Hold => "a long trial",
-        SearchStage::Burst => "a burst",
-    }
 }
 
 /// What speaks against the trials; nothing where nothing does.

@@ -27,6 +27,7 @@ fn point(server: f64, rate: f64, stage: SearchStage, seconds: f64) -> CurvePoint
         p90: quantile(0.9),
         p99: quantile(0.99),
         p999: quantile(0.999),
+        limit: 0,
         bad: (-spare.max(0.0) * 0.03).exp(),
         holds: spare >= 4.605 / 0.03,
         trials: 1,
@@ -34,6 +35,27 @@ fn point(server: f64, rate: f64, stage: SearchStage, seconds: f64) -> CurvePoint
         requests: (rate * seconds) as u64,
         stage: Some(stage),
     }
+}
+
+/// How a search of an edge closes in.
+fn bracket(edge: f64, (low, high): (f64, f64)) -> Vec<BracketPoint> {
+    let step = |stage, seconds, low: f64, high: f64| BracketPoint {
+        stage,
+        seconds,
+        between: Some((low, high)),
+    };
+    vec![
+        BracketPoint {
+            stage: SearchStage::Closed,
+            seconds: 2.0,
+            between: None,
+        },
+        step(SearchStage::Ramp, 18.0, 0.8 * edge, 1.1 * edge),
+        step(SearchStage::Ladder, 43.0, 0.96 * edge, 1.04 * edge),
+        step(SearchStage::Hold, 108.0, 0.96 * edge, 1.012 * edge),
+        step(SearchStage::Ladder, 126.0, low, high),
+        step(SearchStage::Hold, 191.0, low, high),
+    ]
 }
 
 /// What a search of such a server found.
@@ -47,11 +69,6 @@ fn capacity(arm: &str, server: f64) -> Capacity {
     let mut curve = trials.clone();
     curve.sort_by(|a, b| a.rate.total_cmp(&b.rate));
     let (low, high) = (0.985 * edge, 1.01 * edge);
-    let step = |stage, seconds, low: f64, high: f64| BracketPoint {
-        stage,
-        seconds,
-        between: Some((low, high)),
-    };
     let grows = |what, low, edge, above| Growth {
         what,
         low: Some(low),
@@ -92,18 +109,7 @@ fn capacity(arm: &str, server: f64) -> Capacity {
             grows(Counted::TimeWait, 900.0, 28_231.0, Some(28_231.0)),
         ],
         ran_out: "At the edge the proxy uses 97 % of its CPUs: CPU time runs out first.".to_owned(),
-        bracket: vec![
-            BracketPoint {
-                stage: SearchStage::Closed,
-                seconds: 2.0,
-                between: None,
-            },
-            step(SearchStage::Ramp, 18.0, 0.8 * edge, 1.1 * edge),
-            step(SearchStage::Ladder, 43.0, 0.96 * edge, 1.04 * edge),
-            step(SearchStage::Hold, 108.0, 0.96 * edge, 1.012 * edge),
-            step(SearchStage::Ladder, 126.0, low, high),
-            step(SearchStage::Hold, 191.0, low, high),
-        ],
+        bracket: bracket(edge, (low, high)),
         words: Vec::new(),
     };
     found.words = vec![
@@ -254,11 +260,11 @@ fn the_chart_has_the_objective_the_interval_the_knee_and_every_trial() {
     assert_eq!(closing.matches("class=\"dot").count(), 2);
 }
 
-/// Names of fields that the documentation does not have.
-fn undocumented(value: &serde_json::Value, docs: &str) -> Vec<String> {
+/// Names of fields that the schema does not have.
+fn unknown(value: &serde_json::Value, schema: &str) -> Vec<String> {
     let of = |name: &String, inner| {
-        let own = (!docs.contains(&format!("`{name}`"))).then(|| name.clone());
-        own.into_iter().chain(undocumented(inner, docs))
+        let own = (!schema.contains(&format!("\"{name}\":"))).then(|| name.clone());
+        own.into_iter().chain(unknown(inner, schema))
     };
     match value {
         serde_json::Value::Object(fields) => fields
@@ -267,16 +273,19 @@ fn undocumented(value: &serde_json::Value, docs: &str) -> Vec<String> {
             .collect(),
         serde_json::Value::Array(items) => items
             .iter()
-            .flat_map(|item| undocumented(item, docs))
+            .flat_map(|item| unknown(item, schema))
             .collect(),
         _ => Vec::new(),
     }
 }
 
 #[test]
-fn every_field_of_the_json_is_documented() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/capacity-format.md");
-    let docs = std::fs::read_to_string(path).unwrap();
+fn every_field_of_the_json_is_in_the_schema() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/capacity.schema.json"
+    );
+    let schema = std::fs::read_to_string(path).unwrap();
     let mut found = several().findings.capacity.expect("capacities");
     let arm = &mut found.arms[0];
     arm.fresh = Some((1.0, 2.0));
@@ -296,7 +305,7 @@ fn every_field_of_the_json_is_documented() {
         rules: Vec::new(),
     });
     let json = serde_json::to_value(&found).unwrap();
-    assert_eq!(undocumented(&json, &docs), [""; 0]);
+    assert_eq!(unknown(&json, &schema), [""; 0]);
 }
 
 #[test]

@@ -41,6 +41,10 @@ pub(crate) struct CapacityArgs {
     #[arg(long, value_name = "SHARE", help_heading = SEARCH)]
     pub(crate) confidence: Option<String>,
 
+    /// Half of the interval at which the search ends, as a share of the rate [default: 3%]
+    #[arg(long, value_name = "SHARE", help_heading = SEARCH)]
+    pub(crate) precision: Option<String>,
+
     /// How long a rate is held that counts as carried. Linux remembers closed connections for 60 s, so a shorter
     /// time can miss what collapses in the second minute [default: 65s]
     #[arg(long, value_name = "TIME", help_heading = SEARCH)]
@@ -72,7 +76,7 @@ pub(crate) struct CapacityArgs {
     #[arg(
         long,
         value_name = "RUN",
-        conflicts_with_all = ["url", "objective", "confidence", "hold", "burst", "budget", "seed", "cpus", "out", "parameters"]
+        conflicts_with_all = ["url", "objective", "confidence", "precision", "hold", "burst", "budget", "seed", "cpus", "out", "parameters"]
     )]
     pub(crate) resume: Option<PathBuf>,
 

@@ -25,7 +25,7 @@ pub(crate) use patch::PatchArgs;
 #[command(name = "weir", version = version(), max_term_width = 100)]
 #[command(
     after_help = "Exit codes: 0 done, 1 failed, 2 bad input (nothing was measured or changed), \
-130 interrupted (what was measured is reported)."
+3 a --fail-if condition is true, 130 interrupted (what was measured is reported)."
 )]
 pub(crate) struct Args {
     #[command(subcommand)]

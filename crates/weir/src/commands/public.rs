@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use weir_model::flow::LoadSpec;
-use weir_model::study::Study;
+use weir_model::study::{ExternalSpec, Study};
 
 use crate::args::LabArgs;
 use crate::failure::Failure;
@@ -19,7 +19,7 @@ pub(super) fn check(study: &Study, args: &LabArgs) -> Result<(), Failure> {
     }
     let arms = study.arms.iter();
     let external = arms.filter_map(|arm| study.proxy_of(arm).external.as_ref());
-    let all = external.flat_map(|external| external.addresses());
+    let all = external.flat_map(ExternalSpec::addresses);
     addresses(all, args)
 }
 

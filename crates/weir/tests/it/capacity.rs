@@ -1,13 +1,14 @@
 //! `weir capacity` of real servers: an answer on standard output, a run folder, and an exit code for scripts.
 
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
 use weir_model::record::{Outcome, Record};
 use weir_record::Run;
 
-use crate::program::{Ended, HasAll, Running, row, run, weir, within};
+use crate::program::{Ended, HasAll, Running, row, run, wait_until, weir, within};
 use crate::schema;
 use crate::secure::{Authority, Nginx};
 use crate::{origin, place};
@@ -50,8 +51,8 @@ fn a_server_is_known_by_its_url_alone() {
         "p99 < 50ms",
         "--hold",
         "1s",
-        "--budget",
-        "30s",
+        "--precision",
+        "40%",
         "--out",
         &out,
         "--format",
@@ -61,7 +62,18 @@ fn a_server_is_known_by_its_url_alone() {
         "--fail-if",
         "capacity.low < 10/s",
     ]);
-    let ended = Running::start(&mut command).end().with_code(3);
+    let mut search = Running::start(&mut command);
+    // The whole takes more than a minute; no step of it does.
+    let mut steps = 0;
+    while search.is_alive() {
+        wait_until("a step", || {
+            let told = search.stderr().matches(" left\n").count();
+            let has_moved = told > steps || !search.is_alive();
+            steps = told;
+            has_moved
+        });
+    }
+    let ended = search.end().with_code(3);
     ended.stderr.has_all(&[
         "Objective: p99 < 50ms\n",
         &format!("Asking {url} at {address}, over 50 connections (-c)\n"),
@@ -168,11 +180,15 @@ fn a_study_of_one_arm_asks_for_its_capacity() {
     let more = "objective: {capacity: 'p99 < 50ms'}";
     let text = place::study(&proxy, load, more);
     std::fs::write(folder.path().join("study.yaml"), text).expect("a file");
-    let ended = interrupted(&["study.yaml", "--confidence", "80%"], folder.path());
+    let ended = interrupted(
+        &["study.yaml", "--confidence", "80%", "--hold", "7s"],
+        folder.path(),
+    );
     ended.with_code(130);
     let run = Run::read(&folder.path().join("a run")).expect("a run");
     let study = &run.header.study;
     assert_eq!((study.arms.len(), study.objective.confidence), (1, 0.8));
+    assert_eq!(study.search.hold, Duration::from_secs(7));
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn what_cannot_be_searched_for_is_refused_before_anything_is_asked() {
         (&[nobody, "--hold", "0s"], "--hold 0s: give a time from 1s to 1h"),
         (&[nobody, "--burst", "2h"], "--burst 2h: give a time from 1s to 1h"),
         (&[nobody, "--budget", "1s"], "--budget 1s: give a time from 10s to 1h"),
-        (&[nobody, "--confidence", "95"], "--confidence: `95` is not a share"),
+        (&[nobody, "--confidence", "95"], "--confidence: `95` is not a share from 50% to less than 100%"),
         (&[nobody, "--fail-if", "p99 < 3ms"], "--fail-if `p99 < 3ms`: only `capacity`"),
         (&[nobody, "-o", "/nonexistent/x"], "-o /nonexistent/x: No such file"),
         (&["http://192.0.2.7/"], "192.0.2.7:80 is a public address, and this sends it more than 100 requests/s\n\

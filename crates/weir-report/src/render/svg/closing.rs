@@ -8,6 +8,8 @@ use crate::tree::Closing;
 
 /// Room at the left for the rates, above the plot, and below it for the seconds.
 const MARGINS: (f64, f64, f64) = (62.0, 14.0, 48.0);
+/// Room at the right.
+const RIGHT: f64 = 14.0;
 
 /// Draws a closing interval; empty with fewer than two steps, which close nothing.
 pub(crate) fn closing(id: &str, plot: &Closing, width: Width) -> String {
@@ -24,8 +26,6 @@ pub(crate) fn closing(id: &str, plot: &Closing, width: Width) -> String {
         Width::Wide => 240.0,
         Width::Narrow => 220.0,
     };
-    let (left, top, below) = MARGINS;
-    let (right, bottom) = (width.px() - 14.0, height - below);
     let desc = format!(
         "from {} to {} requests/s in the end",
         number::rate(low),
@@ -35,36 +35,8 @@ pub(crate) fn closing(id: &str, plot: &Closing, width: Width) -> String {
     let mut canvas = Canvas::new(id, width.class(), size, &plot.title, &desc);
     let rates = steps.iter().flat_map(|(_, low, high)| [*low, *high]);
     let rates = rates.chain(plot.dots.iter().map(|(_, dot)| dot.rate));
-    let ticks = round_steps(rates.fold(0.0, f64::max), 4);
-    let y = Scale::linear((0.0, ticks.last().copied().unwrap_or(1.0)), (bottom, top));
-    for tick in ticks {
-        let at = y.at(tick);
-        canvas.line("grid", (left, at), (right, at));
-        canvas.text(
-            "tick",
-            (left - 8.0, at + 4.0),
-            Anchor::End,
-            &tick_rate(tick),
-        );
-    }
-    let x = Scale::linear((0.0, end), (left, right));
-    let most = if width == Width::Wide { 8 } else { 4 };
-    for tick in round_steps(end, most)
-        .into_iter()
-        .filter(|tick| *tick <= end)
-    {
-        let anchor = match x.at(tick) {
-            at if at > right - 18.0 => Anchor::End,
-            _ => Anchor::Middle,
-        };
-        canvas.text(
-            "tick",
-            (x.at(tick), bottom + 20.0),
-            anchor,
-            &number::asked(tick),
-        );
-    }
-    canvas.line("axis", (left, bottom), (right, bottom));
+    let (x, y) = axes(&mut canvas, (width, height), end, rates.fold(0.0, f64::max));
+    let (left, right, bottom) = (MARGINS.0, width.px() - RIGHT, height - MARGINS.2);
     let middle = ((left + right) / 2.0, bottom + 40.0);
     canvas.text("hint", middle, Anchor::Middle, plot.over);
     // What is known holds until the next step.
@@ -91,6 +63,37 @@ pub(crate) fn closing(id: &str, plot: &Closing, width: Width) -> String {
         dot(&mut canvas, (x.at(*s), y.at(one.rate)), one);
     }
     canvas.finish()
+}
+
+/// Draws the axes: seconds up to `end`, rates up to `most`.
+fn axes(canvas: &mut Canvas, (width, height): (Width, f64), end: f64, most: f64) -> (Scale, Scale) {
+    let (left, top, below) = MARGINS;
+    let (right, bottom) = (width.px() - RIGHT, height - below);
+    let ticks = round_steps(most, 4);
+    let y = Scale::linear((0.0, ticks.last().copied().unwrap_or(1.0)), (bottom, top));
+    for tick in ticks {
+        let at = y.at(tick);
+        canvas.line("grid", (left, at), (right, at));
+        canvas.text(
+            "tick",
+            (left - 8.0, at + 4.0),
+            Anchor::End,
+            &tick_rate(tick),
+        );
+    }
+    let x = Scale::linear((0.0, end), (left, right));
+    let many = if width == Width::Wide { 8 } else { 4 };
+    let ticks = round_steps(end, many).into_iter();
+    for tick in ticks.filter(|tick| *tick <= end) {
+        let anchor = match x.at(tick) {
+            at if at > right - 18.0 => Anchor::End,
+            _ => Anchor::Middle,
+        };
+        let words = number::asked(tick);
+        canvas.text("tick", (x.at(tick), bottom + 20.0), anchor, &words);
+    }
+    canvas.line("axis", (left, bottom), (right, bottom));
+    (x, y)
 }
 
 #[cfg(test)]

@@ -6,13 +6,13 @@
 use std::process::ExitCode;
 
 use weir_analysis::findings::Findings;
-use weir_lab::{LabError, Options, Summary};
+use weir_lab::{Options, Summary};
 use weir_model::record::{CapacityEnd, Outcome};
 use weir_report::foreign::masked;
 use weir_study::Scale;
 
 use crate::args::{CapacityArgs, CapacityFormat, FlowArgs};
-use crate::commands::study::{self, Read};
+use crate::commands::study;
 use crate::commands::{deliver, public, report, run, time};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::terminal;
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
             only_a_folder(args)?;
             let folder = folder.clone();
             let options = Options { folder, ..options };
-            carried_out(&options, None, args)
+            run::carry_out(&options, None, args.quiet)
                 .map_err(|error| Failure::of_run(error, Some(&options.folder)))?
         }
         (None, Some(target)) if is_url(target) => of_url(args, options)?,
@@ -69,7 +69,7 @@ fn of_url(args: &CapacityArgs, options: Options) -> Result<Summary, Failure> {
         folder: run::folder(&args.lab, &read.study.name),
         ..options
     };
-    carried_out(&options, Some(&read), args)
+    run::carry_out(&options, Some(&read), args.quiet)
         .map_err(|error| url::explained(error, &read.study, &options.folder))
 }
 
@@ -98,7 +98,7 @@ fn of_study(name: &str, args: &CapacityArgs, options: Options) -> Result<Summary
         remarks: study::remarks(&read.study, &options.catalog, &machine),
         ..options
     };
-    carried_out(&options, Some(&read), args)
+    run::carry_out(&options, Some(&read), args.quiet)
         .map_err(|error| Failure::of_run(error, Some(&options.folder)))
 }
 
@@ -134,14 +134,6 @@ fn only_a_folder(args: &CapacityArgs) -> Result<(), Failure> {
         ))),
         None => Ok(()),
     }
-}
-
-fn carried_out(
-    options: &Options,
-    read: Option<&Read>,
-    args: &CapacityArgs,
-) -> Result<Summary, LabError> {
-    run::carry_out(options, read, args.quiet)
 }
 
 /// Prints the answer, keeps the report beside the records, and judges the conditions.

@@ -1,5 +1,6 @@
 //! What the command line says of how a capacity is searched for.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use weir_model::quantity::parse_duration;
@@ -15,6 +16,7 @@ const LONGEST: Duration = Duration::from_secs(3600);
 /// Changes to a study; what was not said stays as it is.
 pub(super) struct Tuning {
     confidence: Option<f64>,
+    precision: Option<f64>,
     hold: Option<Duration>,
     burst: Option<Duration>,
     budget: Option<Duration>,
@@ -25,7 +27,8 @@ impl Tuning {
     /// Reads what was typed.
     pub(super) fn read(args: &CapacityArgs) -> Result<Tuning, Failure> {
         Ok(Tuning {
-            confidence: confidence(args.confidence.as_deref())?,
+            confidence: share("--confidence", args.confidence.as_deref(), 0.5..1.0)?,
+            precision: share("--precision", args.precision.as_deref(), 0.01..0.5)?,
             hold: time("--hold", args.hold.as_deref(), 1)?,
             burst: time("--burst", args.burst.as_deref(), 1)?,
             budget: time("--budget", args.budget.as_deref(), 10)?,
@@ -37,6 +40,7 @@ impl Tuning {
         let (search, blocks) = (&mut study.search, &mut study.blocks);
         let objective = &mut study.objective;
         objective.confidence = self.confidence.unwrap_or(objective.confidence);
+        search.precision = self.precision.unwrap_or(search.precision);
         search.hold = self.hold.unwrap_or(search.hold);
         search.burst = self.burst.or(search.burst);
         study.budget = self.budget.or(study.budget);
@@ -44,18 +48,20 @@ impl Tuning {
     }
 }
 
-fn confidence(text: Option<&str>) -> Result<Option<f64>, Failure> {
+/// A share as a percentage or a fraction.
+fn share(name: &str, text: Option<&str>, bounds: Range<f64>) -> Result<Option<f64>, Failure> {
     let Some(text) = text else { return Ok(None) };
     let share = match text.strip_suffix('%') {
         Some(percent) => percent.trim().parse().map(|percent: f64| percent / 100.0),
         None => text.trim().parse(),
     };
     match share {
-        Ok(share) if (0.5..1.0).contains(&share) => Ok(Some(share)),
+        Ok(share) if bounds.contains(&share) => Ok(Some(share)),
         _ => {
+            let (least, most) = (bounds.start * 100.0, bounds.end * 100.0);
             let message =
-                format!("--confidence: `{text}` is not a share from 50% to less than 100%");
-            Err(Failure::input(message).hint("for example --confidence 90%"))
+                format!("{name}: `{text}` is not a share from {least}% to less than {most}%");
+            Err(Failure::input(message))
         }
     }
 }
