@@ -159,12 +159,18 @@ impl Known {
         let changed = groups.iter().skip(2).take(splits).rev().find_map(|&group| {
             let (old, new) = (part(&|of| of < group), part(&|of| of >= group));
             let (before, after) = (edge(&old)?, edge(&new)?);
+            let (old_ends, new_ends) = (ends(&old, goal), ends(&new, goal));
+            // Of a ladder that lies all above the edge, or all below, nobody knows where it is.
+            let is_bracket = |(held, broke): (f64, f64)| held > 0.0 && broke.is_finite();
+            if !is_bracket(old_ends) || !is_bracket(new_ends) {
+                return None;
+            }
             let ratio = after.edge.rate / before.edge.rate;
             let is_less = ratio < 1.0;
             // By the model, and by what single trials showed: the model may be wrong.
             let is_apart = match is_less {
-                true => after.interval.1 < before.interval.0 && contradicts(&old, &new, goal),
-                false => after.interval.0 > before.interval.1 && contradicts(&new, &old, goal),
+                true => after.interval.1 < before.interval.0 && old_ends.0 > new_ends.1,
+                false => after.interval.0 > before.interval.1 && new_ends.0 > old_ends.1,
             };
             (is_apart && ratio.max(1.0 / ratio) > CLEARLY).then_some((group, is_less))
         });
@@ -243,19 +249,19 @@ impl Known {
     }
 }
 
-/// Whether some have held a rate that is higher than one which others broke clearly.
-fn contradicts(held: &[&Look], broke: &[&Look], goal: &Goal) -> bool {
-    let worst = |look: &Look| {
+/// The highest rate of which a trial held, and the lowest of which one broke clearly.
+fn ends(looks: &[&Look], goal: &Goal) -> (f64, f64) {
+    let worst = |look: &&&Look| {
         let times = look.bad.iter().zip(&goal.bounds);
         times
             .map(|(bad, bound)| bad / bound.allowed)
             .fold(0.0, f64::max)
     };
-    let holds = held.iter().filter(|look| worst(look) <= 1.0);
-    let breaks = broke.iter().filter(|look| worst(look) > long::CLEARLY);
+    let holds = looks.iter().filter(|look| worst(look) <= 1.0);
+    let breaks = looks.iter().filter(|look| worst(look) > long::CLEARLY);
     let highest = holds.map(|look| look.rung.rate).fold(0.0, f64::max);
     let lowest = breaks
         .map(|look| look.rung.rate)
         .fold(f64::INFINITY, f64::min);
-    highest > lowest
+    (highest, lowest)
 }

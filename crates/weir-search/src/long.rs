@@ -15,7 +15,7 @@ const SWAMPED: f64 = 20.0;
 /// completes nearly all.
 const COLLAPSED: f64 = 0.9;
 /// One that completes less than that in a single window has too.
-const AT_ONCE: f64 = 0.5;
+const AT_ONCE: f64 = 0.4;
 
 /// A bracket between a rate that has held and one that has not.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -9,6 +9,7 @@ use crate::known::{Known, half_width};
 use crate::long::{self, Bracket, Long};
 
 mod ends;
+mod faults;
 mod progress;
 #[cfg(test)]
 mod tests;
@@ -278,9 +279,10 @@ impl Search {
             return;
         }
         let spent = trial.rest_s + trial.settle_s + trial.window_s() * windows.len() as f64;
+        let doubt = self.doubt.filter(|doubt| trial.rest_s == doubt.rest_s);
         // The rest of a doubt is long.
         match trial.stage {
-            Stage::Ramp | Stage::Ladder if self.doubt.is_none() => self.spent_s += spent,
+            Stage::Ramp | Stage::Ladder if doubt.is_none() => self.spent_s += spent,
             _ => self.long_s += spent,
         }
         let sent = windows.iter().map(|seen| seen.sent).fold(1.0, f64::min);
@@ -288,43 +290,26 @@ impl Search {
             return self.not_sent(trial.rate, sent);
         }
         let is_model =
-            self.doubt.is_none() && !matches!(self.state, State::Lasting(_) | State::Burst(_));
+            doubt.is_none() && !matches!(self.state, State::Lasting(_) | State::Burst(_));
         self.known.put(trial, windows, is_model);
         let worst = long::worst(windows, &self.goal.bounds);
         let is_swamped = long::is_swamped(windows, &self.goal.bounds);
-        if let Some(doubt) = self.doubt.take() {
+        if let Some(doubt) = doubt {
+            self.doubt = None;
             return self.after_doubt(doubt, is_swamped);
         }
-        match std::mem::replace(&mut self.state, State::Done) {
-            State::Ramp(bracket) => {
-                self.after_ramp(bracket.with(trial.rate, worst <= 1.0), windows)
+        match (std::mem::replace(&mut self.state, State::Done), trial.stage) {
+            (State::Ramp(bracket), Stage::Ramp) => {
+                self.after_ramp(bracket.with(trial.rate, worst <= 1.0), windows);
             }
-            State::Ladder => self.after_rung(trial.rate, is_swamped),
-            State::Hold(rate) => self.after_hold(rate, windows),
-            State::Lasting(long) => self.after_long(long, windows),
-            State::Burst(bursts) => self.after_burst(bursts, worst <= 1.0),
-            State::Done => {}
+            (State::Ladder, Stage::Ladder) => self.after_rung(trial.rate, is_swamped),
+            (State::Hold(rate), Stage::Hold) => self.after_hold(rate, windows),
+            (State::Lasting(long), Stage::Hold) => self.after_long(long, windows),
+            (State::Burst(bursts), Stage::Burst) => self.after_burst(bursts, worst <= 1.0),
+            // The rest of a ladder that was measured at a stretch, of which a rung has made another step of it.
+            (state, _) => self.state = state,
         }
         self.look_after(trial, worst <= 1.0, is_swamped);
-    }
-
-    /// It is asked at once, and again when the slowest memory is over: one that has come back only then lasts at less
-    /// than short trials show.
-    fn after_doubt(&mut self, doubt: Doubt, is_swamped: bool) {
-        let has_rested = doubt.rest_s >= self.goal.verify_s;
-        match (is_swamped, has_rested) {
-            (true, true) => self.broken(doubt.above),
-            (true, false) => {
-                self.doubt = Some(Doubt {
-                    rest_s: self.goal.verify_s,
-                    ..doubt
-                });
-            }
-            (false, true) if !matches!(self.state, State::Lasting(_)) => {
-                self.state = State::Hold(doubt.above);
-            }
-            (false, _) => {}
-        }
     }
 
     /// After a short trial: whether one has broken that cannot have, and whether there is time for another.
@@ -362,29 +347,6 @@ impl Search {
             .max(telling.min(carried / 10.0))
     }
 
-    /// The generator is what did not carry this. It may have been held up once.
-    fn not_sent(&mut self, rate: f64, sent: f64) {
-        if self.unsent.replace(rate).is_none_or(|before| rate > before) {
-            return;
-        }
-        self.ceiling = rate * sent.min(LESS);
-        self.unsent = None;
-        if self.ceiling < self.lowest() {
-            return self.end(self.nothing(Why::NotSent(rate)));
-        }
-        match &mut self.state {
-            State::Ladder => {
-                self.left.retain(|left| *left < rate);
-                if self.left.is_empty() {
-                    self.state = State::Hold(self.ceiling);
-                }
-            }
-            State::Hold(hold) => *hold = hold.min(self.ceiling),
-            State::Lasting(long) => long.rate = long.rate.min(self.ceiling),
-            _ => {}
-        }
-    }
-
     fn after_ramp(&mut self, bracket: Bracket, windows: &[Seen]) {
         self.state = State::Ramp(bracket);
         match (bracket.held, bracket.broke) {
@@ -409,7 +371,9 @@ impl Search {
 
     fn after_rung(&mut self, rate: f64, is_swamped: bool) {
         self.state = State::Ladder;
-        self.left.pop();
+        if let Some(place) = self.left.iter().rposition(|left| *left == rate) {
+            self.left.remove(place);
+        }
         self.is_new = false;
         self.has_held |= !is_swamped;
         if !self.left.is_empty() {
@@ -423,23 +387,6 @@ impl Search {
         }
         if matches!(self.state, State::Ladder) {
             self.after_ladder();
-        }
-    }
-
-    /// A whole ladder has broken where ladders before had found the edge: it is looked for anew.
-    fn lost(&mut self, rate: f64) {
-        self.known.leave_out_all();
-        self.held = None;
-        self.state = State::Ramp(Bracket::default().with(rate, false));
-        self.changed(true);
-    }
-
-    fn changed(&mut self, is_less: bool) {
-        self.changes.0 += 1;
-        self.changes.1 += usize::from(is_less);
-        self.held = None;
-        if self.changes.0 >= CHANGES {
-            self.end(self.nothing(Why::Unsteady));
         }
     }
 
@@ -490,6 +437,10 @@ impl Search {
                 let interval = (rate, self.ceiling.max(rate));
                 return self.finish(interval, rate, Why::Found);
             };
+            if rate * AS_GOOD >= self.ceiling {
+                // Nothing above it can be tried.
+                return self.finish((rate, self.ceiling.max(rate)), rate, Why::Found);
+            }
             let is_narrow =
                 half_width(self.interval(ends::with(&first, rate))) <= self.goal.half_width;
             match is_narrow || self.spent_s >= self.goal.budget_s {

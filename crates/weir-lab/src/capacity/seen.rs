@@ -17,6 +17,9 @@ const LATE_NS: f64 = 5e6;
 /// Shares of the time that the generator was held back, by a CPU quota or by the hypervisor.
 const THROTTLED: f64 = 0.05;
 const STOLEN: f64 = 0.2;
+/// What is taken to have been sent in time where the generator was the limit: how much it was, no record says. It is tried
+/// with as much less next.
+const SENT: f64 = 0.7;
 /// Of what was due so much may be missing without anybody having waited for it (as the rule `offered-rate` has it).
 const MISSING: f64 = 0.01;
 
@@ -127,7 +130,10 @@ impl Frame {
                 .map(|(limit, bad)| value(trial, limit, *bad))
                 .collect(),
             due: sum(|slice| slice.due) / seconds,
-            sent: f64::from(u8::from(!self.is_generators(trial))),
+            sent: match self.is_generators(trial) {
+                true => SENT,
+                false => 1.0,
+            },
             completed: sum(|slice| slice.completed) / seconds,
         }
     }

@@ -6,6 +6,18 @@ use crate::goal::{Answer, Progress, Stage, Trial};
 use crate::long::Bracket;
 
 impl Search {
+    /// Seconds of trials until something can be claimed.
+    pub(super) fn claim_s(&self) -> f64 {
+        let rate = self.known.saturated() * (-self.margin).exp();
+        let trial = self.trial(Stage::Ladder, rate);
+        let ladders = CLAIM.saturating_sub(self.known.ladders()) as f64;
+        let ramp = match self.state {
+            State::Ramp(_) => 4.0,
+            _ => 0.0,
+        };
+        (trial.settle_s + trial.measure_s) * (ladders * RUNGS.len() as f64 + ramp)
+    }
+
     /// What is to be tried next, as [`Search::propose`] says, and what comes after it as long as nothing that is seen
     /// changes that: the rest of a ladder.
     ///
@@ -18,18 +30,6 @@ impl Search {
             trials.extend(rest.map(|rate| self.trial(Stage::Ladder, *rate)));
         }
         Ok(trials)
-    }
-
-    /// Seconds of trials until something can be claimed.
-    pub(super) fn claim_s(&self) -> f64 {
-        let rate = self.known.saturated() * (-self.margin).exp();
-        let trial = self.trial(Stage::Ladder, rate);
-        let ladders = CLAIM.saturating_sub(self.known.ladders()) as f64;
-        let ramp = match self.state {
-            State::Ramp(_) => 4.0,
-            _ => 0.0,
-        };
-        (trial.settle_s + trial.measure_s) * (ladders * RUNGS.len() as f64 + ramp)
     }
 
     /// What is known so far.

@@ -1,0 +1,165 @@
+use super::*;
+
+#[test]
+fn a_target_that_does_not_come_back_is_asked_once() {
+    let mut dead = false;
+    let mut target = |trial: &Trial, _| {
+        dead |= trial.rate > 1700.0;
+        let completed = if dead { 0.0 } else { trial.rate };
+        Seen {
+            completed,
+            ..window(trial, f64::from(u8::from(dead)))
+        }
+    };
+    let (answer, told) = run(goal(1), &mut target);
+    let Why::Broken(above) = answer.why else {
+        panic!("{answer:?}")
+    };
+    assert!((1500.0..=1700.0).contains(&above), "{answer:?}");
+    let after = told.iter().skip_while(|one| one.1[0].bad[0] == 0.0).count();
+    assert!(after <= 5, "{after}");
+    // One that was dead before anything held.
+    let (answer, told) = run(goal(1), &mut |trial, _| Seen {
+        completed: 0.0,
+        ..window(trial, 1.0)
+    });
+    assert!(
+        matches!(answer.why, Why::Broken(_)) && told.len() <= 8,
+        "{answer:?}"
+    );
+}
+
+#[test]
+fn trials_of_before_a_change_are_left_out() {
+    // Slower and faster by so much, in the middle of the ladders; and by more than the ladder's rungs.
+    for (before, after) in [(1.0, 0.85), (0.8, 1.0), (1.0, 0.5)] {
+        let mut rng = SplitMix64::new(5);
+        let mut target = |trial: &Trial, now: f64| {
+            let times = if now > 45.0 { after } else { before };
+            let slower = Trial {
+                rate: trial.rate / times,
+                ..*trial
+            };
+            let completed = trial.rate.min(2000.0 * times);
+            Seen {
+                completed,
+                ..window(trial, queue(&mut rng, &slower))
+            }
+        };
+        let (budget_s, half_width) = (200.0, 0.02);
+        let (answer, _) = run(
+            Goal {
+                budget_s,
+                half_width,
+                ..goal(4)
+            },
+            &mut target,
+        );
+        let truth = after * 2000.0 - after * 100.0_f64.ln() / 0.03;
+        assert!(answer.left_out > 0, "{after}: {answer:?}");
+        assert!(
+            answer.interval.0 <= truth && truth <= answer.interval.1,
+            "{after}: {answer:?}"
+        );
+    }
+}
+
+#[test]
+fn a_target_that_changes_for_ever_is_not_judged() {
+    let mut rng = SplitMix64::new(5);
+    let mut target = |trial: &Trial, now: f64| {
+        let times = [1.0, 0.6][(now / 100.0) as usize % 2];
+        let slower = Trial {
+            rate: trial.rate / times,
+            ..*trial
+        };
+        window(trial, queue(&mut rng, &slower))
+    };
+    let (budget_s, half_width) = (2000.0, 0.001);
+    let goal = Goal {
+        budget_s,
+        half_width,
+        ..goal(1)
+    };
+    let (answer, _) = run(goal, &mut target);
+    assert!(matches!(answer.why, Why::Unsteady), "{answer:?}");
+    assert_eq!(answer.interval, (0.0, 0.0));
+}
+
+#[test]
+fn what_the_generator_does_not_send_is_not_the_targets() {
+    let mut weak = |trial: &Trial, _| Seen {
+        sent: (900.0 / trial.rate).min(1.0),
+        // Late requests break the objective, for whatever reason.
+        ..window(trial, cliff(trial, 900.0))
+    };
+    let (answer, _) = run(goal(1), &mut weak);
+    assert!(answer.is_ceiling && answer.verified > 700.0, "{answer:?}");
+    assert!(
+        answer.interval.0 <= 900.0 && answer.why == Why::Found,
+        "{answer:?}"
+    );
+    let (answer, told) = run(goal(1), &mut |trial, _| Seen {
+        sent: 0.5,
+        ..window(trial, 0.0)
+    });
+    assert!(
+        matches!(answer.why, Why::NotSent(_)) && told.len() < 200,
+        "{answer:?} {}",
+        told.len()
+    );
+    // Held up once.
+    let mut is_first = true;
+    let mut once = |trial: &Trial, _| Seen {
+        sent: if std::mem::take(&mut is_first) {
+            0.5
+        } else {
+            1.0
+        },
+        ..window(trial, cliff(trial, 1200.0))
+    };
+    let (answer, _) = run(goal(1), &mut once);
+    assert!(
+        !answer.is_ceiling && answer.interval.1 >= 1200.0,
+        "{answer:?}"
+    );
+}
+
+#[test]
+fn a_known_ceiling_is_not_exceeded_and_an_answer_near_it_is_marked() {
+    for (ceiling, is_ceiling) in [(1000.0, true), (1250.0, true), (1900.0, false)] {
+        let goal = Goal {
+            ceiling: Some(ceiling),
+            ..goal(1)
+        };
+        let (answer, told) = run(goal, &mut |trial, _| window(trial, cliff(trial, 1200.0)));
+        assert!(told.iter().all(|one| one.0.rate <= ceiling));
+        assert_eq!(answer.is_ceiling, is_ceiling, "{answer:?}");
+        assert!(answer.verified >= 0.9 * ceiling.min(1200.0), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_budget_that_is_too_small_says_what_suffices() {
+    let mut rng = SplitMix64::new(1);
+    let too_short = Goal {
+        budget_s: 5.0,
+        ..goal(1)
+    };
+    let (answer, _) = ask(too_short, &mut |trial| queue(&mut rng, trial));
+    let Why::TooShort(suffices_s) = answer.why else {
+        panic!("{answer:?}")
+    };
+    assert!((15.0..60.0).contains(&suffices_s), "{answer:?}");
+    let (answer, _) = ask(
+        Goal {
+            budget_s: suffices_s,
+            ..goal(1)
+        },
+        &mut |trial| queue(&mut rng, trial),
+    );
+    assert!(
+        answer.why == Why::Budget || answer.why == Why::Found,
+        "{answer:?}"
+    );
+}
