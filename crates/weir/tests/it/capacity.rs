@@ -94,7 +94,7 @@ fn a_server_is_known_by_its_url_alone() {
         let mut command = weir(["report", &out, "--format", format]);
         let shown = Running::start(&mut command).end().with_code(0).stdout;
         // A page has another `<`.
-        shown.has_all(&[&url, "50ms"]);
+        shown.has_all(&[&address, "50ms"]);
     }
 }
 
