@@ -11,7 +11,7 @@ use weir_record::Run;
 use crate::evidence::{Evidence, Overflows, evidence};
 use crate::outcomes::{Answers, UNANSWERED, sum};
 use crate::validity::{RULES, Reason, Use, judge};
-use crate::{connections::is_with, counters, looks};
+use crate::{connections::is_with, counters};
 
 /// Bytes that one receive brings, about: what loopback's segments carry.
 pub(crate) const RECEIVE: u64 = 64 * 1024;
@@ -197,7 +197,7 @@ impl<'a> LoadData<'a> {
             .map(|p| Part::of(run, p, load))
             .collect();
         let (mut instances, mut goes_on) = (Vec::new(), Vec::new());
-        let looks = looks::of_load(run, &load.name);
+        let looks = run.looks(&load.name);
         let blocks = run
             .blocks_in(&load.name, wanted)
             .into_iter()

@@ -10,7 +10,7 @@ use weir_stats::{
 
 use crate::blocks::LoadData;
 use crate::findings::{AtLook, Comparison, Verdict};
-use crate::replicates::{Replicates, group_size, replicates, samples_needed};
+use crate::replicates::{Replicates, group_size, replicates, samples_needed, together};
 use crate::values::Values;
 
 /// Correlated replicates that a cluster needs for its sum to have most of what they have in common.
@@ -155,8 +155,16 @@ impl<'a> Comparer<'a> {
         };
         let asked = self.data.study.objective.confidence;
         let confidence = self.look.map_or(asked, |look| look.confidence);
-        let (sample, clusters) = (&drawn.differences, &drawn.clusters);
-        let Some(found) = Estimate::of(self.tests, sample, clusters, confidence) else {
+        let sample = &drawn.differences;
+        let mut clusters = drawn.clusters.clone();
+        let mut found = Estimate::of(self.tests, sample, &clusters, confidence);
+        if self.look.is_some() && found.is_some_and(|found| found.correlated) {
+            // The instances of an early end are too short for their sums to have what their blocks have in common.
+            let longer = together(&drawn.clusters, BLOCKS_FOR_CORRELATION);
+            found = Estimate::of(self.tests, sample, &longer, confidence);
+            clusters = longer;
+        }
+        let Some(found) = found else {
             comparison.because = "the metric was not recorded".to_owned();
             return comparison;
         };
@@ -181,12 +189,14 @@ impl<'a> Comparer<'a> {
             least => least,
         };
         comparison.verdict = Verdict::Inconclusive;
+        let drawn = Replicates { clusters, ..drawn };
         comparison.because = caveats(metric, &drawn, &found);
         comparison.look = self.look.map(|look| AtLook {
             look: look.look,
             of: look.planned.len() as u32,
             confidence: look.confidence,
             level: look.level,
+            error: found.error,
         });
         comparison
     }

@@ -1,7 +1,9 @@
 //! What an analysis says: the only thing that reports are made from, beside the records.
 
 mod alone;
+mod capacity;
 mod effects;
+mod headline;
 mod limits;
 mod published;
 mod tails;
@@ -9,14 +11,14 @@ mod tails;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use weir_model::record::{ArmConnections, Inert, LookRecord, Outcome, Validity, ValidityReason};
+use weir_model::record::{ArmConnections, Inert, LookRecord, Validity, ValidityReason};
 use weir_model::study::{ArmRole, Metric, Objective};
 use weir_stats::verdict::LEAST_REPLICATES;
 
-use crate::capacity::CapacityFindings;
-
 pub use alone::AloneFindings;
+pub use capacity::*;
 pub use effects::{Ineffective, MisreadArm};
+pub use headline::{Headline, Incomplete};
 pub use limits::{Holding, LimitFindings};
 pub use published::*;
 pub use tails::{HoldUpFindings, NEVER_NS, TailFindings};
@@ -48,43 +50,6 @@ pub struct Findings {
     pub matrices: Vec<MatrixFindings>,
     /// What others published beside what was measured; `None` where the study has nothing of it.
     pub published: Option<PublishedFindings>,
-}
-
-/// Whether an answer may be believed, and what it leaves out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Headline {
-    /// The worst validity of the loads and matrices that the answer rests on; INVALID when there are
-    /// none.
-    pub validity: Validity,
-    /// Why it is not VALID, in one sentence without a full stop; empty when it is.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub because: String,
-    /// Why the run is not what was planned; `None` when it is.
-    pub incomplete: Option<Incomplete>,
-    /// Loads beside the answer that are INVALID as a whole and say nothing. Empty when the answer
-    /// itself is INVALID.
-    pub left_out: Vec<String>,
-}
-
-/// Of a run that says nothing.
-impl Default for Headline {
-    fn default() -> Headline {
-        Headline {
-            validity: Validity::Invalid,
-            because: String::new(),
-            incomplete: None,
-            left_out: Vec::new(),
-        }
-    }
-}
-
-/// How a run ended that did not end as planned.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Incomplete {
-    /// How; `None`: it has no end. Complete: not everything that was planned is among the records.
-    pub outcome: Option<Outcome>,
-    /// The error; empty without one.
-    pub error: String,
 }
 
 /// A matrix of loads as a whole.
@@ -373,6 +338,8 @@ pub struct AtLook {
     pub confidence: f64,
     /// Level of the test by itself, which is shared among the comparisons too.
     pub level: f64,
+    /// Standard error of the logarithm of the ratio: what a look foresees is made from it.
+    pub error: f64,
 }
 
 fn one() -> u32 {

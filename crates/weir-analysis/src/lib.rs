@@ -125,10 +125,7 @@ fn compared(run: &Run) -> Findings {
                 comparisons: compared.comparisons,
                 pairs: compared.pairs,
                 rankings,
-                looks: looks::of_load(run, &load.name)
-                    .into_iter()
-                    .cloned()
-                    .collect(),
+                looks: run.looks(&load.name).into_iter().cloned().collect(),
                 metrics: data.metrics(),
                 limits: limits::limits(&comparer),
                 phases: phases::changes(run, &mut comparer),

@@ -1,7 +1,7 @@
 //! Loads that are measured until everything is decided: what is decided at a look, and what a reader who has the
 //! records alone makes of all looks. Both ask the same functions about the same blocks, so they say the same.
 
-use weir_model::record::{DecidedRecord, LookRecord, Record};
+use weir_model::record::{DecidedRecord, LookRecord};
 use weir_model::study::{ArmRole, LoadSpec, Study, Until};
 use weir_record::Run;
 use weir_stats::{SignedRank, chance_to_decide, critical_of};
@@ -35,15 +35,6 @@ fn at(run: &Run, load: &LoadSpec, look: &LookRecord, tests: &mut SignedRank) -> 
     held(&mut comparer, Idle::of(&data, load).as_ref())
 }
 
-/// The looks at a load, in order.
-pub(crate) fn of_load<'r>(run: &'r Run, load: &str) -> Vec<&'r LookRecord> {
-    let looks = run.records.iter().filter_map(|record| match record {
-        Record::Look(look) if look.load == load => Some(&**look),
-        _ => None,
-    });
-    looks.collect()
-}
-
 /// What is decided at a look that has its place and its levels, which arms go on, and how long it will probably
 /// take. The question is about the load's first metric: the objective's, where the load gives it.
 pub fn decide(run: &Run, load: &LoadSpec, look: LookRecord) -> LookRecord {
@@ -52,7 +43,7 @@ pub fn decide(run: &Run, load: &LoadSpec, look: LookRecord) -> LookRecord {
     let compared = at(run, load, &look, &mut tests);
     let all = || compared.comparisons.iter().chain(&compared.pairs);
     let metric = all().next().map(|first| first.metric);
-    let earlier = of_load(run, &load.name);
+    let earlier = run.looks(&load.name);
     let mut open = Vec::new();
     let mut look = LookRecord {
         expected: look.blocks,
@@ -106,12 +97,12 @@ fn arms_of(study: &Study, open: &[(usize, usize)]) -> Vec<String> {
 
 /// The chance that a look after so many blocks decides a comparison; `None`: the last one that is planned.
 fn chance(found: &Comparison, study: &Study, look: &LookRecord, blocks: Option<u32>) -> f64 {
-    let (low, high) = found.interval;
-    let (estimate, half) = (found.ratio.ln(), (high / low).ln() / 2.0);
-    if !estimate.is_finite() || !half.is_finite() {
+    let (Some(at), estimate) = (&found.look, found.ratio.ln()) else {
+        return 1.0;
+    };
+    if !estimate.is_finite() || !at.error.is_finite() {
         return 1.0;
     }
-    let error = half / critical_of(1.0 - look.confidence).max(1e-9);
     let then = blocks
         .or(look.planned.last().copied())
         .unwrap_or(look.blocks);
@@ -119,7 +110,7 @@ fn chance(found: &Comparison, study: &Study, look: &LookRecord, blocks: Option<u
     let (confidence, level) = look.at_end;
     let critical = (critical_of(1.0 - confidence), critical_of(level));
     let band = study.objective.band.ln_1p();
-    chance_to_decide((estimate, error), share, band, critical)
+    chance_to_decide((estimate, at.error), share, band, critical)
 }
 
 /// After how many blocks a comparison is probably decided.
@@ -161,7 +152,7 @@ pub(crate) fn compared(
     if run.header.study.until != Until::Decided {
         return None;
     }
-    let looks = of_load(run, &load.name);
+    let looks = run.looks(&load.name);
     let Some((last, before)) = looks.split_last() else {
         return Some(unclaimed(comparer.compare()));
     };

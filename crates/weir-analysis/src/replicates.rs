@@ -26,6 +26,20 @@ pub(crate) struct Replicates {
     pub(crate) merged: u32,
 }
 
+/// The same clusters with neighbours taken together until each has so many replicates; what is left belongs to the last.
+pub(crate) fn together(clusters: &[usize], least: usize) -> Vec<usize> {
+    let all = clusters.len();
+    let (mut cluster, mut begin) = (0, 0);
+    let each = (0..all).map(|place| {
+        let is_edge = place > 0 && clusters[place] != clusters[place - 1];
+        if is_edge && place - begin >= least && all - place >= least {
+            (cluster, begin) = (cluster + 1, place);
+        }
+        cluster
+    });
+    each.collect()
+}
+
 /// Relative differences of groups of neighbouring `blocks`, at least `size` in each.
 pub(crate) fn replicates(
     data: &LoadData<'_>,

@@ -22,9 +22,9 @@ const PER_TRIAL: Duration = Duration::from_millis(12);
 /// And for each connection that it opens.
 const PER_CONNECTION: Duration = Duration::from_micros(30);
 /// The share of a budget that is planned with: not everything takes what it is thought to take.
-pub const KEPT_FREE: f64 = 0.95;
+pub(crate) const KEPT_FREE: f64 = 0.95;
 /// What a run needs after its last block: processes are ended, settings put back, and the report is written.
-pub(crate) const ENDING: Duration = Duration::from_millis(500);
+pub(crate) const ENDING: Duration = Duration::from_secs(2);
 /// What becomes of a run's records in its report, for each arm and block.
 const REPORTED: Duration = Duration::from_micros(300);
 
@@ -80,6 +80,11 @@ pub fn repeats(load: &LoadSpec) -> bool {
 /// The time of a block when a slice lasts `slice`: every arm has two.
 fn block(study: &Study, slice: Duration) -> Duration {
     slice * 2 * study.arms.len() as u32
+}
+
+/// The budget that a run needs which is thought to take so long.
+pub fn budget_of(takes: Duration) -> Duration {
+    takes.div_f64(KEPT_FREE) + ENDING
 }
 
 /// The fewest blocks with which every load of a study can claim anything.

@@ -34,6 +34,8 @@ pub(crate) struct Plan {
     is_begun: bool,
     /// Whether the budget is used up.
     is_late: bool,
+    /// How long the run had been at work when a look was taken, and how long looking took: the report looks again.
+    looked: (Option<Duration>, Duration),
 }
 
 /// Where the plan stands with the first of its groups.
@@ -58,6 +60,7 @@ impl Plan {
             take_look,
             is_begun: false,
             is_late: false,
+            looked: (None, Duration::ZERO),
         }
     }
 
@@ -291,6 +294,9 @@ impl Plan {
 
 impl Proposer for Plan {
     fn next(&mut self, history: &History) -> Step {
+        if let (Some(at), _) = self.looked {
+            self.looked = (None, history.passed.saturating_sub(at));
+        }
         loop {
             if let Some(step) = self.steps.pop_front() {
                 match step {

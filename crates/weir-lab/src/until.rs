@@ -18,9 +18,9 @@ use crate::history::History;
 pub(crate) type TakeLook = Box<dyn Fn(&LoadSpec, LookRecord) -> Result<LookRecord, LabError>>;
 
 /// Each look has so many times the blocks of the one before ...
-const GROWTH: f64 = 1.5;
+const GROWTH: f64 = 1.35;
 /// ... or more, because there are at most this many.
-const MOST_LOOKS: u32 = 8;
+const MOST_LOOKS: u32 = 10;
 /// Replicates that the first look has beyond those that could show a difference in a study with one look: each of them
 /// halves the smallest p, and the first look has between a fifth and a tenth of the level.
 const BEYOND_LEAST: u32 = 3;
@@ -43,7 +43,7 @@ pub fn planned(study: &Study, blocks: u32) -> Vec<u32> {
     let mut next = first;
     // A look shortly before the last would cost it more than it gains.
     while next * growth.sqrt() < last {
-        planned.push(next.round() as u32);
+        planned.push((next / 2.0).round() as u32 * OF_INSTANCE);
         next *= growth;
     }
     planned.push(blocks);
@@ -56,11 +56,7 @@ pub(crate) fn parts(study: &Study, planned: &[u32], whole: u32) -> Vec<Vec<u32>>
     let ends = planned.iter().filter(|end| **end > whole);
     let stages = ends.map(|end| {
         let blocks = end - begun;
-        let instances = match begun {
-            // What instances differ by is to be known at the first look.
-            0 => study.blocks.instances,
-            _ => study.blocks.instances.min(blocks.div_ceil(OF_INSTANCE)),
-        };
+        let instances = study.blocks.instances.min(blocks.div_ceil(OF_INSTANCE));
         begun = *end;
         let parts = budget::parts_of(&[blocks], instances);
         parts.iter().map(|part| part.len() as u32).collect()
@@ -90,11 +86,12 @@ pub(crate) fn look(
         level_of(critical.last().copied().unwrap_or(f64::INFINITY))
     };
     let both = |looks: &[u32], is_last| {
-        let shared = error / f64::from(family);
-        (
-            1.0 - level(looks, is_last, error),
-            level(looks, is_last, shared),
-        )
+        let whole = level(looks, is_last, error);
+        let shared = match family {
+            1 => whole,
+            family => level(looks, is_last, error / f64::from(family)),
+        };
+        (1.0 - whole, shared)
     };
     let (confidence, own_level) = both(&taken, is_last);
     LookRecord {
@@ -150,10 +147,10 @@ mod tests {
     fn looks_are_few_and_the_first_can_claim_something() {
         for (changes, blocks, wanted) in [
             (1, 12, &[12][..]),
-            (1, 14, &[14]),
-            (1, 40, &[12, 18, 27, 40]),
-            (1, 100, &[12, 18, 27, 41, 61, 100]),
-            (28, 40, &[14, 21, 32, 40]),
+            (1, 13, &[13]),
+            (1, 40, &[12, 16, 22, 30, 40]),
+            (1, 100, &[12, 16, 22, 30, 40, 54, 72, 100]),
+            (28, 40, &[14, 18, 26, 40]),
         ] {
             let found = planned(&study(changes), blocks);
             assert_eq!(found, wanted, "{changes} {blocks}");
@@ -162,10 +159,10 @@ mod tests {
     }
 
     #[test]
-    fn instances_are_new_for_every_two_blocks_and_in_the_first_stage_all_there() {
+    fn instances_are_new_for_every_two_blocks_as_far_as_there_are_to_be_so_many() {
         let parts = |whole| parts(&study(1), &[12, 18, 40], whole);
         let counts = |whole| parts(whole).iter().map(Vec::len).collect::<Vec<_>>();
-        assert_eq!(counts(0), [8, 3, 8]);
+        assert_eq!(counts(0), [6, 3, 8]);
         assert_eq!(parts(0)[1], [2, 2, 2]);
         assert_eq!(
             counts(15),

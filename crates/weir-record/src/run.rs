@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use weir_model::record::{
-    Outcome, PartRecord, Phase, PilotRecord, QuantileSummary, READABLE, Record, RunHeader,
-    TrialRecord,
+    LookRecord, Outcome, PartRecord, Phase, PilotRecord, QuantileSummary, READABLE, Record,
+    RunHeader, TrialRecord,
 };
 
 use crate::histogram_log::{self, Kept};
@@ -218,6 +218,15 @@ impl Run {
         let mut trials: Vec<_> = self.trials().filter(of_arm).collect();
         trials.sort_by_key(|trial| (trial.block, trial.session));
         trials
+    }
+
+    /// The looks at a load, in order.
+    pub fn looks(&self, load: &str) -> Vec<&LookRecord> {
+        let looks = self.records.iter().filter_map(|record| match record {
+            Record::Look(look) if look.load == load => Some(&**look),
+            _ => None,
+        });
+        looks.collect()
     }
 
     /// The latest choice of the slice for a load.

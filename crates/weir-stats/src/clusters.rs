@@ -80,12 +80,13 @@ impl BetweenClusters {
         let squares: f64 = sums.iter().map(|sum| sum * sum).sum();
         let products: f64 = sums.windows(2).map(|pair| pair[0] * pair[1]).sum();
         let count = sums.len() as u32;
+        let equal = equal_clusters(clusters);
         let (products, freedom) = match lag_1 {
             Some(lag_1) => {
                 let eighths = if lag_1 > STRONGLY { 3 } else { 4 };
-                (products.max(0.0), (eighths * count / 8).max(1))
+                (products.max(0.0), (eighths * equal / 8).max(1))
             }
-            None => (0.0, count - 1),
+            None => (0.0, (equal - 1).max(1)),
         };
         let few = f64::from(count) / f64::from(count - 1);
         Some(BetweenClusters {
@@ -122,6 +123,19 @@ impl BetweenClusters {
     }
 }
 
+/// As many clusters of one size as would tell as much of their variance as these, rounded: of sums that vary with the
+/// squares of their sizes, large ones decide (Satterthwaite, "An approximate distribution of estimates of variance
+/// components", Biometrics Bulletin 2, 1946).
+fn equal_clusters(clusters: &[usize]) -> u32 {
+    let sizes = clusters.chunk_by(|a, b| a == b).map(|run| run.len() as f64);
+    let (mut squares, mut fourths) = (0.0, 0.0);
+    for size in sizes {
+        squares += size.powi(2);
+        fourths += size.powi(4);
+    }
+    (squares * squares / fourths).round() as u32
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,6 +164,22 @@ mod tests {
             None,
             "of another sample"
         );
+    }
+
+    #[test]
+    fn clusters_of_other_sizes_are_known_as_well_as_fewer_equal_ones() {
+        let clusters = |sizes: &[usize]| -> Vec<usize> {
+            let each = sizes.iter().enumerate();
+            each.flat_map(|(place, size)| vec![place; *size]).collect()
+        };
+        for (sizes, equal) in [
+            (&[5; 8][..], 8),
+            (&[12, 11, 11, 11], 4),
+            (&[2, 2, 2, 2, 1, 1, 1, 1], 6),
+            (&[10, 1, 1, 1], 1),
+        ] {
+            assert_eq!(equal_clusters(&clusters(sizes)), equal, "{sizes:?}");
+        }
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub struct Estimate {
     pub interval: Interval,
     /// Two-sided p of a true value of 0: the larger one of the exact test and of the clusters'.
     pub p: f64,
+    /// Standard error of the estimate: the larger one of independent replicates and of the clusters.
+    pub error: f64,
     /// The smallest difference that would show with 80 % power at a level of 5 %.
     pub minimum_detectable: f64,
     /// Lag-1 autocorrelation of the ranks.
@@ -58,6 +60,11 @@ impl Estimate {
                 (middle.value, middle.interval, middle.p, least, between)
             }
         };
+        let independent = match &middle {
+            None => spread.map_or(f64::NAN, |spread| spread / (sample.len() as f64).sqrt()),
+            Some(middle) => middle.error,
+        };
+        let error = between.map_or(independent, |between| between.error.max(independent));
         let (interval, p, least) = match between {
             None => (interval, p, least),
             Some(between) => (
@@ -71,6 +78,7 @@ impl Estimate {
             is_median: middle.is_some(),
             interval,
             p,
+            error,
             minimum_detectable: least,
             autocorrelation,
             correlated,

@@ -113,7 +113,7 @@ impl Density {
     /// The critical value that spends so much at this time.
     fn critical(&self, time: f64, spend: f64) -> f64 {
         let (mut low, mut high) = (0.0, FARTHEST);
-        for _ in 0..40 {
+        for _ in 0..26 {
             let middle = 0.5 * (low + high);
             match self.beyond(time, middle) > spend {
                 true => low = middle,

@@ -37,7 +37,7 @@ mod tls;
 mod tree;
 mod words;
 
-use weir_model::study::{Compare, Study};
+use weir_model::study::Study;
 use weir_parameters::Catalog;
 
 pub use engine::{Engine, RequestFault, read_small};
@@ -147,18 +147,12 @@ fn study(
         load::must_last(&loads.drafts, check);
     }
     let serves_files = proxy.as_ref().is_some_and(proxy::Draft::serves_files);
-    let until = plan::until(fields.get("until"), &objective, check);
-    let budget = fields
-        .get("budget")
-        .and_then(|node| plan::budget(node, check));
+    let (until, budget) = plan::ends(&fields, &objective, check);
     let cpus = plan::cpus(fields.get("cpus"), serves_files, context, check);
     let arms = arms::read(&fields, proxy.as_ref(), catalog, context, check);
     let launchers = launchers::read(fields.get("launchers"), catalog, check);
     launchers::check_used(&launchers, &arms.drafts, catalog, check);
-    let compare = fields.get("compare").and_then(|node| {
-        let choices = [("against", Compare::Against), ("pairs", Compare::Pairs)];
-        check.choice(node, &choices)
-    });
+    let compare = plan::compare(fields.get("compare"), check);
     let published = published::read(fields.get("published"), &arms, &loads, check);
     let mut left_out = arms.left_out;
     left_out.extend(loads.left_out(scale));
@@ -185,7 +179,7 @@ fn study(
         loads: loads.into_iter().map(|draft| draft.spec).collect(),
         arms: arms.drafts.into_iter().map(|draft| draft.arm).collect(),
         launchers,
-        compare: compare.unwrap_or_default(),
+        compare,
         blocks,
         until,
         budget,

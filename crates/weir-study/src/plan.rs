@@ -6,8 +6,8 @@ use std::time::Duration;
 use weir_model::limit::Limit;
 use weir_model::quantity::CpuSet;
 use weir_model::study::{
-    BlockSpec, CpuRoles, DelaySpec, Metric, NetworkKind, NetworkSpec, Objective, OriginSpec,
-    SearchSpec, Until,
+    BlockSpec, Compare, CpuRoles, DelaySpec, Metric, NetworkKind, NetworkSpec, Objective,
+    OriginSpec, SearchSpec, Until,
 };
 
 use crate::check::{Checker, Fields, MAX_CONTENT, short};
@@ -161,11 +161,18 @@ pub(crate) fn blocks(node: Option<&Node>, check: &mut Checker) -> BlockSpec {
     blocks
 }
 
-/// When loads have blocks enough. Looks decide what is compared; a limit is held against the whole run.
-pub(crate) fn until(node: Option<&Node>, objective: &Objective, check: &mut Checker) -> Until {
+/// When loads have blocks enough, and what a run takes at most. Looks decide what is compared; a limit is held against
+/// the whole run.
+pub(crate) fn ends(
+    fields: &Fields<'_>,
+    objective: &Objective,
+    check: &mut Checker,
+) -> (Until, Option<Duration>) {
+    let budget = fields.get("budget");
+    let budget = budget.and_then(|node| check.duration(node, Duration::from_secs(1)..=MOST_BUDGET));
     let choices = [("planned", Until::Planned), ("decided", Until::Decided)];
-    let Some(node) = node else {
-        return Until::Planned;
+    let Some(node) = fields.get("until") else {
+        return (Until::Planned, budget);
     };
     let until = check.choice(node, &choices).unwrap_or_default();
     if until == Until::Decided && objective.within.is_some() {
@@ -174,12 +181,13 @@ pub(crate) fn until(node: Option<&Node>, objective: &Objective, check: &mut Chec
             .error(node.span.clone(), message)
             .hint("leave out `until`, or `within`");
     }
-    until
+    (until, budget)
 }
 
-/// What a run takes at most.
-pub(crate) fn budget(node: &Node, check: &mut Checker) -> Option<Duration> {
-    check.duration(node, Duration::from_secs(1)..=MOST_BUDGET)
+pub(crate) fn compare(node: Option<&Node>, check: &mut Checker) -> Compare {
+    let choices = [("against", Compare::Against), ("pairs", Compare::Pairs)];
+    let found = node.and_then(|node| check.choice(node, &choices));
+    found.unwrap_or_default()
 }
 
 pub(crate) fn objective(

@@ -11,11 +11,13 @@ use crate::values::Times;
 
 /// Short trials whose rates are within this share of the lowest among them are one point of the curve.
 const SAME_RATE: f64 = 0.01;
-/// At the knee the p99 is so many times that of low rates: a factor, because it is the same whatever the unit of the
+/// At the knee the p99 is so many times its least: a factor, because it is the same whatever the unit of the
 /// time, and however far above the capacity was measured, on which a place of greatest curvature (as Kneedle finds it:
 /// Satopaa et al., ICDCS workshops 2011) depends. Of M/M/1 against a rate near 0 it is where throughput / response time,
 /// Kleinrock's "power" (ICC 1979), is greatest.
 const AT_KNEE: f64 = 2.0;
+/// Fewer requests have no p99.
+const ENOUGH: u64 = 100;
 /// Low rates are at most this share of the capacity.
 pub(super) const LOW: f64 = 0.5;
 
@@ -33,7 +35,6 @@ pub(super) struct AtRate<'a> {
 pub(super) struct Trials<'a> {
     run: &'a Run,
     limits: Vec<Limit>,
-    decides: usize,
     all: Vec<AtRate<'a>>,
 }
 
@@ -60,7 +61,6 @@ impl<'a> Trials<'a> {
         Trials {
             run,
             limits: found.limits.clone(),
-            decides: found.decides,
             all: all.collect(),
         }
     }
@@ -121,7 +121,12 @@ impl<'a> Trials<'a> {
         };
         // Shares of the requests of each trial add up to the share of all.
         let bad = |limit: usize| mean(&|at| at.trial.bad.get(limit).copied().unwrap_or(0.0));
-        let mut limits = self.limits.iter().enumerate();
+        // How often each limit was broken, in shares of what it allows.
+        let limits = self.limits.iter().enumerate();
+        let most = limits
+            .map(|(place, limit)| (place, bad(place) / allowed(limit)))
+            .max_by(|(_, a), (_, b)| a.total_cmp(b));
+        let (limit, used) = most.unwrap_or_default();
         let stage = all.first().and_then(|at| at.stage);
         Some(CurvePoint {
             rate: mean(&|at| at.rate),
@@ -129,8 +134,9 @@ impl<'a> Trials<'a> {
             p90: quantile(0.9),
             p99: quantile(0.99),
             p999: quantile(0.999),
-            bad: bad(self.decides),
-            holds: limits.all(|(place, limit)| bad(place) <= allowed(limit)),
+            limit,
+            bad: bad(limit),
+            holds: used <= 1.0,
             trials: all.len() as u32,
             seconds: measured_s(trials()),
             requests: times.due,
@@ -187,19 +193,12 @@ pub(super) fn allowed(limit: &Limit) -> f64 {
     }
 }
 
-/// The rate from which on the p99 stays above [`AT_KNEE`] times that of low rates; linear in the rate and the logarithm
-/// of the time between two points. What a single slow trial shows below it does not count.
-pub(super) fn knee(trials: &Trials<'_>, found: &Capacity) -> Option<f64> {
-    let curve = &found.curve;
-    let lowest = curve.first()?.rate;
-    let most = (LOW * found.low).max(lowest * (1.0 + SAME_RATE));
-    let low: Vec<AtRate<'_>> = trials
-        .short()
-        .filter(|at| at.rate <= most)
-        .copied()
-        .collect();
-    let bound = AT_KNEE * trials.point(&low)?.p99? as f64;
+/// The rate from which on the p99 stays above [`AT_KNEE`] times the least of any rate; linear in the rate and the
+/// logarithm of the time between two points. A stall at a low rate changes nothing: it is neither the least nor the last.
+pub(super) fn knee(curve: &[CurvePoint]) -> Option<f64> {
     let ns = |point: &CurvePoint| point.p99.map_or(f64::INFINITY, |ns| ns as f64);
+    let known = curve.iter().filter(|point| point.requests >= ENOUGH);
+    let bound = AT_KNEE * known.map(ns).reduce(f64::min)?;
     let last_below = curve.iter().rposition(|point| ns(point) <= bound)?;
     let (below, above) = (&curve[last_below], curve.get(last_below + 1)?);
     let share = (bound / ns(below)).ln() / (ns(above) / ns(below)).ln();

@@ -118,6 +118,10 @@ pub(super) fn ran_out(found: &Capacity) -> String {
         let row = found.grows.iter().find(|row| row.what == what)?;
         row.edge.or(row.above)
     };
+    // Where the generator or the origin has had enough, or nothing is known, this says nothing.
+    if !found.claimed || found.ceiling.is_some() {
+        return String::new();
+    }
     let percent = |share: f64| format!("{:.0} %", (share * 100.0).min(100.0));
     match at_edge(Counted::ProxyCpuShare) {
         Some(share) if share >= BUSY => format!(

@@ -39,7 +39,7 @@ pub fn carries(found: &Capacity) -> String {
             rate(found.high)
         ),
         Some(ceiling) => format!(
-            "{arm} carries at least {} {UNIT} within {within} {basis}; {} ends at {}/s, so the upper end is not the \
+            "{arm} carries at least {} {UNIT} within {within} {basis}; {} reaches its own limit at {}/s, so the upper end is not the \
              proxy's.",
             rate(found.low),
             whose(ceiling.of),
@@ -154,7 +154,9 @@ fn nothing(found: &Capacity) -> String {
 
 /// What the lowest rate showed, and what could be asked for instead.
 fn never(found: &Capacity) -> String {
-    let Some((lowest, limit)) = found.curve.first().zip(found.deciding()) else {
+    let lowest = found.curve.first();
+    let Some((lowest, limit)) = lowest.and_then(|at| Some((at, found.limits.get(at.limit)?)))
+    else {
         return String::new();
     };
     let at = rate(lowest.rate);

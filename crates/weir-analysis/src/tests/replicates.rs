@@ -1,6 +1,6 @@
 //! Groups of neighbouring blocks.
 
-use crate::replicates::{group_size, groups};
+use crate::replicates::{group_size, groups, together};
 
 #[test]
 fn groups_are_neighbours_and_leave_nobody_out() {
@@ -29,4 +29,13 @@ fn groups_grow_until_the_quantile_has_its_samples() {
         let size = group_size(requests, blocks, 1_000);
         assert_eq!(size, want, "{requests} requests in {blocks} blocks");
     }
+}
+
+#[test]
+fn short_clusters_are_taken_together_at_their_edges() {
+    let twos = [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6];
+    assert_eq!(together(&twos, 5), [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1]);
+    assert_eq!(together(&[3; 4], 5), [0; 4]);
+    let long = [0, 0, 0, 0, 0, 1, 1, 1, 1, 1];
+    assert_eq!(together(&long, 5), long);
 }

@@ -44,6 +44,7 @@ impl Plan {
     /// Takes a look, and has the arms end that are decided.
     fn look(&mut self, load: &LoadSpec, look: LookRecord, history: &History) {
         let session = self.session;
+        self.looked.0 = Some(history.passed);
         let look = match (self.take_look)(load, LookRecord { session, ..look }) {
             Ok(look) => look,
             Err(error) => return self.steps.push_back(Step::Fail(Box::new(error))),
@@ -194,8 +195,8 @@ impl Plan {
         let arms = cell.arms.len() as u32;
         let blocks = (cell.slice, cell.blocks);
         let length = budget::length(&self.study, &cell.load, blocks, arms);
-        let takes = length + budget::RENEWAL * arms + budget::ENDING;
+        let takes = length + budget::RENEWAL * arms + budget::ENDING + self.looked.1 * 2;
         let budget = self.study.budget;
-        budget.is_some_and(|budget| history.passed + takes > budget)
+        budget.is_some_and(|budget| history.passed + takes > budget.mul_f64(budget::KEPT_FREE))
     }
 }

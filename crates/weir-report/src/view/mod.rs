@@ -36,11 +36,20 @@ pub(crate) fn document(input: &ReportInput<'_>) -> Document {
     let (header, study) = (input.header, &input.header.study);
     let source = format!("{} · {}", header.run, setup::instant(&header.started_at));
     let mut blocks = head(input);
-    blocks.extend(about::blocks(header, input.records));
-    blocks.extend(asked::blocks(study, input.records));
+    let mut arms = about::blocks(header, input.records);
+    arms.extend(asked::blocks(study, input.records));
     match &input.findings.capacity {
-        Some(found) => blocks.extend(capacity::sections(input, found)),
+        // There is no other arm that it could be taken for.
+        Some(found) if found.arms.len() == 1 => {
+            blocks.extend(capacity::sections(input, found));
+            blocks.extend(arms);
+        }
+        Some(found) => {
+            blocks.extend(arms);
+            blocks.extend(capacity::sections(input, found));
+        }
         None => {
+            blocks.extend(arms);
             blocks.extend(load::sections(input));
             blocks.extend(alone::section(input.findings.alone.as_ref()));
             blocks.extend(by_rate::sections(study, &input.findings.loads));

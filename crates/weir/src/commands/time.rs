@@ -117,7 +117,7 @@ pub(crate) fn fit(study: &mut Study, check_alone: bool) -> Result<Option<String>
             false => Duration::ZERO,
         };
         let takes = weir_lab::length_of(&other) + check;
-        (other, takes.div_f64(weir_lab::KEPT_FREE))
+        (other, weir_lab::budget_of(takes))
     };
     let (mut low, mut high) = (1e-6_f64, 1e6_f64);
     let (_, least) = multiplied(low);

@@ -30,10 +30,10 @@ pub(super) fn blocks(found: &Capacity) -> Vec<Block> {
     let shown = |points| vec![Block::Table(table(found, points))];
     let knee = match found.knee {
         Some(rate) => format!(
-            "the knee is at {} requests/s: above it the p99 stays above twice that of low rates",
+            "the knee is at {} requests/s: above it the p99 stays above twice its least",
             number::rate(rate)
         ),
-        None => "there is no knee: the p99 does not stay above twice that of low rates".to_owned(),
+        None => "there is no knee: the p99 does not stay above twice its least".to_owned(),
     };
     vec![
         Block::Only(Outputs::HTML, vec![chart(found)]),
@@ -133,7 +133,7 @@ pub(super) fn dot(found: &Capacity, point: &CurvePoint) -> Dot {
         is_hollow: !point.holds,
         is_long: point.stage == Some(SearchStage::Hold),
         tooltip: format!(
-            "{} requests/s for {}: {} {}, {} of the requests broke the objective",
+            "{} requests/s for {}: {} {}, {} of the requests broke it",
             number::rate(point.rate),
             number::short_time((point.seconds * 1e9).round()),
             QUANTILES[front].0,
@@ -176,15 +176,23 @@ fn table(found: &Capacity, points: Vec<&CurvePoint>) -> Table {
         .rows(rows)
 }
 
+/// What was broken, of several limits.
+fn broken(found: &Capacity, point: &CurvePoint) -> String {
+    match (&found.limits[..], found.limits.get(point.limit)) {
+        ([_, _, ..], Some(limit)) => format!("{} broken", limit.subject()),
+        _ => "broken".to_owned(),
+    }
+}
+
 fn row(found: &Capacity, point: &CurvePoint) -> Row {
     let times = point.quantiles();
     let times = times.map(|known| number::time(ns(known)));
     let verdict = match point.holds {
         true => Cell::tone(Tone::Better, "✓ holds"),
-        false => Cell::tone(Tone::Worse, "✗ broken"),
+        false => Cell::tone(Tone::Worse, format!("✗ {}", broken(found, point))),
     };
     // Of a mean there is no such share.
-    let broke = match found.deciding() {
+    let broke = match found.limits.get(point.limit) {
         Some(Limit::Mean(_)) => number::NONE.to_owned(),
         _ => number::percent(point.bad),
     };

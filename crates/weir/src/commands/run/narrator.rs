@@ -104,28 +104,7 @@ impl Narrator {
             Event::PilotEnded(pilot) => {
                 self.say(&chosen(&pilot));
             }
-            Event::TrialBegun {
-                loads,
-                blocks,
-                length,
-                rate,
-                looks,
-            } => {
-                self.say_arms();
-                let whole = length;
-                let (load, length) = (together(&loads), number::length(length));
-                let rate = rate.map_or(String::new(), |rate| format!(" at {rate:.0} requests/s"));
-                let (most, looks) = match looks.is_empty() {
-                    true => ("", String::new()),
-                    false => ("at most ", format!("; looked at after {}", listed(&looks))),
-                };
-                self.say(&format!(
-                    "{load}: {most}{blocks} blocks in {length}{rate}{looks}"
-                ));
-                self.begun = Instant::now();
-                self.told = self.begun;
-                self.left = (!most.is_empty()).then(|| ("at most", self.begun + whole));
-            }
+            begun @ Event::TrialBegun { .. } => self.begin(begun),
             Event::Looked {
                 look,
                 left,
@@ -146,6 +125,33 @@ impl Narrator {
             Event::PutBack(restored) => self.put_back(&restored),
             Event::TrialEnded { loads } => self.say(&format!("{}: done", together(&loads))),
         }
+    }
+
+    /// The trial of a load begins.
+    fn begin(&mut self, begun: Event) {
+        let Event::TrialBegun {
+            loads,
+            blocks,
+            length,
+            rate,
+            looks,
+        } = begun
+        else {
+            return;
+        };
+        self.say_arms();
+        let (load, lasts) = (together(&loads), number::length(length));
+        let rate = rate.map_or(String::new(), |rate| format!(" at {rate:.0} requests/s"));
+        let (most, looks) = match looks.is_empty() {
+            true => ("", String::new()),
+            false => ("at most ", format!("; looked at after {}", listed(&looks))),
+        };
+        self.say(&format!(
+            "{load}: {most}{blocks} blocks in {lasts}{rate}{looks}"
+        ));
+        self.begun = Instant::now();
+        self.told = self.begun;
+        self.left = (!most.is_empty()).then(|| ("at most", self.begun + length));
     }
 
     /// On a terminal alone: what the next line replaces.
