@@ -85,6 +85,8 @@ impl Planted {
 /// What was seen of the sockets of a run.
 #[derive(Default)]
 struct Seen {
+    /// How often was looked.
+    looks: usize,
     /// Ports at which a process of the run listens.
     listened: BTreeSet<u16>,
     /// Local and remote address of each socket that has a peer, with the process that was seen to have it.
@@ -103,17 +105,8 @@ impl Seen {
             processes.extend(children(pid).unwrap_or_default());
             at += 1;
         }
-        let mut owned: BTreeMap<u64, String> = BTreeMap::new();
         let mut networks: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
-        for pid in processes {
-            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            for link in links(format!("/proc/{pid}/fd")) {
-                let inode = link
-                    .strip_prefix("socket:[")
-                    .and_then(|it| it.strip_suffix(']'));
-                owned
-                    .extend(inode.and_then(|it| Some((it.parse().ok()?, format!("{pid} {name}")))));
-            }
+        for pid in &processes {
             for task in fs::read_dir(format!("/proc/{pid}/task"))
                 .into_iter()
                 .flatten()
@@ -124,12 +117,17 @@ impl Seen {
                 }
             }
         }
+        // A socket may be opened after the first look for owners, or closed before the last.
+        let mut owned = owners(&processes);
+        let mut told: Vec<(PathBuf, [String; 5])> = Vec::new();
         for (network, tasks) in networks {
             // A thread may end meanwhile, or go to another namespace: then one of the others tells.
-            let told = tasks.iter().find_map(|task| tables(task, &network));
-            let Some([routes, sockets @ ..]) = told else {
-                continue;
-            };
+            let tables = tasks.iter().find_map(|task| tables(task, &network));
+            told.extend(tables.map(|tables| (network, tables)));
+        }
+        owned.extend(owners(&processes));
+        self.looks += 1;
+        for (network, [routes, sockets @ ..]) in told {
             for text in &sockets {
                 text.lines()
                     .skip(1)
@@ -168,7 +166,12 @@ impl Seen {
     /// All peers are the run's own, and something was seen at all.
     #[track_caller]
     fn must_be_own(&self, kind: &str) {
-        assert!(self.connected.len() > 3, "{kind}: {:?}", self.connected);
+        assert!(
+            self.connected.len() > 3,
+            "{kind}: in {} looks {:?}",
+            self.looks,
+            self.connected
+        );
         for ((local, remote), owner) in &self.connected {
             // Who was asked is in the first place somebody at such a port; who asked is there as well.
             let is_between = [local, remote]
@@ -185,6 +188,25 @@ impl Seen {
             assert_eq!(routes, &[""; 0], "{kind}: {network:?}");
         }
     }
+}
+
+/// The sockets of processes, by their inodes, with who has them.
+fn owners(processes: &[u32]) -> BTreeMap<u64, String> {
+    let of_one = |pid: &u32| {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let owner = format!("{pid} {name}");
+        let inode = |link: String| {
+            let inode = link.strip_prefix("socket:[")?.strip_suffix(']')?;
+            inode.parse().ok()
+        };
+        let sockets = links(format!("/proc/{pid}/fd"))
+            .into_iter()
+            .filter_map(inode);
+        sockets
+            .map(|inode| (inode, owner.clone()))
+            .collect::<Vec<_>>()
+    };
+    processes.iter().flat_map(of_one).collect()
 }
 
 /// The routes and the sockets of a thread's network namespace, if it was this one all the time.
@@ -288,7 +310,11 @@ fn asks_nobody_else((kind, name, text): (&str, &str, &str), network: &str) {
     let main = user.path(name);
     let proxy = format!("{{kind: {kind}, configuration: {}}}", main.display());
     let arms = "- {name: limited, settings: {rlimit_nofile: 2048}}\n";
-    place.write("study.yaml", &(study(&proxy, arms) + network));
+    // With a slow origin connections last long enough to be seen, and tables of sockets stay short enough to be
+    // read often.
+    let slow = "origin: {delay: 20ms}\n";
+    let text = study(&proxy, arms).replace("duration: 2s", "duration: 4s");
+    place.write("study.yaml", &(text + slow + network));
     let mut weir = place.weir(&["run", "study.yaml", "--out", "a run"]);
     for variable in ["http_proxy", "HTTP_PROXY", "ALL_PROXY"] {
         weir.env(variable, planted.named_in("http://@TCP@"));
