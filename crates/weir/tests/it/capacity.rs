@@ -93,8 +93,7 @@ fn a_server_is_known_by_its_url_alone() {
         row(format);
         let mut command = weir(["report", &out, "--format", format]);
         let shown = Running::start(&mut command).end().with_code(0).stdout;
-        // A page has another `<`.
-        shown.has_all(&[&address, "50ms"]);
+        shown.has_all(&[&url, "p99", "50ms"]);
     }
 }
 
