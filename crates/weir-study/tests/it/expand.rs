@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use weir_model::study::{
     ArmRole, BlockSpec, Compare, DelaySpec, Metric, Objective, ProxyKind, ProxyRole, Settings,
-    Study, StudyArrivals,
+    Study, StudyArrivals, Until,
 };
 use weir_parameters::Catalog;
 use weir_study::{parse, remarks};
@@ -34,6 +34,7 @@ fn what_is_left_out_has_the_documented_default() {
     assert_eq!(study.loads[0].timeout, Duration::from_secs(2));
     assert_eq!(study.loads[0].requests[0].request.target, "/");
     assert_eq!(study.cpus, None);
+    assert_eq!((study.until, study.budget), (Until::Planned, None));
     assert_eq!(names(&study), ["baseline", "same-as-baseline"]);
     let stock = &study.arms[0].settings;
     assert_eq!(stock["gzip"], "on");
@@ -254,6 +255,8 @@ loads:
   request: {method: POST, path: '/a?b=1', fields: {Accept: '*/*', X-Empty: }, content: abc}
 one-at-a-time: {origin_keepalive: [0, 32]}
 blocks: {slice: 100ms, discard: 0.25, at-least: 20, seed: 7, instances: 6}
+until: decided
+budget: 20m
 objective: {metric: response-p99, band: 5%, confidence: 0.99}
 cpus: {proxy: 1, generator: 0, origin: 0-1}
 published: {source: a blog, metric: requests per second, figures: {baseline: 100, origin_keepalive=32: 250.5}}
@@ -264,6 +267,8 @@ published: {source: a blog, metric: requests per second, figures: {baseline: 100
         study.arms[0].settings,
         settings(&[("origin_keepalive", "8")])
     );
+    assert_eq!(study.until, Until::Decided);
+    assert_eq!(study.budget, Some(Duration::from_secs(1200)));
     assert_eq!(study.origin.size, 2048);
     assert_eq!(study.origin.status, 404);
     let (low, high) = (Duration::from_millis(1), Duration::from_millis(5));

@@ -304,3 +304,20 @@ fn color_is_asked_for() {
     assert!(errors.render(true).contains('\u{1b}'));
     assert!(!errors.render(false).contains('\u{1b}'));
 }
+
+#[test]
+fn an_end_that_cannot_be_is_refused() {
+    for (rest, why) in [
+        ("until: bored", "`bored`"),
+        ("budget: soon", "soon"),
+        ("budget: 100d", "100d"),
+        (
+            "until: decided\nobjective: {metric: response-p99, within: 30ms}",
+            "an objective with `within` is not decided early",
+        ),
+    ] {
+        let text = with(rest);
+        let told = refused(&text);
+        assert!(told.contains(why), "{rest}: {told}");
+    }
+}
