@@ -9,6 +9,8 @@ use crate::long;
 const SURELY: f64 = 0.99;
 const CLEARLY: f64 = 1.1;
 
+/// A change is looked for before the newest two ladders, and before each of some more.
+const NEWEST: usize = 8;
 /// No rate holds if so many times what is allowed is bad at low ones.
 const HOPELESS: f64 = 1.5;
 
@@ -156,15 +158,17 @@ impl Known {
         let edge = |looks: &[&Look]| self.first_of(looks, goal, SURELY);
         // A single ladder may err.
         let splits = groups.len().saturating_sub(3);
-        let changed = groups.iter().skip(2).take(splits).rev().find_map(|&group| {
+        let newest = groups.iter().skip(2).take(splits).rev().take(NEWEST);
+        let changed = newest.into_iter().find_map(|&group| {
             let (old, new) = (part(&|of| of < group), part(&|of| of >= group));
-            let (before, after) = (edge(&old)?, edge(&new)?);
             let (old_ends, new_ends) = (ends(&old, goal), ends(&new, goal));
             // Of a ladder that lies all above the edge, or all below, nobody knows where it is.
             let is_bracket = |(held, broke): (f64, f64)| held > 0.0 && broke.is_finite();
-            if !is_bracket(old_ends) || !is_bracket(new_ends) {
+            let contradicts = old_ends.0 > new_ends.1 || new_ends.0 > old_ends.1;
+            if !is_bracket(old_ends) || !is_bracket(new_ends) || !contradicts {
                 return None;
             }
+            let (before, after) = (edge(&old)?, edge(&new)?);
             let ratio = after.edge.rate / before.edge.rate;
             let is_less = ratio < 1.0;
             // By the model, and by what single trials showed: the model may be wrong.

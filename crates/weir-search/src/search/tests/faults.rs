@@ -163,3 +163,37 @@ fn a_budget_that_is_too_small_says_what_suffices() {
         "{answer:?}"
     );
 }
+
+#[test]
+fn a_ladder_told_at_a_stretch_outlives_what_one_of_its_rungs_changed() {
+    // It dies at the second ladder, and all of that is told; and nothing of a ladder was sent in time.
+    for sent in [1.0, 0.5] {
+        let mut search = Search::new(goal(1));
+        let (mut ladders, mut trials) = (0, 0);
+        while search.propose().is_ok() && trials < 100 {
+            let ahead = search.ahead().unwrap_or_default();
+            ladders += usize::from(ahead.len() > 1);
+            for trial in ahead {
+                trials += 1;
+                let bad = if ladders > 1 {
+                    1.0
+                } else {
+                    cliff(&trial, 1500.0)
+                };
+                let completed = trial.rate * (1.0 - bad);
+                let sent = if ladders > 1 { sent } else { 1.0 };
+                search.seen(
+                    &trial,
+                    &[Seen {
+                        completed,
+                        sent,
+                        ..window(&trial, bad)
+                    }],
+                );
+            }
+        }
+        assert!(ladders > 1 && trials < 100, "{ladders} {trials}");
+        let answer = search.propose().unwrap_err();
+        assert_eq!(answer.verified, 0.0, "{answer:?}");
+    }
+}
