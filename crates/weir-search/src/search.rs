@@ -141,6 +141,7 @@ impl Search {
     ///
     /// # Errors
     /// Nothing: this is the answer.
+    #[expect(clippy::result_large_err, reason = "once for each trial")]
     pub fn propose(&mut self) -> Result<Trial, Answer> {
         if let Some(doubt) = self.doubt {
             return Ok(Trial {
