@@ -12,9 +12,11 @@ use crate::limit::Limit;
 use crate::quantity::CpuSet;
 
 mod asked;
+mod ends;
 mod proxy;
 
 pub use asked::{AskSpec, HOST, RequestedSpec, server_name};
+pub use ends::{SearchSpec, Until};
 pub use proxy::{ExternalSpec, LauncherSpec, OwnConfiguration, ProxyKind, ProxyRole, ProxySpec};
 
 /// Settings of one proxy: parameter id (without the proxy's prefix, for example
@@ -77,35 +79,6 @@ pub struct Study {
     pub scale: Option<f64>,
 }
 
-/// How a capacity is searched for.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct SearchSpec {
-    /// Half of the interval at which the search ends, as a share of the rate: 0.03 is ±3 %.
-    pub precision: f64,
-    /// How long a rate is held that is to count as carried. What a system remembers for longer does not show: Linux keeps
-    /// connections that have ended in TIME_WAIT for 60 s.
-    pub hold: Duration,
-    /// Whether to ask too what is carried for so long after a rest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub burst: Option<Duration>,
-}
-
-impl Default for SearchSpec {
-    fn default() -> SearchSpec {
-        SearchSpec {
-            precision: 0.03,
-            hold: Duration::from_secs(65),
-            burst: None,
-        }
-    }
-}
-
-impl SearchSpec {
-    fn is_default(&self) -> bool {
-        *self == SearchSpec::default()
-    }
-}
-
 /// Which arms of a study are compared with which.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -115,24 +88,6 @@ pub enum Compare {
     Against,
     /// Besides that, every arm with every other but the A/A arm.
     Pairs,
-}
-
-/// When a load has blocks enough.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Until {
-    /// When it has as many as fit its duration.
-    #[default]
-    Planned,
-    /// As soon as everything that is compared is decided, and then at the latest. It is looked at after numbers of
-    /// blocks that are fixed beforehand.
-    Decided,
-}
-
-impl Until {
-    fn is_planned(&self) -> bool {
-        *self == Until::Planned
-    }
 }
 
 /// What the origin server answers.

@@ -8,8 +8,10 @@
 
 use weir_stats::student_quantile;
 
-use crate::long::CLEARLY;
 use crate::model::{FACTOR_SD, Model, Table, shapes};
+
+/// A window breaks a bound clearly with so many times the share that is allowed.
+pub(crate) const CLEARLY: f64 = 3.0;
 
 /// What a trial at one rate showed.
 #[derive(Debug, Clone, Copy, PartialEq)]

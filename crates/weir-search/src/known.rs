@@ -1,8 +1,7 @@
 //! What the trials so far say about the target.
 
-use crate::edge::{Closed, Edge, Frame, Rung};
+use crate::edge::{self, Closed, Edge, Frame, Rung};
 use crate::goal::{Bound, Goal, Seen, Stage, Trial};
-use crate::long;
 
 /// Confidence at which ladders before and after must disagree, and how far: what is less is noise, which the interval has
 /// in it.
@@ -262,7 +261,7 @@ fn ends(looks: &[&Look], goal: &Goal) -> (f64, f64) {
             .fold(0.0, f64::max)
     };
     let holds = looks.iter().filter(|look| worst(look) <= 1.0);
-    let breaks = looks.iter().filter(|look| worst(look) > long::CLEARLY);
+    let breaks = looks.iter().filter(|look| worst(look) > edge::CLEARLY);
     let highest = holds.map(|look| look.rung.rate).fold(0.0, f64::max);
     let lowest = breaks
         .map(|look| look.rung.rate)

@@ -1,5 +1,6 @@
 //! What trials of a minute and more show: whether what a short one held lasts.
 
+use crate::edge::CLEARLY;
 use crate::goal::{Bound, Seen};
 
 /// Windows of which all together must hold, and how many there may be until they do.
@@ -8,8 +9,6 @@ pub(crate) const MOST: usize = 2 * HOLDS;
 /// A bracket of what lasts is narrow enough when its ends are apart by this factor, and is closed by so many trials.
 const NARROW: f64 = 1.08;
 const TRIALS: usize = 6;
-/// A window breaks a bound clearly with so many times the share that is allowed.
-pub(crate) const CLEARLY: f64 = 3.0;
 const SWAMPED: f64 = 20.0;
 /// A target that completes less than this share of what is due has collapsed: one that is only saturated a little
 /// completes nearly all.

@@ -131,9 +131,8 @@ fn study(
         .required("name", check)
         .and_then(|node| check.name(node));
     let title = fields.get("title").and_then(|node| check.text(node));
-    let question = fields
-        .required("question", check)
-        .and_then(|node| check.text(node));
+    let question = fields.required("question", check);
+    let question = question.and_then(|node| check.text(node));
     let proxy = fields
         .required("proxy", check)
         .and_then(|node| proxy::read(node, catalog, context, check));
@@ -143,9 +142,7 @@ fn study(
     let loads = load::read(fields.required("loads", check), &blocks, scale, check);
     let (objective, capacity, search) =
         plan::objective(fields.get("objective"), &loads.drafts, check);
-    if capacity.is_empty() {
-        load::must_last(&loads.drafts, check);
-    }
+    load::must_last(&loads.drafts, &capacity, check);
     let serves_files = proxy.as_ref().is_some_and(proxy::Draft::serves_files);
     let (until, budget) = plan::ends(&fields, &objective, check);
     let cpus = plan::cpus(fields.get("cpus"), serves_files, context, check);
@@ -157,10 +154,7 @@ fn study(
     let mut left_out = arms.left_out;
     left_out.extend(loads.left_out(scale));
     let mut loads = loads.drafts;
-    load::check_fit(&loads, &arms.drafts, &blocks, check);
-    load::check_bursts(&loads, &blocks, check);
-    load::check_external(&loads, &arms.drafts, proxy.as_ref(), check);
-    load::check_ports(&loads, &arms.drafts, proxy.as_ref(), check);
+    load::check_all(&loads, &arms.drafts, proxy.as_ref(), &blocks, check);
     let room = Room {
         arms: &arms.drafts,
         proxy: proxy.as_ref(),

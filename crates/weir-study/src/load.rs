@@ -1,24 +1,22 @@
 //! The section `loads`: who sends what, when, for how long.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 
-use weir_model::bursts::Bursts;
 use weir_model::flow::{ArrivalsSpec, FlowSpec, LoadSpec, MAIN};
 use weir_model::load::Spacing;
-use weir_model::quantity::format_duration;
 use weir_model::study::BlockSpec;
-use weir_model::tls::Trust;
 
-use crate::arms;
 use crate::check::{Checker, Fields};
 use crate::flow;
 use crate::matrix::{self, Axes, Cell};
-use crate::proxy;
 use crate::scale::Scale;
 use crate::tree::{Node, Value};
 use crate::words::Slices;
+
+mod fit;
+
+pub(crate) use fit::{check_all, must_last};
 
 /// Keys of a load; those of its main flow come with them.
 const KEYS: [&str; 7] = [
@@ -28,8 +26,6 @@ const KEYS: [&str; 7] = [
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// What is said of how long a load lasts whose study has no duration for it.
 const UNSAID: Duration = Duration::from_secs(60);
-/// Shortest slice that a pilot chooses.
-const SHORTEST_SLICE: Duration = Duration::from_millis(100);
 /// Longest time that the generator can be told to stay awake before each arrival.
 const LONGEST_SPIN: Duration = Duration::from_secs(1);
 /// Flows of a load at most, the main one included.
@@ -219,12 +215,9 @@ fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Templat
             .error(at, "a load must send requests")
             .hint("write `hold: 10000` in a load that sends requests");
     }
-    let duration = fields.get("duration");
-    // A search goes on until it knows.
-    let has_duration = duration.is_some();
-    let lasts = if has_duration { LONGEST } else { UNSAID };
-    let duration_at = duration.map_or(fields.span(), |node| node.span.clone());
-    let duration = duration.and_then(|node| check.duration(node, Duration::from_secs(1)..=LONGEST));
+    let duration_node = fields.get("duration");
+    let duration =
+        duration_node.and_then(|node| check.duration(node, Duration::from_secs(1)..=LONGEST));
     let size_node = fields.get("size");
     let size = size_node.and_then(|node| flow::size(node, &fields, &mut main, check));
     let hold = fields.get("hold");
@@ -240,8 +233,8 @@ fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Templat
     let at = |key: &str| fields.get(key).map(|node| node.span.clone());
     let places = Places {
         connections: at("hold").or(at("connections")).unwrap_or(fields.span()),
-        duration: duration_at,
-        has_duration,
+        duration: at("duration").unwrap_or(fields.span()),
+        has_duration: duration_node.is_some(),
         burst: at("burst").or(at("arrivals")),
         size: size.and(at("size")),
         tls: main.tls.as_ref().and(at("tls")),
@@ -256,7 +249,7 @@ fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Templat
         beside,
         spin: spin.unwrap_or_default(),
         size,
-        ..LoadSpec::new(&name, main, duration.unwrap_or(lasts))
+        ..LoadSpec::new(&name, main, duration.unwrap_or(UNSAID))
     };
     let draft = Draft {
         spec,
@@ -269,14 +262,6 @@ fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Templat
         axes,
         name_at,
     })
-}
-
-/// Reports loads that last nobody knows how long. Where a capacity is searched for, the search says it.
-pub(crate) fn must_last(loads: &[Draft], check: &mut Checker) {
-    for load in loads.iter().filter(|load| !load.places.has_duration) {
-        let at = load.places.duration.clone();
-        check.error(at, "a load needs the key `duration`");
-    }
 }
 
 /// Where the flows beside a load's own name ports.
@@ -348,153 +333,4 @@ fn beside(
         check.error(fields.span(), message);
     }
     flows
-}
-
-/// Every load must have the time for the blocks that the study wants at least.
-pub(crate) fn check_fit(
-    loads: &[Draft],
-    arms: &[arms::Draft],
-    blocks: &BlockSpec,
-    check: &mut Checker,
-) {
-    let slice = blocks.slice.unwrap_or(SHORTEST_SLICE);
-    // Every arm has two in a block.
-    let slices = blocks.at_least.saturating_mul(2 * arms.len() as u32);
-    let needed = slice.saturating_mul(slices);
-    let mut said: Option<&Range<usize>> = None;
-    for load in loads.iter().filter(|load| load.spec.duration < needed) {
-        // The cells of a matrix have one duration.
-        if said.replace(&load.places.duration) == Some(&load.places.duration) {
-            continue;
-        }
-        let message = format!(
-            "{} is too short for {} blocks of {} arms",
-            format_duration(load.spec.duration),
-            blocks.at_least,
-            arms.len()
-        );
-        let which = match blocks.slice {
-            Some(_) => "slices of",
-            None => "slices of at least",
-        };
-        let hint = format!(
-            "with {which} {} they take {}",
-            format_duration(slice),
-            format_duration(needed)
-        );
-        check
-            .error(load.places.duration.clone(), message)
-            .hint(hint);
-    }
-}
-
-/// Every slice must have the same bursts, and every request of a burst a connection of its own.
-pub(crate) fn check_bursts(loads: &[Draft], blocks: &BlockSpec, check: &mut Checker) {
-    for load in loads {
-        let (Some(bursts), Some(at)) = (Bursts::of(&load.spec), &load.places.burst) else {
-            continue;
-        };
-        let (size, connections) = (bursts.size, load.spec.connections);
-        if size > connections {
-            let message = format!(
-                "bursts of {size} requests need {size} connections, and the load has {connections}"
-            );
-            check.error(at.clone(), message).hint(
-                "a request that finds no idle connection waits, and is then no part of the burst",
-            );
-            return;
-        }
-        let period = bursts.period();
-        let every = format!(
-            "{size} requests at {} requests/s come every {}",
-            bursts.rate,
-            format_duration(period)
-        );
-        let Some(slice) = blocks.slice else {
-            check
-                .error(at.clone(), "a load with bursts needs a slice")
-                .hint(format!(
-                    "{every}: write `blocks: {{slice: {}}}`, or twice as long",
-                    format_duration(period)
-                ));
-            return;
-        };
-        if bursts.in_slice(slice).is_none() {
-            let message = format!(
-                "slices of {} do not hold whole bursts",
-                format_duration(slice)
-            );
-            check.error(at.clone(), message).hint(format!(
-                "{every}: make `slice` a multiple of that, so that every arm gets the same number of bursts"
-            ));
-            return;
-        }
-    }
-}
-
-/// A proxy that runs already is an address with content and a certificate of its own: content of a size is there where
-/// weir has put it, and whom to trust is known where weir has made the certificate.
-pub(crate) fn check_external(
-    loads: &[Draft],
-    arms: &[arms::Draft],
-    of_study: Option<&proxy::Draft>,
-    check: &mut Checker,
-) {
-    let Some(of_study) = of_study else { return };
-    let is_started = |arm: &arms::Draft| arm.proxy(&of_study.spec).kind.is_started();
-    if arms.iter().all(is_started) {
-        return check_trust(loads, check);
-    }
-    // The cells of a matrix say the same thing once.
-    let sizes: BTreeSet<_> = loads
-        .iter()
-        .filter_map(|load| place(&load.places.size))
-        .collect();
-    for (start, end) in sizes {
-        let message = "weir does not choose what an external proxy answers";
-        let error = check.error(start..end, message);
-        error.hint("leave `size` out, or give a `path`");
-    }
-}
-
-/// Proxies that weir starts all show the run's own certificate, and nobody else's is asked for.
-fn check_trust(loads: &[Draft], check: &mut Checker) {
-    let says_whom = |load: &&Draft| {
-        let mut tls = load.spec.flows().filter_map(|flow| flow.tls.as_ref());
-        tls.any(|tls| tls.trust != Trust::System)
-    };
-    let secure = loads.iter().filter(says_whom);
-    let secure: BTreeSet<_> = secure.filter_map(|load| place(&load.places.tls)).collect();
-    for (start, end) in secure {
-        let message = "`ca` and `insecure` are for the certificate of an external proxy";
-        let error = check.error(start..end, message);
-        error.hint(
-            "leave them out: the proxies that weir starts show the run's own, which it trusts",
-        );
-    }
-}
-
-/// A port is one of a user's configuration: what weir writes has no other to choose.
-pub(crate) fn check_ports(
-    loads: &[Draft],
-    arms: &[arms::Draft],
-    of_study: Option<&proxy::Draft>,
-    check: &mut Checker,
-) {
-    let Some(of_study) = of_study else { return };
-    let is_own = |arm: &arms::Draft| arm.proxy(&of_study.spec).configuration.is_some();
-    if arms.is_empty() || arms.iter().any(is_own) {
-        return;
-    }
-    let all = loads.iter().flat_map(|load| &load.places.ports);
-    let ports: BTreeSet<_> = all.map(|at| (at.start, at.end)).collect();
-    for (start, end) in ports {
-        let message = "`port` names a listener of a `configuration`, and no arm has one";
-        let error = check.error(start..end, message);
-        error.hint("leave `port` out, or name the proxy's `configuration`");
-    }
-}
-
-fn place(at: &Option<Range<usize>>) -> Option<(usize, usize)> {
-    at.as_ref().map(|at| (at.start, at.end))
 }

@@ -1,0 +1,189 @@
+//! Whether loads fit the study around them.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::time::Duration;
+
+use weir_model::bursts::Bursts;
+use weir_model::limit::Limit;
+use weir_model::quantity::format_duration;
+use weir_model::study::BlockSpec;
+use weir_model::tls::Trust;
+
+use super::Draft;
+use crate::arms;
+use crate::check::Checker;
+use crate::proxy;
+
+/// Shortest slice that a pilot chooses.
+const SHORTEST_SLICE: Duration = Duration::from_millis(100);
+
+/// Reports whatever of the loads does not fit the arms or the blocks.
+pub(crate) fn check_all(
+    loads: &[Draft],
+    arms: &[arms::Draft],
+    of_study: Option<&proxy::Draft>,
+    blocks: &BlockSpec,
+    check: &mut Checker,
+) {
+    check_fit(loads, arms, blocks, check);
+    check_bursts(loads, blocks, check);
+    check_external(loads, arms, of_study, check);
+    check_ports(loads, arms, of_study, check);
+}
+
+/// Reports loads that last nobody knows how long. A search for a capacity goes on until it knows.
+pub(crate) fn must_last(loads: &[Draft], capacity: &[Limit], check: &mut Checker) {
+    let lasting = loads
+        .iter()
+        .filter(|load| capacity.is_empty() && !load.places.has_duration);
+    for load in lasting {
+        let at = load.places.duration.clone();
+        check.error(at, "a load needs the key `duration`");
+    }
+}
+
+/// Every load must have the time for the blocks that the study wants at least.
+fn check_fit(loads: &[Draft], arms: &[arms::Draft], blocks: &BlockSpec, check: &mut Checker) {
+    let slice = blocks.slice.unwrap_or(SHORTEST_SLICE);
+    // Every arm has two in a block.
+    let slices = blocks.at_least.saturating_mul(2 * arms.len() as u32);
+    let needed = slice.saturating_mul(slices);
+    let mut said: Option<&Range<usize>> = None;
+    let is_short = |load: &&Draft| load.places.has_duration && load.spec.duration < needed;
+    for load in loads.iter().filter(is_short) {
+        // The cells of a matrix have one duration.
+        if said.replace(&load.places.duration) == Some(&load.places.duration) {
+            continue;
+        }
+        let message = format!(
+            "{} is too short for {} blocks of {} arms",
+            format_duration(load.spec.duration),
+            blocks.at_least,
+            arms.len()
+        );
+        let which = match blocks.slice {
+            Some(_) => "slices of",
+            None => "slices of at least",
+        };
+        let hint = format!(
+            "with {which} {} they take {}",
+            format_duration(slice),
+            format_duration(needed)
+        );
+        check
+            .error(load.places.duration.clone(), message)
+            .hint(hint);
+    }
+}
+
+/// Every slice must have the same bursts, and every request of a burst a connection of its own.
+fn check_bursts(loads: &[Draft], blocks: &BlockSpec, check: &mut Checker) {
+    for load in loads {
+        let (Some(bursts), Some(at)) = (Bursts::of(&load.spec), &load.places.burst) else {
+            continue;
+        };
+        let (size, connections) = (bursts.size, load.spec.connections);
+        if size > connections {
+            let message = format!(
+                "bursts of {size} requests need {size} connections, and the load has {connections}"
+            );
+            check.error(at.clone(), message).hint(
+                "a request that finds no idle connection waits, and is then no part of the burst",
+            );
+            return;
+        }
+        let period = bursts.period();
+        let every = format!(
+            "{size} requests at {} requests/s come every {}",
+            bursts.rate,
+            format_duration(period)
+        );
+        let Some(slice) = blocks.slice else {
+            check
+                .error(at.clone(), "a load with bursts needs a slice")
+                .hint(format!(
+                    "{every}: write `blocks: {{slice: {}}}`, or twice as long",
+                    format_duration(period)
+                ));
+            return;
+        };
+        if bursts.in_slice(slice).is_none() {
+            let message = format!(
+                "slices of {} do not hold whole bursts",
+                format_duration(slice)
+            );
+            check.error(at.clone(), message).hint(format!(
+                "{every}: make `slice` a multiple of that, so that every arm gets the same number of bursts"
+            ));
+            return;
+        }
+    }
+}
+
+/// A proxy that runs already is an address with content and a certificate of its own: content of a size is there where
+/// weir has put it, and whom to trust is known where weir has made the certificate.
+fn check_external(
+    loads: &[Draft],
+    arms: &[arms::Draft],
+    of_study: Option<&proxy::Draft>,
+    check: &mut Checker,
+) {
+    let Some(of_study) = of_study else { return };
+    let is_started = |arm: &arms::Draft| arm.proxy(&of_study.spec).kind.is_started();
+    if arms.iter().all(is_started) {
+        return check_trust(loads, check);
+    }
+    // The cells of a matrix say the same thing once.
+    let sizes: BTreeSet<_> = loads
+        .iter()
+        .filter_map(|load| place(&load.places.size))
+        .collect();
+    for (start, end) in sizes {
+        let message = "weir does not choose what an external proxy answers";
+        let error = check.error(start..end, message);
+        error.hint("leave `size` out, or give a `path`");
+    }
+}
+
+/// Proxies that weir starts all show the run's own certificate, and nobody else's is asked for.
+fn check_trust(loads: &[Draft], check: &mut Checker) {
+    let says_whom = |load: &&Draft| {
+        let mut tls = load.spec.flows().filter_map(|flow| flow.tls.as_ref());
+        tls.any(|tls| tls.trust != Trust::System)
+    };
+    let secure = loads.iter().filter(says_whom);
+    let secure: BTreeSet<_> = secure.filter_map(|load| place(&load.places.tls)).collect();
+    for (start, end) in secure {
+        let message = "`ca` and `insecure` are for the certificate of an external proxy";
+        let error = check.error(start..end, message);
+        error.hint(
+            "leave them out: the proxies that weir starts show the run's own, which it trusts",
+        );
+    }
+}
+
+/// A port is one of a user's configuration: what weir writes has no other to choose.
+fn check_ports(
+    loads: &[Draft],
+    arms: &[arms::Draft],
+    of_study: Option<&proxy::Draft>,
+    check: &mut Checker,
+) {
+    let Some(of_study) = of_study else { return };
+    let is_own = |arm: &arms::Draft| arm.proxy(&of_study.spec).configuration.is_some();
+    if arms.is_empty() || arms.iter().any(is_own) {
+        return;
+    }
+    let all = loads.iter().flat_map(|load| &load.places.ports);
+    let ports: BTreeSet<_> = all.map(|at| (at.start, at.end)).collect();
+    for (start, end) in ports {
+        let message = "`port` names a listener of a `configuration`, and no arm has one";
+        let error = check.error(start..end, message);
+        error.hint("leave `port` out, or name the proxy's `configuration`");
+    }
+}
+
+fn place(at: &Option<Range<usize>>) -> Option<(usize, usize)> {
+    at.as_ref().map(|at| (at.start, at.end))
+}
