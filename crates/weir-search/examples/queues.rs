@@ -284,7 +284,7 @@ impl World {
                     let until = (1..most).find(|count| !search.go_on(&trial, &seen[..*count]));
                     search.seen(&trial, &seen[..until.unwrap_or(most)]);
                 }
-                Err(answer) => return answer,
+                Err(answer) => return *answer,
             }
         }
     }

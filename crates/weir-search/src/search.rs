@@ -141,8 +141,7 @@ impl Search {
     ///
     /// # Errors
     /// Nothing: this is the answer.
-    #[expect(clippy::result_large_err, reason = "once for each trial")]
-    pub fn propose(&mut self) -> Result<Trial, Answer> {
+    pub fn propose(&mut self) -> Result<Trial, Box<Answer>> {
         if let Some(doubt) = self.doubt {
             return Ok(Trial {
                 rest_s: doubt.rest_s,
@@ -166,10 +165,10 @@ impl Search {
             State::Hold(rate) => Ok(self.long_trial(*rate)),
             State::Lasting(long) => Ok(self.long_trial(long.rate)),
             State::Burst(bursts) => Ok(self.burst_trial(bursts.rate())),
-            State::Done => Err(self
-                .answer
-                .clone()
-                .unwrap_or_else(|| self.nothing(Why::Never))),
+            State::Done => {
+                let answer = self.answer.clone();
+                Err(Box::new(answer.unwrap_or_else(|| self.nothing(Why::Never))))
+            }
         }
     }
 

@@ -58,7 +58,7 @@ impl Searched {
     ///
     /// # Errors
     /// Nothing: this is the answer.
-    pub(crate) fn planned(&mut self) -> Result<Vec<Trial>, Answer> {
+    pub(crate) fn planned(&mut self) -> Result<Vec<Trial>, Box<Answer>> {
         if let State::Searching(search) = &mut self.state
             && self.planned.is_empty()
         {

@@ -23,8 +23,7 @@ impl Search {
     ///
     /// # Errors
     /// Nothing: this is the answer.
-    #[expect(clippy::result_large_err, reason = "once for each trial")]
-    pub fn ahead(&mut self) -> Result<Vec<Trial>, Answer> {
+    pub fn ahead(&mut self) -> Result<Vec<Trial>, Box<Answer>> {
         let mut trials = vec![self.propose()?];
         if self.doubt.is_none() && matches!(self.state, State::Ladder) {
             let rest = self.left.iter().rev().skip(1);

@@ -44,7 +44,7 @@ fn run(goal: Goal, target: &mut dyn FnMut(&Trial, f64) -> Seen) -> (Answer, Told
     for _ in 0..500 {
         let trial = match search.propose() {
             Ok(trial) => trial,
-            Err(answer) => return (answer, told),
+            Err(answer) => return (*answer, told),
         };
         now += trial.rest_s + trial.settle_s;
         let mut windows = Vec::new();

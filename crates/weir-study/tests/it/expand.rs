@@ -255,8 +255,6 @@ loads:
   request: {method: POST, path: '/a?b=1', fields: {Accept: '*/*', X-Empty: }, content: abc}
 one-at-a-time: {origin_keepalive: [0, 32]}
 blocks: {slice: 100ms, discard: 0.25, at-least: 20, seed: 7, instances: 6}
-until: decided
-budget: 20m
 objective: {metric: response-p99, band: 5%, confidence: 0.99}
 cpus: {proxy: 1, generator: 0, origin: 0-1}
 published: {source: a blog, metric: requests per second, figures: {baseline: 100, origin_keepalive=32: 250.5}}
@@ -267,8 +265,6 @@ published: {source: a blog, metric: requests per second, figures: {baseline: 100
         study.arms[0].settings,
         settings(&[("origin_keepalive", "8")])
     );
-    assert_eq!(study.until, Until::Decided);
-    assert_eq!(study.budget, Some(Duration::from_secs(1200)));
     assert_eq!(study.origin.size, 2048);
     assert_eq!(study.origin.status, 404);
     let (low, high) = (Duration::from_millis(1), Duration::from_millis(5));
@@ -365,4 +361,11 @@ fn settings_without_effect_and_crowded_proxies_are_remarks() {
             .text
             .starts_with("arm `baseline` has connections for 200 clients")
     );
+}
+
+#[test]
+fn when_a_study_ends_is_read() {
+    let study = study("until: decided\nbudget: 20m");
+    assert_eq!(study.until, Until::Decided);
+    assert_eq!(study.budget, Some(Duration::from_secs(1200)));
 }
