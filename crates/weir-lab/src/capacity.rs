@@ -25,8 +25,9 @@ use seen::Frame;
 pub use time::least;
 pub(crate) use time::takes;
 
-/// The closed loop before a search: the length of its slices, and its blocks.
-const CLOSED: (Duration, u32) = (Duration::from_millis(500), 3);
+/// The closed loop before a search: the length of its slices, and its blocks, each of two slices. So many windows tell whether the
+/// speed wanders.
+const CLOSED: (Duration, u32) = (Duration::from_millis(100), 15);
 /// How long nothing is sent between two trials of an arm that is searched alone: what is in flight ends.
 const PAUSE: Duration = Duration::from_millis(100);
 
