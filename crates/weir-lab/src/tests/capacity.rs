@@ -122,7 +122,7 @@ fn a_search_that_is_stopped_anywhere_loses_no_trial() {
         assert!(before.iter().eq(after[..before.len()].iter().copied()));
         // What is known already is not asked again.
         let closed = after.iter().filter(|trial| trial.rate_intended.is_none());
-        assert_eq!(closed.count(), 2 * 3, "{stop_at}");
+        assert_eq!(closed.count(), 2 * 15, "{stop_at}");
         let first = |arm: &str| {
             let of_arm = after.iter().filter(|trial| trial.arm == arm);
             let rates: Vec<f64> = of_arm.filter_map(|trial| trial.rate_intended).collect();

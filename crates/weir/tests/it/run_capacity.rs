@@ -62,7 +62,7 @@ fn a_search_that_is_interrupted_and_killed_finds_what_a_server_carries() {
     assert_eq!(all[..second.len()], second[..]);
     // What was measured is not measured again: the closed loop, and the first rate after it.
     let closed = all.iter().filter(|trial| trial.rate_intended.is_none());
-    assert_eq!(closed.count(), 3);
+    assert_eq!(closed.count(), 15);
     let rates: Vec<f64> = all.iter().filter_map(|trial| trial.rate_intended).collect();
     assert_eq!(rates.iter().filter(|rate| **rate == rates[0]).count(), 1);
     let [found] = found(&run)[..] else {
