@@ -18,9 +18,10 @@ BENCH ?=
 help: ## List these targets
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
-demo: setup-demo ## Set up, build, compare settings of a stock nginx, write the report (about 4 minutes)
+demo: setup-demo ## Set up, build, settings of a stock nginx that matter, capacity before and after (about 13 minutes)
 	$(CARGO) build --release --locked -p weir
-	$(TARGET)/release/weir run stock-reverse-proxy
+	$(TARGET)/release/weir run stock-reverse-proxy --time 60%
+	$(TARGET)/release/weir run capacity
 
 test: setup-test check ## Set up, then everything that CI runs: format, lints, all tests
 	$(CARGO) test --workspace --locked --no-fail-fast

@@ -106,6 +106,8 @@ fn ended(record: &CapacityRecord) -> Capacity {
         floor: record.floor,
         ceiling: record.ceiling,
         seconds: record.seconds,
+        rest_s: record.rest_s,
+        connections: record.connections,
         end: Some(record.end),
         ..so_far(&[])
     }
@@ -139,6 +141,8 @@ fn so_far(steps: &[&BracketRecord]) -> Capacity {
         floor: 0.0,
         ceiling: None,
         seconds: (seconds, seconds),
+        rest_s: 0.0,
+        connections: 0,
         end: None,
         curve: Vec::new(),
         holds: Vec::new(),

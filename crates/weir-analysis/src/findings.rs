@@ -466,3 +466,16 @@ pub enum Verdict {
     /// There are no valid figures to compare.
     Invalid,
 }
+
+impl Verdict {
+    /// In one word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::Equivalent => "equivalent",
+            Verdict::Inconclusive => "inconclusive",
+            Verdict::Invalid => "invalid",
+        }
+    }
+}

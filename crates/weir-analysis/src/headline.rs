@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use weir_model::record::{Outcome, Record, Validity};
 use weir_model::study::Study;
 
-use crate::blocks::LoadData;
+use crate::blocks::{Judged, LoadData};
 use crate::findings::{
     CountedReason, Findings, Headline, Incomplete, LeftOut, LoadFindings, MatrixFindings,
 };
@@ -49,7 +49,15 @@ fn comparable(data: &LoadData<'_>) -> bool {
 /// Whether too many of an arm's trials that may be used are SUSPECT.
 pub(crate) fn mostly_suspect(data: &LoadData<'_>, arm: usize) -> bool {
     let trials = data.blocks.iter().filter_map(|block| block[arm].as_ref());
-    let usable: Vec<_> = trials.filter(|judged| judged.usable()).collect();
+    let all: Vec<_> = trials.filter(|judged| judged.usable()).collect();
+    // A search has left out what the machine did, unless it did so most of the time.
+    let still = |judged: &&Judged<'_>| judged.trial.stood_still(&data.study.capacity);
+    let (left_out, told): (Vec<_>, Vec<_>) = all.iter().copied().partition(still);
+    let usable = if left_out.len() > told.len() {
+        all
+    } else {
+        told
+    };
     let suspect = usable.iter().filter(|j| j.validity() == Validity::Suspect);
     suspect.count() as f64 > SUSPECT_SHARE * usable.len() as f64
 }

@@ -70,7 +70,7 @@ pub fn decide(run: &Run, load: &LoadSpec, look: LookRecord) -> LookRecord {
         look.decided.push(DecidedRecord {
             arm: names[0].to_owned(),
             against: names[1].to_owned(),
-            verdict: word(verdict).to_owned(),
+            verdict: verdict.word().to_owned(),
             is_given_up,
         });
     }
@@ -130,16 +130,6 @@ fn expected(found: Option<&Comparison>, study: &Study, look: &LookRecord) -> u32
 fn decides(look: &LookRecord, [arm, against]: [&str; 2]) -> bool {
     let mut decided = look.decided.iter();
     decided.any(|one| one.arm == arm && one.against == against)
-}
-
-fn word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Better => "better",
-        Verdict::Worse => "worse",
-        Verdict::Equivalent => "equivalent",
-        Verdict::Inconclusive => "inconclusive",
-        Verdict::Invalid => "invalid",
-    }
 }
 
 /// What the looks at a load come to: each comparison as it was at the look that decided it, the others as at the last

@@ -13,6 +13,7 @@ mod pairs;
 mod replicates;
 mod rests;
 mod rules;
+mod stood_still;
 
 use weir_model::record::{Validity, ValidityReason};
 use weir_model::study::{ArmRole, LoadSpec, Metric};

@@ -428,6 +428,7 @@ fn run_in(
         allow_host_settings: false,
         check_alone,
         generator_carries: None,
+        samples: None,
         time: None,
         stop: Arc::default(),
     };

@@ -17,17 +17,18 @@ use crate::{Event, LabError};
 
 mod answer;
 mod arm;
+mod closed;
 mod seen;
 mod time;
 
 use arm::Searched;
 use seen::Frame;
-pub use time::least;
 pub(crate) use time::takes;
+pub use time::{at_most, least};
 
 /// The closed loop before a search: the length of its slices, and its blocks, each of two slices. So many windows tell whether the
 /// speed wanders.
-const CLOSED: (Duration, u32) = (Duration::from_millis(100), 15);
+pub(crate) const CLOSED: (Duration, u32) = (Duration::from_millis(100), 15);
 /// How long nothing is sent between two trials of an arm that is searched alone: what is in flight ends.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -51,9 +52,16 @@ impl Capacity {
     /// Of a run whose study asks for a capacity. The generator is known to send so many requests per second at most.
     pub(crate) fn new(header: &RunHeader, most: Option<f64>) -> Capacity {
         let arms = header.study.arms.iter();
+        let study = &header.study;
+        let connections = (
+            study.loads[0].main.connections,
+            study.search.most_connections,
+        );
         let all = (0..header.study.arms.len()).collect();
         Capacity {
-            arms: arms.map(|arm| Searched::new(&arm.name)).collect(),
+            arms: arms
+                .map(|arm| Searched::new(&arm.name, connections))
+                .collect(),
             frame: Frame::new(header, most),
             asked: None,
             steps: VecDeque::from([Step::Arms(all)]),
@@ -81,9 +89,13 @@ impl Capacity {
 
     /// Thinks out what is next.
     fn think(&mut self, history: &History) {
-        let closed: Vec<ArmId> = self.those(Searched::is_new);
-        if !closed.is_empty() {
-            let cell = self.cell(history, closed, Rates::Closed, CLOSED);
+        let new = self.arms.iter().filter_map(Searched::closed_loop);
+        if let Some((connections, blocks)) = new.min() {
+            let is_alike = |arm: &Searched| arm.closed_loop() == Some((connections, blocks));
+            let closed = self.those(is_alike);
+            let length = (CLOSED.0, blocks);
+            let mut cell = self.cell(history, closed, Rates::Closed, length);
+            cell.load.main.connections = connections;
             return self.measure(cell, SearchStage::Closed);
         }
         // Whoever has had least time is next.
@@ -98,7 +110,7 @@ impl Capacity {
             Err(answer) => {
                 self.arms[first].done();
                 let record = self.frame.answer(&self.arms[first], &answer);
-                let told = Event::Capacity(record.clone());
+                let told = Event::Capacity(Box::new(record.clone()));
                 self.steps.push_back(Step::Tell(told));
                 let record = Record::Capacity(record);
                 self.steps.push_back(Step::Record(Box::new(record)));
@@ -115,7 +127,7 @@ impl Capacity {
         }
     }
 
-    fn those(&self, is_one: fn(&Searched) -> bool) -> Vec<ArmId> {
+    fn those(&self, is_one: impl Fn(&Searched) -> bool) -> Vec<ArmId> {
         let arms = self.arms.iter().enumerate();
         arms.filter(|(_, arm)| is_one(arm))
             .map(|(id, _)| id)
@@ -221,7 +233,10 @@ impl Capacity {
         (slice, blocks): (Duration, u32),
     ) -> Cell {
         let study = &self.frame.header.study;
-        let load = study.loads[0].clone();
+        let mut load = study.loads[0].clone();
+        // All arms are asked over as many: those that the one has that needs most.
+        let most = self.arms.iter().map(|arm| arm.connections).max();
+        load.main.connections = most.unwrap_or(load.main.connections);
         let first_block = history.next_block(&load.name);
         Cell {
             arms,

@@ -24,6 +24,8 @@ pub enum Event {
     /// All arms run: this session will take so long from its begin to its end, everything included; at most, where
     /// loads are measured until everything is decided.
     Takes(Duration, Until),
+    /// The same of a search for capacities, at most: where the target changes, and where short trials hold what does not last.
+    TakesAtMost(Duration),
     /// An arm's proxy accepts connections and answered rightly.
     ArmReady {
         /// The arm.
@@ -88,7 +90,7 @@ pub enum Event {
         left: Duration,
     },
     /// A search has ended.
-    Capacity(CapacityRecord),
+    Capacity(Box<CapacityRecord>),
     /// The plan is done, and two arms are measured one at a time.
     AloneBegun {
         /// The one that the other is compared with, and the other.

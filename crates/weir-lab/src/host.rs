@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use weir_agent::message::{Describe, Description, LoadJob, Question, Rows, Task, WatchJob};
+use weir_agent::message::{
+    Describe, Description, LoadJob, Question, Rows, SampleJob, Task, WatchJob,
+};
 use weir_agent::ssh::{self, SshPlace};
 use weir_agent::{AgentError, Client, Part, local, server};
 use weir_model::quantity::CpuSet;
@@ -52,6 +54,8 @@ pub(crate) enum Told {
     Load(usize, Part<LoadJob>),
     /// By whoever reads counters, the place of which among the hosts stands before it.
     Watch(usize, Box<Part<WatchJob>>),
+    /// By whoever takes samples, the place of which among the hosts stands before it.
+    Samples(usize, Part<SampleJob>),
 }
 
 impl Host {
@@ -209,6 +213,24 @@ impl Host {
         match &self.link {
             Link::Here(agent) | Link::Ssh { agent, .. } => agent.begin(job, tell),
             Link::Simulated(world) => Ok(world.borrow_mut().begin_watch(job, Box::new(tell))),
+        }
+    }
+
+    /// Begins to take samples, `most` times at most. What is read goes to `to` as the `place`-th host's.
+    pub(crate) fn begin_samples(
+        &self,
+        job: SampleJob,
+        place: usize,
+        most: usize,
+        to: &Sender<Told>,
+    ) -> Result<u64, AgentError> {
+        let to = to.clone();
+        let mut tell = at_most(most, self.called().to_owned(), move |part| {
+            drop(to.send(Told::Samples(place, part)));
+        });
+        match &self.link {
+            Link::Here(agent) | Link::Ssh { agent, .. } => agent.begin(job, tell),
+            Link::Simulated(world) => Ok(world.borrow_mut().begin_samples(&mut tell)),
         }
     }
 

@@ -308,6 +308,17 @@ impl Hosts {
         let mut proxies = study.arms.iter().map(|arm| study.proxy_of(arm));
         proxies.any(|proxy| proxy.role == ProxyRole::ReverseProxy && proxy.kind.is_started())
     }
+
+    /// Whether two roles are on one host, and a proxy that is one of them is there: weir starts it, or it listens at an
+    /// address of this host.
+    pub(crate) fn share_in(&self, study: &Study, one: Role, other: Role) -> bool {
+        let mut proxies = study.arms.iter().map(|arm| study.proxy_of(arm));
+        let has_proxy = proxies.any(|proxy| match &proxy.external {
+            Some(external) => external.addresses().any(|one| is_own(one.ip())),
+            None => true,
+        });
+        self.share(one, other) && (has_proxy || ![one, other].contains(&Role::Proxy))
+    }
 }
 
 /// The CPUs of a host with these roles that are not the proxies' alone.
@@ -351,7 +362,7 @@ pub fn facts(options: &Options) -> Result<Facts, LabError> {
 }
 
 /// The address that this host sends from to another; `None` where there is no way to it.
-pub fn source_towards(other: IpAddr) -> Option<IpAddr> {
+fn source_towards(other: IpAddr) -> Option<IpAddr> {
     let any = match other {
         IpAddr::V4(_) => "0.0.0.0:0",
         IpAddr::V6(_) => "[::]:0",
@@ -362,11 +373,18 @@ pub fn source_towards(other: IpAddr) -> Option<IpAddr> {
     Some(socket.local_addr().ok()?.ip())
 }
 
+/// Whether an address is one of this host's.
+pub fn is_own(address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    // What is sent to oneself comes from where it goes to.
+    address.is_loopback() || address.is_unspecified() || source_towards(address) == Some(address)
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;
-
+    use std::path::Path;
     use std::sync::Arc;
 
     use weir_parameters::Catalog;
@@ -374,17 +392,12 @@ mod tests {
 
     use super::*;
     use crate::options::PlaceSpec;
-    use weir_model::fixture::study;
+    use weir_model::fixture::{arm, study};
+    use weir_model::study::ArmRole;
 
-    #[test]
-    fn a_program_is_run_once_however_many_arms_have_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let program = folder.path().join("nginx");
-        let text = "#!/bin/sh\necho >> \"$0.asked\"\necho 'nginx version: nginx/1.22.1' >&2\n";
-        fs::write(&program, text).unwrap();
-        fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
-        let options = Options {
-            folder: folder.path().join("run"),
+    fn options(folder: &Path) -> Options {
+        Options {
+            folder: folder.join("run"),
             launcher: Launcher::new("weir".into()),
             weir_version: "0".to_owned(),
             remarks: Vec::new(),
@@ -393,10 +406,41 @@ mod tests {
             allow_host_settings: false,
             check_alone: false,
             generator_carries: None,
+            samples: None,
             time: None,
             stop: Arc::default(),
-        };
-        let places = Hosts::open(&options).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_proxy_on_a_machine_that_is_not_the_runs_shares_no_cpus() {
+        let folder = tempfile::tempdir().unwrap();
+        let hosts = Hosts::open(&options(folder.path())).unwrap();
+        for (address, expected) in [
+            ("127.0.0.1:80", true),
+            ("[::1]:80", true),
+            ("192.0.2.7:80", false),
+        ] {
+            let mut study = study(vec![arm("stock", ArmRole::Baseline, &[])]);
+            study.proxy.external = Some(ExternalSpec {
+                address: address.parse().unwrap(),
+                also: Vec::new(),
+                named: None,
+            });
+            let shares = |one, other| hosts.share_in(&study, one, other);
+            assert_eq!(shares(Role::Proxy, Role::Generator), expected, "{address}");
+            assert!(shares(Role::Origin, Role::Generator), "{address}");
+        }
+    }
+
+    #[test]
+    fn a_program_is_run_once_however_many_arms_have_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("nginx");
+        let text = "#!/bin/sh\necho >> \"$0.asked\"\necho 'nginx version: nginx/1.22.1' >&2\n";
+        fs::write(&program, text).unwrap();
+        fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+        let places = Hosts::open(&options(folder.path())).unwrap();
         let mut proxy = study(Vec::new()).proxy;
         proxy.executable = Some(program.clone());
         for _ in 0..3 {

@@ -20,8 +20,9 @@ use crate::flows::Flows;
 use crate::history::History;
 use crate::hosts::Hosts;
 use crate::record::{self, Recorder};
+use crate::sampling::{Said, Sampled};
 use crate::timeline::Timeline;
-use crate::trial::{Trial, TrialEnd, Watched};
+use crate::trial::{Heard, Trial, TrialEnd, Watched};
 use crate::{Event, LabError, arrivals, deal, preflight};
 
 /// Hosts, arms and records of a run, ready to measure.
@@ -35,6 +36,8 @@ pub(crate) struct Lab<'a> {
     pub(crate) events: &'a mut dyn FnMut(Event),
     /// When this session began, by the clock of the hosts.
     pub(crate) begun: Duration,
+    /// How often counters are sampled, if they are.
+    pub(crate) sampled: Option<Sampled>,
     /// The user's wish to end the run.
     pub(crate) interrupted: &'a AtomicBool,
     /// What this session has measured of each load already: records count on.
@@ -209,19 +212,30 @@ impl Lab<'_> {
                 .get(&cell.load.name)
                 .copied()
                 .unwrap_or_default(),
+            sampled: self.sampled,
             interrupted: self.interrupted,
         };
-        Ok(trial.run(&mut |finished| {
-            let block = recorder.block(finished, self.writer);
-            match block
-                .map_err(LabError::from)
-                .and_then(|block| self.keep(cell, block))
-            {
-                Ok(block) => {
-                    seen.decided = !go_on(&block);
-                    seen.blocks.push(block);
-                }
-                Err(error) => seen.broken = Some(error),
+        Ok(trial.run(&mut |heard| {
+            let kept = match heard {
+                Heard::Block(finished) => recorder
+                    .block(finished, self.writer)
+                    .map_err(LabError::from)
+                    .and_then(|block| self.keep(cell, block))
+                    .map(|block| {
+                        seen.decided = !go_on(&block);
+                        seen.blocks.push(block);
+                    }),
+                Heard::Sampled(Said::Rows(host, rows)) => self
+                    .writer
+                    .append_samples(&host, &rows)
+                    .map_err(LabError::from),
+                Heard::Sampled(Said::Missing(host, missing)) => self
+                    .writer
+                    .append_missing(&host, &missing)
+                    .map_err(LabError::from),
+            };
+            if let Err(error) = kept {
+                seen.broken.get_or_insert(error);
             }
             !seen.decided && seen.broken.is_none()
         }))

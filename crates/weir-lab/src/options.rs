@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use weir_agent::local;
 use weir_model::record::{PlacesUsed, Remark};
@@ -36,6 +37,8 @@ pub struct Options {
     pub time: Option<String>,
     /// Requests per second that a thread of the generator can send, where `weir load --calibrate` has found that out.
     pub generator_carries: Option<f64>,
+    /// How often the counters of every host are read while a trial goes on; `None`: not at all.
+    pub samples: Option<Duration>,
     /// The user's wish to end the run in order: what was measured is kept. Nobody else sets it.
     pub stop: Arc<AtomicBool>,
 }

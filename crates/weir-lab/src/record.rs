@@ -144,6 +144,8 @@ impl Recorder<'_> {
             watch,
             answered,
             clocks,
+            samples_at_ns,
+            samples_cpu_ns,
         } = end;
         let arms = load.arms.into_iter().enumerate();
         let connections = |(place, flow): (usize, FlowEnd)| ArmConnections {
@@ -164,6 +166,8 @@ impl Recorder<'_> {
             listen_overflows: watch.listen_overflows,
             late_ns: watch.late_ns,
             clocks,
+            samples_at_ns,
+            samples_cpu_ns,
             errors: load.errors,
             arms: arms.map(connections).collect(),
             ..PartRecord::default()

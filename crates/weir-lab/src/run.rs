@@ -91,7 +91,7 @@ pub fn ask(
         }
     }
     let has_origin = Hosts::has_origin(study);
-    let share = |one, other| hosts.share(one, other);
+    let share = |one, other| hosts.share_in(study, one, other);
     let shared = cpus::remarks(&roles, has_origin, &share);
     remarks.extend(shared.into_iter().map(Remark::of_run));
     let catalog = &options.catalog;

@@ -16,7 +16,8 @@ use crate::hosts::Hosts;
 use crate::lab::Lab;
 use crate::options::Options;
 use crate::proposer::{MakeProposer, Proposer, Step};
-use crate::{Event, LabError, alone, budget, settings};
+use crate::sampling::Sampled;
+use crate::{Event, LabError, alone, budget, capacity, settings};
 
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +86,18 @@ impl Session<'_> {
         })
     }
 
+    /// Samples of a run that goes on count their time from its first begin.
+    fn sampled(&self) -> Option<Sampled> {
+        let interval = self.options.samples?;
+        let begun: Option<Timestamp> = self.header.started_at.parse().ok();
+        let since = begun.map_or(0, |begun| begun.duration_until(Timestamp::now()).as_nanos());
+        let now = i64::try_from(weir_agent::monotonic_ns()).unwrap_or(i64::MAX);
+        Some(Sampled {
+            interval,
+            begun_ns: now.saturating_sub(i64::try_from(since.max(0)).unwrap_or(0)),
+        })
+    }
+
     fn is_interrupted(&self) -> bool {
         self.options.stop.load(Ordering::Relaxed)
     }
@@ -111,6 +124,7 @@ impl Session<'_> {
         })?;
         let added = self.history.added.iter().cloned();
         added.for_each(|arm| arms.add(arm));
+        let sampled = self.sampled();
         let mut lab = Lab {
             header: self.header,
             session: self.number,
@@ -120,6 +134,7 @@ impl Session<'_> {
             history: &mut self.history,
             events,
             begun,
+            sampled,
             interrupted: &self.options.stop,
             before: BTreeMap::new(),
         };
@@ -156,6 +171,10 @@ fn follow(proposer: &mut dyn Proposer, lab: &mut Lab<'_>) -> Result<(), LabError
                     }
                     let passed = lab.hosts.now().saturating_sub(lab.begun);
                     (lab.events)(Event::Takes(passed + left, study.until));
+                    if !study.capacity.is_empty() {
+                        let at_most = capacity::at_most(study).max(left);
+                        (lab.events)(Event::TakesAtMost(passed + at_most));
+                    }
                 }
             }
             Step::Add(arm, cpus) => lab.add(*arm, cpus)?,

@@ -21,6 +21,7 @@ use crate::assembly::{Assembly, Before, FinishedBlock};
 use crate::host::{Host, Told};
 use crate::hosts::Hosts;
 use crate::options::Role;
+use crate::sampling::{Said, Sampled, Sampling};
 use crate::timeline::Timeline;
 
 /// How often the user's wish to stop is looked for.
@@ -38,6 +39,8 @@ pub(crate) struct Trial<'a> {
     pub(crate) watched: Watched<'a>,
     /// Slices and time of the load's earlier trials in this session: records count on.
     pub(crate) before: Before,
+    /// How often counters are sampled; `None`: not at all.
+    pub(crate) sampled: Option<Sampled>,
     /// The user's wish.
     pub(crate) interrupted: &'a AtomicBool,
 }
@@ -51,6 +54,14 @@ pub(crate) struct Watched<'a> {
     pub(crate) generator: &'a CpuSet,
 }
 
+/// What is heard of a trial while it goes on.
+pub(crate) enum Heard<'a> {
+    /// A block is whole.
+    Block(&'a FinishedBlock),
+    /// What was sampled.
+    Sampled(Said),
+}
+
 /// What a trial leaves beside its blocks.
 #[derive(Debug, Default)]
 pub(crate) struct TrialEnd {
@@ -62,14 +73,18 @@ pub(crate) struct TrialEnd {
     pub(crate) answered: Vec<u64>,
     /// Of the hosts, where there are several.
     pub(crate) clocks: Vec<ClockOffset>,
+    /// What is added to the time of a slice for that of samples, nanoseconds, where there are any.
+    pub(crate) samples_at_ns: Option<i64>,
+    /// CPU time that samples took, nanoseconds.
+    pub(crate) samples_cpu_ns: u64,
 }
 
 impl Trial<'_> {
-    /// Runs it and hands every block on as soon as it is whole; `on_block` says whether to go on. After a no it
-    /// hears of no further block.
+    /// Runs it and hands every block on as soon as it is whole, and what was sampled; `hear` says whether to go on.
+    /// After a no it hears of no further block.
     pub(crate) fn run(
         &self,
-        on_block: &mut dyn FnMut(&FinishedBlock) -> bool,
+        hear: &mut dyn FnMut(Heard<'_>) -> bool,
     ) -> Result<TrialEnd, AgentError> {
         let (generator_ahead, ahead) = self.clocks_ahead()?;
         let clocks = self.clocks(&ahead);
@@ -81,6 +96,7 @@ impl Trial<'_> {
             generator_ahead,
             ahead,
             watches: Vec::new(),
+            sampling: Sampling::default(),
             dealt: BTreeMap::new(),
             assembly: Assembly::new(self.timeline, self.before, self.hosts.each().len()),
             end: TrialEnd {
@@ -89,9 +105,10 @@ impl Trial<'_> {
                 ..TrialEnd::default()
             },
         };
-        let result = going.through(&told, on_block);
+        let result = going.through(&told, hear);
         if result.is_err() {
             going.stop();
+            going.sampling.stop();
         }
         result.map(|()| going.end)
     }
@@ -176,6 +193,7 @@ struct Going<'a> {
     ahead: Vec<i64>,
     /// One for each host, once the load has begun.
     watches: Vec<Request<'a>>,
+    sampling: Sampling<'a>,
     /// Slices that some generators have told of and others not yet: what was counted, and by how many.
     dealt: BTreeMap<usize, (SliceData, usize)>,
     assembly: Assembly<'a>,
@@ -186,8 +204,9 @@ impl Going<'_> {
     fn through(
         &mut self,
         told: &Receiver<Told>,
-        on_block: &mut dyn FnMut(&FinishedBlock) -> bool,
+        hear: &mut dyn FnMut(Heard<'_>) -> bool,
     ) -> Result<(), AgentError> {
+        self.begin_samples()?;
         self.begin_loads()?;
         let (mut is_wanted, mut stopping) = (true, false);
         while self.goes_on() {
@@ -200,14 +219,39 @@ impl Going<'_> {
                 },
             }
             self.assembly.hand_on(&mut |block| {
-                is_wanted = is_wanted && on_block(block);
+                is_wanted = is_wanted && hear(Heard::Block(block));
             });
+            let said = self.sampling.said.drain(..);
+            said.for_each(|said| is_wanted &= hear(Heard::Sampled(said)));
             let interrupted = self.trial.interrupted.load(Ordering::Relaxed);
             if !stopping && (interrupted || !is_wanted) {
                 stopping = true;
                 self.stop();
             }
         }
+        self.sampling.end(told);
+        let said = self.sampling.said.drain(..);
+        said.for_each(|said| {
+            hear(Heard::Sampled(said));
+        });
+        self.end.samples_cpu_ns = self.sampling.cpu_ns;
+        self.end.samples_at_ns = self.end.samples_at_ns.filter(|_| self.sampling.has_rows);
+        Ok(())
+    }
+
+    fn begin_samples(&mut self) -> Result<(), AgentError> {
+        let Some(sampled) = self.trial.sampled else {
+            return Ok(());
+        };
+        let of_generator = self.generator_ahead;
+        let ahead = self
+            .ahead
+            .iter()
+            .map(|ahead| ahead.wrapping_add(of_generator));
+        let ahead: Vec<i64> = ahead.collect();
+        let (hosts, slots) = (self.trial.hosts, &self.trial.watched.slots);
+        let length = self.trial.timeline.length();
+        self.sampling = Sampling::begin(sampled, hosts, slots, (&ahead, length), &self.send)?;
         Ok(())
     }
 
@@ -247,7 +291,10 @@ impl Going<'_> {
                 let now = self.loads[generator].host.now().as_nanos() as u64;
                 match here_ns.abs_diff(now) > NEWS {
                     true => Err(self.confused(generator, "a load that began at another time")),
-                    false => self.watch_all(at_ns),
+                    false => {
+                        self.begun(here_ns);
+                        self.watch_all(at_ns)
+                    }
                 }
             }
             Told::Load(generator, Part::Event(LoadEvent::Slice { slice, data })) => {
@@ -265,6 +312,10 @@ impl Going<'_> {
                 if self.loads.iter().all(|load| load.has_ended) && !self.assembly.has_all_slices() {
                     self.stop();
                 }
+                Ok(())
+            }
+            Told::Samples(host, part) => {
+                self.sampling.take(host, part);
                 Ok(())
             }
             Told::Watch(host, part) => match *part {
@@ -313,6 +364,16 @@ impl Going<'_> {
             self.assembly.take(slice, &sum);
         }
         Ok(())
+    }
+
+    /// The load has begun, by this process's clock.
+    fn begun(&mut self, at_ns: u64) {
+        let Some(sampled) = self.trial.sampled else {
+            return;
+        };
+        let since = (at_ns as i64).saturating_sub(sampled.begun_ns);
+        let at_ns = since.saturating_sub(self.trial.before.ns as i64);
+        self.end.samples_at_ns.get_or_insert(at_ns);
     }
 
     /// Has all hosts read their counters, once. `at_ns` is the start by the generator's clock.

@@ -20,5 +20,6 @@ pub mod quantity;
 pub mod record;
 pub mod request;
 pub mod room;
+pub mod sample;
 pub mod study;
 pub mod tls;

@@ -107,6 +107,20 @@ pub struct OriginSpec {
     pub concurrency: Option<u32>,
 }
 
+impl OriginSpec {
+    /// Responses per second at most, by what it is told to be: those that wait at the same time over how long each does.
+    /// `None`: as many as it can.
+    pub fn at_most(&self) -> Option<f64> {
+        let mean = match self.delay {
+            DelaySpec::None => return None,
+            DelaySpec::Fixed(time) | DelaySpec::Exponential(time) => time,
+            DelaySpec::Uniform(low, high) => (low + high) / 2,
+        };
+        let most = f64::from(self.concurrency?) / mean.as_secs_f64();
+        Some(most).filter(|most| most.is_finite())
+    }
+}
+
 impl Default for OriginSpec {
     fn default() -> OriginSpec {
         OriginSpec {

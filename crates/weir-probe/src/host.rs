@@ -107,7 +107,7 @@ pub fn local_port_range() -> Option<RangeInclusive<u16>> {
 }
 
 /// A range such as `32768\t60999`, both ends included.
-fn range_of(range: &str) -> Option<RangeInclusive<u16>> {
+pub(crate) fn range_of(range: &str) -> Option<RangeInclusive<u16>> {
     let mut ends = range.split_ascii_whitespace().map(str::parse);
     let (low, high) = (ends.next()?.ok()?, ends.next()?.ok()?);
     (low <= high).then_some(low..=high)

@@ -13,6 +13,7 @@ pub mod hold_ups;
 pub mod host;
 pub mod network;
 pub mod process;
+pub mod sample;
 pub mod throttle;
 
 pub use cpu::{CpuTimes, CpuTimesReader, keep_to};

@@ -96,7 +96,7 @@ fn sockets(text: &str) -> Option<SocketCounts> {
 }
 
 /// Names and numbers stand in lines of their own, one below the other.
-fn counter(text: &str, group: &str, name: &str) -> Option<u64> {
+pub(crate) fn counter(text: &str, group: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().filter(|line| line.starts_with(group));
     let (names, numbers) = (lines.next()?, lines.next()?);
     let pairs = names

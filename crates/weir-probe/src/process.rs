@@ -273,7 +273,7 @@ pub fn nofile(pid: u32) -> Result<(u64, u64), ProbeError> {
     parse_nofile(&text).ok_or_else(|| ProbeError::malformed(&path, text))
 }
 
-fn parse_nofile(limits: &str) -> Option<(u64, u64)> {
+pub(crate) fn parse_nofile(limits: &str) -> Option<(u64, u64)> {
     let line = limits
         .lines()
         .find_map(|line| line.strip_prefix("Max open files"))?;

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Where groups are mounted; hosts that have both versions have the second below `unified`.
-const MOUNT: &str = "/sys/fs/cgroup";
+pub(crate) const MOUNT: &str = "/sys/fs/cgroup";
 
 /// The groups of a process that have a CPU quota, those above its own included: each bounds it. Empty where
 /// there is none, or where the kernel does not say.
@@ -45,7 +45,7 @@ fn bounded_below(mount: &Path, text: &str) -> Vec<PathBuf> {
 }
 
 /// Whether a group has a quota: a number in `cpu.max` (version 2) or `cpu.cfs_quota_us` (version 1).
-fn is_bounded(group: &Path) -> bool {
+pub(crate) fn is_bounded(group: &Path) -> bool {
     ["cpu.max", "cpu.cfs_quota_us"].iter().any(|name| {
         let text = fs::read_to_string(group.join(name)).unwrap_or_default();
         let quota = text.split_ascii_whitespace().next();

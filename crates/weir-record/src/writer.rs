@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use weir_model::record::{Record, RunHeader};
+use weir_model::sample::{MissingCounter, SampleRow};
 
 use crate::histogram_log::{Encoder, PREAMBLE};
+use crate::samples::{SAMPLES_FOLDER, SampleLogs};
 use crate::{HEADER_FILE, HISTOGRAMS_FILE, RECORDS_FILE, RecordError, Run, STUDY_FILE};
 
 /// Writes one run folder. While it lives, no other process can write to the same run.
@@ -17,6 +19,7 @@ pub struct RunWriter {
     dir: PathBuf,
     records: AppendLog,
     histograms: AppendLog,
+    samples: SampleLogs,
     encoder: Encoder,
     line: Vec<u8>,
     /// Whether the folder itself was made, and was not there before.
@@ -96,6 +99,7 @@ impl RunWriter {
             dir: dir.to_owned(),
             histograms: AppendLog::open(dir.join(HISTOGRAMS_FILE))?,
             records,
+            samples: SampleLogs::default(),
             encoder: Encoder::new(),
             line: Vec::new(),
             made_folder: false,
@@ -118,6 +122,9 @@ impl RunWriter {
     pub fn discard(self) -> Result<(), RecordError> {
         for name in &self.made {
             let path = self.dir.join(name);
+            if !path.exists() {
+                continue;
+            }
             let removed = match path.is_dir() {
                 true => fs::remove_dir_all(&path),
                 false => fs::remove_file(&path),
@@ -175,6 +182,28 @@ impl RunWriter {
         self.histograms.append(line)
     }
 
+    /// Appends samples of a host, whose times are nanoseconds since the run began.
+    ///
+    /// # Errors
+    /// A table is unknown, its file has other columns, or the kernel refuses.
+    pub fn append_samples(&mut self, host: &str, rows: &[SampleRow]) -> Result<(), RecordError> {
+        self.made.insert(SAMPLES_FOLDER.into());
+        self.samples.append(&self.dir, host, rows)
+    }
+
+    /// Appends what of a host's samples could not be read and why, each once in a session.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn append_missing(
+        &mut self,
+        host: &str,
+        missing: &[MissingCounter],
+    ) -> Result<(), RecordError> {
+        self.made.insert(SAMPLES_FOLDER.into());
+        self.samples.miss(&self.dir, host, missing)
+    }
+
     /// Writes a whole file at `relative` inside the run folder, with the folders it needs. A reader
     /// sees the old content or the new one, never a part.
     ///
@@ -207,15 +236,15 @@ fn unreadable(error: serde_json::Error) -> RecordError {
 }
 
 /// A file of lines that only grows.
-struct AppendLog {
+pub(crate) struct AppendLog {
     path: PathBuf,
     file: File,
     /// Bytes in whole lines.
-    len: u64,
+    pub(crate) len: u64,
 }
 
 impl AppendLog {
-    fn open(path: PathBuf) -> Result<AppendLog, RecordError> {
+    pub(crate) fn open(path: PathBuf) -> Result<AppendLog, RecordError> {
         let opened =
             weir_files::append(&path).and_then(|mut file| Ok((file.seek(SeekFrom::End(0))?, file)));
         let (len, file) = opened.map_err(RecordError::io("open", &path))?;
@@ -223,7 +252,7 @@ impl AppendLog {
     }
 
     /// Cuts off what stands after the last newline.
-    fn cut_half_line(&mut self) -> Result<(), RecordError> {
+    pub(crate) fn cut_half_line(&mut self) -> Result<(), RecordError> {
         let bytes = weir_files::read(&self.path).map_err(RecordError::io("read", &self.path))?;
         self.len = crate::run::whole_lines(&bytes).len() as u64;
         self.file.set_len(self.len).map_err(RecordError::io(
@@ -232,7 +261,7 @@ impl AppendLog {
         ))
     }
 
-    fn append(&mut self, line: &[u8]) -> Result<(), RecordError> {
+    pub(crate) fn append(&mut self, line: &[u8]) -> Result<(), RecordError> {
         if let Err(error) = self.file.write_all(line) {
             // A full disk takes a part of the line; without it the next append starts clean. If
             // this fails too, the half line is found and cut when the run is resumed.

@@ -72,17 +72,6 @@ pub fn direction(metric: Metric) -> &'static str {
     }
 }
 
-/// A verdict in one word.
-pub fn verdict(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Better => "better",
-        Verdict::Worse => "worse",
-        Verdict::Equivalent => "equivalent",
-        Verdict::Inconclusive => "inconclusive",
-        Verdict::Invalid => "invalid",
-    }
-}
-
 /// What an A/A arm does that should not: said in place of better or worse.
 pub const DIFFERS: &str = "differs";
 

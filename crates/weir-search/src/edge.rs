@@ -56,11 +56,15 @@ const SIGNIFICANT: f64 = 4.0;
 /// Half of the interval of what a saturated target completes is between these, as a share: instances differ by a per
 /// cent or so.
 const OFF: (f64, f64) = (0.015, 0.05);
-/// A target wanders whose closed loop did by so much from window to window beyond a Poisson process; and how many groups
-/// are believed that differ as the model has it.
-pub(crate) const WANDERS: f64 = 0.007;
+/// That of what one has completed that has become faster.
+const RAISED: f64 = 0.08;
+/// A target wanders whose closed loop did by so much from window to window beyond a Poisson process; how many groups
+/// are believed that differ as the model has it; by how much wider the interval of a target is that wanders, and by what
+/// share its lower end is lower still.
+pub(crate) const WANDERS: f64 = 0.005;
 const GROUPS: f64 = 4.0;
-const DOUBT: f64 = 1.25;
+const DOUBT: f64 = 1.5;
+const UNSEEN: f64 = 0.012;
 /// Stretches of a closed loop, and how much more they must vary than their windows let them: F of 5 and 24 degrees of
 /// freedom is beyond it one time in twenty.
 const STRETCHES: usize = 6;
@@ -68,6 +72,9 @@ const RATIO: f64 = 2.6;
 /// Where some are bad at any rate, or at one where nearly none should be, they come in lumps of which there are few: the
 /// dispersion is by so much larger than it seems.
 const LUMPY: f64 = 2.5;
+/// The wider of two intervals is taken at either end, so they may be narrower than each alone: so much, by the simulated
+/// queues.
+const CAUTIOUS: f64 = 0.92;
 /// From this factor on the edge is a cliff that is not where the target is saturated.
 const CLIFF: f64 = 2.5;
 /// Places of the edge that are tried, at first and at last; and how far about the peak it is looked at last.
@@ -77,9 +84,9 @@ const WIDE: f64 = 2.0;
 /// The interval is never narrower than this, as a share of the rate on either side: instances differ. Of a target that
 /// wanders it may have to be so wide at least.
 const NARROWEST: (f64, f64) = (0.02, 0.028);
-/// The slowest of a hundred instances that differ by a per cent is slower by this than the mean one: where the share is a
-/// cliff, it decides.
-const INSTANCES: f64 = 0.03;
+/// The slowest of a hundred instances that differ by a per cent is slower than the mean one by 2.3 %, and the mean one is not
+/// known: where the share is a cliff, it decides.
+const INSTANCES: f64 = 0.035;
 /// The dispersion that is believed beforehand: targets know more memories than their queue.
 const LIKELY: f64 = 1.1;
 /// What a target's wandering speed may make of it at most.
@@ -87,6 +94,9 @@ const WANDERING: f64 = 6.0;
 /// Sum of the squared coefficients of variation of the times between arrivals and of the service times, which a queue's
 /// memory is proportional to: what it may be, and what it is of M/M/1.
 const VARIABILITY: (f64, f64) = (0.05, 4.0);
+/// One that would have to vary more than that, and is no cliff, waits for something else, for stalls: these are few.
+const STALLS: f64 = 3.5;
+const FEW: f64 = 4.0;
 const OF_MM1: f64 = 2.0;
 /// The least margin to saturation.
 pub(crate) const MARGIN: f64 = 0.005;
@@ -120,6 +130,21 @@ impl Closed {
             off: half.clamp(OFF.0, OFF.1),
             wander: wander(&rates, rate),
         })
+    }
+
+    /// Tries more, where the target has become faster and nobody knows by how much.
+    pub(crate) fn guess(&mut self) {
+        if self.off >= RAISED {
+            self.rate *= 1.0 + OFF.1;
+        }
+    }
+
+    /// Takes in what an open loop completed for some seconds: of a target that has become faster it may be more.
+    pub(crate) fn raise(&mut self, completed: f64, seconds: f64) {
+        let noise = SIGNIFICANT * (completed / seconds).sqrt();
+        if completed > self.rate * (1.0 + OFF.1) + noise {
+            (self.rate, self.off) = (completed, RAISED);
+        }
     }
 }
 
@@ -187,6 +212,15 @@ impl Frame {
         match self.closed.wander > WANDERS {
             true => (1.5 * self.closed.wander).clamp(NARROWEST.0, NARROWEST.1),
             false => NARROWEST.0,
+        }
+    }
+
+    /// How far below the interval the edge may be as a share, because of long slow times that are too rare for trials of a
+    /// minute or two to have one.
+    fn unseen(&self) -> f64 {
+        match self.closed.wander > WANDERS {
+            true => UNSEEN,
+            false => 0.0,
         }
     }
 
@@ -276,7 +310,7 @@ impl Edge {
         let shapes = shapes(frame.allowed, frame.factor_sd());
         let mut range = (frame.between.0.ln(), frame.between.1.ln().min(most + off));
         let freedom = (rungs.len() as u32).saturating_sub(3).max(1);
-        let t = student_quantile(1.0 - frame.confidence, freedom);
+        let t = CAUTIOUS * student_quantile(1.0 - frame.confidence, freedom);
         let (mut dispersion, mut variability) = (LIKELY, OF_MM1);
         // Coarse, with what is believed; then with what was seen, around it.
         for _ in 0..2 {
@@ -289,10 +323,12 @@ impl Edge {
             let believed = LIKELY * (1.0 + wander * wander).min(WANDERING);
             let shape = shapes[profile[at.round() as usize].0];
             dispersion = model.dispersion(edge, shape, believed);
-            if shape.floor > 0.0 || model.has_lumps(edge, shape) {
+            variability = frame.variability(edge, most);
+            if variability > STALLS && shape.factor < CLIFF {
+                dispersion *= FEW;
+            } else if shape.floor > 0.0 || model.has_lumps(edge, shape) {
                 dispersion *= LUMPY;
             }
-            variability = frame.variability(edge, most);
             let (first, last) = within(&profile, value - WIDE * t * t);
             range = (
                 table.place(first as f64 - 1.0),
@@ -316,7 +352,7 @@ impl Edge {
         let high = table.place(last as f64 + 0.5).max(edge + half).max(broke);
         Some(Edge {
             rate: edge.exp(),
-            low: low.min(most - off.max(INSTANCES)).exp(),
+            low: (low.min(most - off.max(INSTANCES)) - frame.unseen()).exp(),
             high: high.min(most + off).exp(),
             saturated: most.exp(),
             floor: shape.floor,
@@ -409,7 +445,12 @@ mod tests {
 
     #[test]
     fn more_of_the_same_makes_the_interval_narrower() {
-        let once = trials(1846.0, 1.0);
+        // Of long ones both are as narrow as an interval may be.
+        let short = |rung| Rung {
+            seconds: 8.0,
+            ..rung
+        };
+        let once: Vec<Rung> = trials(1846.0, 1.0).into_iter().map(short).collect();
         let often: Vec<Rung> = (0..6)
             .flat_map(|group| once.iter().map(move |rung| Rung { group, ..*rung }))
             .collect();

@@ -126,6 +126,8 @@ pub struct Seen {
     pub sent: f64,
     /// Responses per second while the load lasted.
     pub completed: f64,
+    /// Whether the machine stood still in it, by what knows nothing of the target: such a window says nothing about that.
+    pub is_held_up: bool,
 }
 
 /// Why the search has ended.

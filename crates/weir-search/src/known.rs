@@ -2,6 +2,7 @@
 
 use crate::edge::{self, Closed, Edge, Frame, Rung};
 use crate::goal::{Bound, Goal, Seen, Stage, Trial};
+use crate::long;
 
 /// Confidence at which ladders before and after must disagree, and how far: what is less is noise, which the interval has
 /// in it.
@@ -78,8 +79,12 @@ impl Known {
             *least = least.min(worst);
         }
         self.group += usize::from(trial.is_fresh);
+        let seconds = long::joined_s(trial);
+        for seen in windows {
+            self.closed.raise(seen.completed, seconds);
+        }
         if is_model {
-            let (group, seconds) = (self.group, trial.window_s());
+            let group = self.group;
             self.looks.extend(windows.iter().map(|seen| Look {
                 rung: Rung {
                     rate: trial.rate,
@@ -128,13 +133,23 @@ impl Known {
             };
             Edge::of(&rungs, &frame)
         };
-        let edges: Option<Vec<Edge>> = (0..goal.bounds.len()).map(edge).collect();
+        // One that no response has broken, where others were broken, is not what breaks first; and the long trial asks it too.
+        let is_broken = |place: &usize| looks.iter().any(|look| look.bad[*place] > 0.0);
+        let any_is_broken = (0..goal.bounds.len()).any(|place| is_broken(&place));
+        let places = (0..goal.bounds.len()).filter(|place| !any_is_broken || is_broken(place));
+        let edges: Option<Vec<(usize, Edge)>> =
+            places.map(|place| Some((place, edge(place)?))).collect();
         let edges = edges?;
-        let least = |of: fn(&Edge) -> f64| edges.iter().map(of).fold(f64::INFINITY, f64::min);
-        let decides = (0..edges.len()).min_by(|a, b| edges[*a].rate.total_cmp(&edges[*b].rate))?;
+        let least = |of: fn(&Edge) -> f64| {
+            edges
+                .iter()
+                .map(|(_, edge)| of(edge))
+                .fold(f64::INFINITY, f64::min)
+        };
+        let (decides, first) = edges.iter().min_by(|a, b| a.1.rate.total_cmp(&b.1.rate))?;
         Some(First {
-            edge: edges[decides],
-            decides,
+            edge: *first,
+            decides: *decides,
             interval: (least(|edge| edge.low), least(|edge| edge.high)),
         })
     }
@@ -228,7 +243,8 @@ impl Known {
             .map(|look| look.rung.rate)
             .fold(0.0, f64::max);
         let breaks = |(floor, bound): (&f64, &Bound)| *floor > HOPELESS * bound.allowed;
-        highest < most / 2.0 && floor.iter().zip(&goal.bounds).any(breaks)
+        let half = most.min(self.saturated()) / 2.0;
+        highest < half && floor.iter().zip(&goal.bounds).any(breaks)
     }
 
     /// The bound that is farthest from holding at the lowest rates.
@@ -237,6 +253,29 @@ impl Known {
         let times = |place: &usize| floor[*place] / goal.bounds[*place].allowed;
         let worst = (0..floor.len()).max_by(|a, b| times(a).total_cmp(&times(b)));
         worst.unwrap_or(0)
+    }
+
+    /// Whether all of the newest ladders have held, so many of them, or more. What the target completes at most may be
+    /// more then than was thought, where that is known badly.
+    pub(crate) fn is_clean(&mut self, goal: &Goal, count: usize) -> bool {
+        let is_ladder = |look: &&Look| look.stage == Stage::Ladder;
+        let newest = |look: &&Look| look.rung.group == self.group;
+        let holds = |look: &Look| times(look, goal) <= 1.0;
+        if !self.looks.iter().filter(newest).all(holds) {
+            return false;
+        }
+        self.closed.guess();
+        let broken = self.looks.iter().filter(is_ladder);
+        let broken = broken.filter(|look| !holds(look));
+        let last = broken.map(|look| look.rung.group).max().unwrap_or(0);
+        let mut since: Vec<usize> = self
+            .looks
+            .iter()
+            .filter(is_ladder)
+            .map(|look| look.rung.group)
+            .collect();
+        since.dedup();
+        since.iter().filter(|group| **group > last).count() % count == 0
     }
 
     /// Ladders that count.
@@ -254,17 +293,21 @@ impl Known {
 
 /// The highest rate of which a trial held, and the lowest of which one broke clearly.
 fn ends(looks: &[&Look], goal: &Goal) -> (f64, f64) {
-    let worst = |look: &&&Look| {
-        let times = look.bad.iter().zip(&goal.bounds);
-        times
-            .map(|(bad, bound)| bad / bound.allowed)
-            .fold(0.0, f64::max)
-    };
-    let holds = looks.iter().filter(|look| worst(look) <= 1.0);
-    let breaks = looks.iter().filter(|look| worst(look) > edge::CLEARLY);
+    let holds = looks.iter().filter(|look| times(look, goal) <= 1.0);
+    let breaks = looks
+        .iter()
+        .filter(|look| times(look, goal) > edge::CLEARLY);
     let highest = holds.map(|look| look.rung.rate).fold(0.0, f64::max);
     let lowest = breaks
         .map(|look| look.rung.rate)
         .fold(f64::INFINITY, f64::min);
     (highest, lowest)
+}
+
+/// How many times what is allowed a window has of the bound that it breaks most.
+fn times(look: &Look, goal: &Goal) -> f64 {
+    let times = look.bad.iter().zip(&goal.bounds);
+    times
+        .map(|(bad, bound)| bad / bound.allowed)
+        .fold(0.0, f64::max)
 }

@@ -7,10 +7,14 @@ use crate::edge::WANDERS;
 use crate::goal::{Answer, Goal, Seen, Stage, Trial, Why};
 use crate::known::{Known, half_width};
 use crate::long::{self, Bracket, Long};
+use above::Above;
 
+mod above;
 mod ends;
 mod faults;
 mod progress;
+mod trials;
+
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +26,8 @@ enum State {
     Ladder,
     /// A long one at this rate.
     Hold(f64),
+    /// Short ones above the interval, which must break, now that this rate has held.
+    Above(Above),
     /// Long ones, because one has broken what short ones held.
     Lasting(Long),
     /// After the answer.
@@ -43,7 +49,8 @@ struct Doubt {
 /// the more are bad, the better is known how many. The last says that below there are none.
 const RUNGS: [f64; 4] = [0.6, 0.85, 1.1, 1.7];
 /// Ladders at least, and without which nothing is claimed.
-const LEAST: usize = 4;
+const LEAST: usize = 3;
+const LEAST_WANDERING: usize = 8;
 const CLAIM: usize = 2;
 /// How far apart the rates of a ramp may be at its end, and the first of them as a share of what a closed loop carries.
 const BRACKET: f64 = 1.3;
@@ -70,10 +77,11 @@ const GENTLY: f64 = 0.25;
 const REST_S: f64 = 5.0;
 /// It is alive if it completes this share of what is due.
 const ALIVE: f64 = 0.1;
+/// An interval whose half is wider than this is closed by long trials, where short ones have not done so in their time.
+const WIDE: f64 = 0.12;
 /// How often the target may change.
 const CHANGES: usize = 3;
-/// A trial of which less was sent in time says nothing about the target; one that is lower by this may.
-const SENT: f64 = 0.99;
+/// A trial that is lower by this than one that was not sent in time may be.
 const LESS: f64 = 0.95;
 /// An answer is marked that comes so near to a ceiling.
 const NEAR: f64 = 0.9;
@@ -99,9 +107,19 @@ pub struct Search {
     unsent: Option<f64>,
     /// How often the target has changed, and how often of these for the worse.
     changes: (usize, usize),
+    /// The lower end of the interval before the latest of them.
+    before: Option<f64>,
+    /// Short trials in which the machine stood still and that were left out, and the others.
+    held_up: (usize, usize),
     spent_s: f64,
+    /// The budget, or more where the target has changed.
+    until_s: f64,
     long_s: f64,
+    /// How many verifications have failed, and whether the last did without a collapse.
     failures: usize,
+    is_slight: bool,
+    /// Whether it broke for good in the latest of them: there is a memory.
+    has_collapsed: bool,
     /// The rate that a verification has held.
     verified: Option<f64>,
     /// The interval before the first verification.
@@ -126,9 +144,14 @@ impl Search {
             ceiling: goal.ceiling.unwrap_or(f64::INFINITY),
             unsent: None,
             changes: (0, 0),
+            before: None,
+            held_up: (0, 0),
             spent_s: 0.0,
+            until_s: goal.budget_s,
             long_s: 0.0,
             failures: 0,
+            is_slight: false,
+            has_collapsed: false,
             verified: None,
             fresh: None,
             answer: None,
@@ -163,6 +186,7 @@ impl Search {
                 })
             }
             State::Hold(rate) => Ok(self.long_trial(*rate)),
+            State::Above(above) => Ok(self.above_trial(above)),
             State::Lasting(long) => Ok(self.long_trial(long.rate)),
             State::Burst(bursts) => Ok(self.burst_trial(bursts.rate())),
             State::Done => {
@@ -198,78 +222,19 @@ impl Search {
         self.known.between = (low.min(least / 2.0).max(self.lowest()), high.max(saturated));
     }
 
-    /// A trial that is as long as the margin is narrow: the queue of M/M/1 forgets within 4 / margin² requests.
-    fn trial(&self, stage: Stage, rate: f64) -> Trial {
-        let saturated = self.known.saturated();
-        let forgets = match stage {
-            Stage::Ladder => {
-                let margin = (saturated / rate).ln().max(NARROW);
-                4.0 / (margin * margin) / saturated
-            }
-            _ => 0.0,
-        };
-        let bounds = &self.goal.bounds;
-        let limit_s = bounds.iter().map(|bound| bound.limit_s).fold(0.0, f64::max);
-        let allowed = bounds.iter().map(|bound| bound.allowed).fold(1.0, f64::min);
-        let most = match self.goal.closed.wander > WANDERS {
-            true => WANDERS_S,
-            false => FORGETS_S.1,
-        };
-        let forgets = forgets.max(2.0 * limit_s).clamp(FORGETS_S.0, most);
-        let counted = (COUNTED.0 / (allowed * rate)).min(COUNTED.1);
-        Trial {
-            stage,
-            rate,
-            rest_s: 0.0,
-            settle_s: forgets,
-            measure_s: (4.0 * forgets).max(counted).max(1.0),
-            windows: 1,
-            is_fresh: false,
-        }
-    }
-
-    fn long_trial(&self, rate: f64) -> Trial {
-        Trial {
-            stage: Stage::Hold,
-            rate,
-            rest_s: 0.0,
-            settle_s: FORGETS_S.1,
-            measure_s: self.goal.verify_s * long::MOST as f64 / long::HOLDS as f64,
-            windows: long::MOST,
-            is_fresh: true,
-        }
-    }
-
-    fn burst_trial(&self, rate: f64) -> Trial {
-        Trial {
-            stage: Stage::Burst,
-            rate,
-            rest_s: self.burst_rest_s(),
-            settle_s: 0.0,
-            measure_s: self.goal.burst_s.unwrap_or(1.0),
-            windows: 1,
-            is_fresh: true,
-        }
-    }
-
-    /// A target that has shown a memory is given its time to forget.
-    fn burst_rest_s(&self) -> f64 {
-        match self
-            .answer
-            .as_ref()
-            .is_some_and(|answer| answer.fresh.is_some())
-        {
-            true => self.goal.verify_s,
-            false => 2.0 * REST_S,
-        }
-    }
-
     /// Whether a trial goes on after the windows of it that were seen: its stopping rule. A trial of one window is not
     /// asked about.
     pub fn go_on(&self, trial: &Trial, windows: &[Seen]) -> bool {
+        let is_over = windows.len() >= long::HOLDS
+            && self.long_s + trial.window_s() * windows.len() as f64 >= self.long_most_s();
+        let windows = long::judged(windows);
         trial.windows == 1
-            || (!windows.iter().any(|seen| seen.sent < SENT)
-                && long::goes_on(windows, &self.goal.bounds, self.failures > 0))
+            || (!is_over && long::goes_on(&windows, &self.goal.bounds, self.failures > 0))
+    }
+
+    /// Seconds of all long trials together, at most.
+    fn long_most_s(&self) -> f64 {
+        self.goal.long_s + self.goal.verify_s
     }
 
     /// Takes in what the trial has shown that was proposed last: all its windows, or as many as there were when
@@ -282,18 +247,32 @@ impl Search {
         let doubt = self.doubt.filter(|doubt| trial.rest_s == doubt.rest_s);
         // The rest of a doubt is long.
         match trial.stage {
+            _ if matches!(self.state, State::Above(_)) => self.long_s += spent,
             Stage::Ramp | Stage::Ladder if doubt.is_none() => self.spent_s += spent,
             _ => self.long_s += spent,
         }
-        let sent = windows.iter().map(|seen| seen.sent).fold(1.0, f64::min);
-        if sent < SENT {
+        if long::is_unsent(windows) {
+            let sent = windows.iter().map(|seen| seen.sent).fold(1.0, f64::min);
             return self.not_sent(trial.rate, sent);
         }
-        let is_model =
-            doubt.is_none() && !matches!(self.state, State::Lasting(_) | State::Burst(_));
-        self.known.put(trial, windows, is_model);
-        let worst = long::worst(windows, &self.goal.bounds);
-        let is_swamped = long::is_swamped(windows, &self.goal.bounds);
+        // What was late once was a moment's doing.
+        self.unsent = self.unsent.filter(|unsent| trial.rate < *unsent);
+        if doubt.is_none() && self.is_held_up(trial, windows) {
+            return;
+        }
+        let windows = &long::judged(windows)[..];
+        let telling = &match trial.windows {
+            1 => windows.to_vec(),
+            _ => long::telling(windows),
+        }[..];
+        let is_model = match self.state {
+            State::Lasting(_) => doubt.is_none() && self.is_slight,
+            State::Burst(_) => false,
+            _ => doubt.is_none(),
+        };
+        self.known.put(trial, &long::joined(telling), is_model);
+        let worst = long::worst(telling, &self.goal.bounds);
+        let is_swamped = long::is_swamped(telling, &self.goal.bounds);
         if let Some(doubt) = doubt {
             self.doubt = None;
             return self.after_doubt(doubt, is_swamped);
@@ -304,12 +283,32 @@ impl Search {
             }
             (State::Ladder, Stage::Ladder) => self.after_rung(trial.rate, is_swamped),
             (State::Hold(rate), Stage::Hold) => self.after_hold(rate, windows),
+            (State::Above(above), Stage::Ramp) => self.after_above(above, worst <= 1.0),
             (State::Lasting(long), Stage::Hold) => self.after_long(long, windows),
             (State::Burst(bursts), Stage::Burst) => self.after_burst(bursts, worst <= 1.0),
             // The rest of a ladder that was measured at a stretch, of which a rung has made another step of it.
             (state, _) => self.state = state,
         }
         self.look_after(trial, worst <= 1.0, is_swamped);
+    }
+
+    /// Whether the machine stood still in a short trial, which is made again, after the others of its ladder. Where
+    /// most trials are like that they count: it is how this machine is.
+    fn is_held_up(&mut self, trial: &Trial, windows: &[Seen]) -> bool {
+        if !matches!(trial.stage, Stage::Ramp | Stage::Ladder) {
+            return false;
+        }
+        let is_left_out = windows[0].is_held_up && self.held_up.0 <= self.held_up.1;
+        match is_left_out {
+            true => self.held_up.0 += 1,
+            false => self.held_up.1 += 1,
+        }
+        let place = self.left.iter().rposition(|left| *left == trial.rate);
+        if let (true, State::Ladder, Some(place)) = (is_left_out, &self.state, place) {
+            let rate = self.left.remove(place);
+            self.left.insert(0, rate);
+        }
+        is_left_out
     }
 
     /// After a short trial: whether one has broken that cannot have, and whether there is time for another.
@@ -329,9 +328,18 @@ impl Search {
             _ => {}
         }
         let is_early = matches!(self.state, State::Ramp(_)) || self.known.ladders() < CLAIM;
-        if is_early && !matches!(self.state, State::Hold(_)) && self.spent_s >= self.goal.budget_s {
-            let suffices_s = self.spent_s + self.claim_s();
-            self.end(self.nothing(Why::TooShort(suffices_s)));
+        if is_early && !matches!(self.state, State::Hold(_)) && self.spent_s >= self.until_s {
+            // One that has become slower since an interval was known is used up by the trials.
+            match self
+                .before
+                .filter(|_| self.changes.1 > 0 && self.failures == 0)
+            {
+                Some(low) => self.state = State::Hold(low.min(self.ceiling)),
+                None => {
+                    let suffices_s = self.spent_s + self.claim_s();
+                    self.end(self.nothing(Why::TooShort(suffices_s)));
+                }
+            }
         }
     }
 
@@ -350,14 +358,16 @@ impl Search {
     fn after_ramp(&mut self, bracket: Bracket, windows: &[Seen]) {
         self.state = State::Ramp(bracket);
         match (bracket.held, bracket.broke) {
+            // Nothing higher can be tried.
+            (Some(held), _) if held >= self.ceiling * 0.99 => {
+                self.state = State::Hold(held.min(self.ceiling));
+            }
             (Some(held), Some(broke)) if broke / held <= BRACKET => {
                 self.known.between = (held / 2.0, broke * 1.2);
                 let middle = (held * broke).sqrt();
-                self.margin = (self.goal.closed.rate / middle).ln().max(LIKELY);
+                self.margin = (self.known.saturated() / middle).ln().max(LIKELY);
                 self.state = State::Ladder;
             }
-            // Nothing higher can be tried.
-            (Some(held), None) if held >= self.ceiling * 0.99 => self.state = State::Hold(held),
             (None, Some(broke)) if broke <= self.lowest() => {
                 // It did carry a closed loop.
                 match windows.iter().any(|seen| seen.completed > ALIVE * seen.due) {
@@ -380,7 +390,8 @@ impl Search {
             return;
         }
         if !self.has_held && self.known.ladders() > 1 {
-            return self.lost(rate);
+            self.start_over(rate, false);
+            return self.changed(true);
         }
         if let Some(is_less) = self.known.leave_out_old(&self.goal) {
             self.changed(is_less);
@@ -404,15 +415,15 @@ impl Search {
         let (nearest, farthest) = (self.margin / 2.0, self.margin * 2.0);
         self.margin = margin.clamp(nearest, farthest).max(NARROW);
         let least = match self.goal.closed.wander > WANDERS {
-            true => 2 * LEAST,
+            true => LEAST_WANDERING,
             false => LEAST,
         };
         let is_narrow = half_width(self.interval(first.interval)) <= self.goal.half_width;
         let is_known = self.known.ladders() >= least && is_narrow;
         // A target that carries less and less is used up by the trials: only a long one says what lasts.
         let is_used_up = self.changes.1 >= 2 && self.verified.is_none();
-        if !is_known && !is_used_up && self.spent_s < self.goal.budget_s {
-            return;
+        if !is_known && !is_used_up && self.spent_s < self.until_s {
+            return self.after_clean();
         }
         // What has held long ago holds still, unless more is to be claimed now.
         let low = first.interval.0;
@@ -441,9 +452,14 @@ impl Search {
                 // Nothing above it can be tried.
                 return self.finish((rate, self.ceiling.max(rate)), rate, Why::Found);
             }
-            let is_narrow =
-                half_width(self.interval(ends::with(&first, rate))) <= self.goal.half_width;
-            match is_narrow || self.spent_s >= self.goal.budget_s {
+            let interval = self.interval(ends::with(&first, rate));
+            let is_narrow = half_width(interval) <= self.goal.half_width;
+            let is_over = self.spent_s >= self.until_s && self.long_s <= self.goal.long_s;
+            if self.changes.0 >= CHANGES || (is_over && half_width(interval) > WIDE) {
+                // Short trials would only use it up, or say one thing now and another one then.
+                return self.look_long(Long::between(rate, interval.1));
+            }
+            match is_narrow || self.spent_s >= self.until_s {
                 true => self.found(&first, rate),
                 // What it has shown has made the interval wider.
                 false => self.state = State::Ladder,
@@ -451,34 +467,19 @@ impl Search {
             return;
         }
         self.failures += 1;
-        if long::has_collapsed(windows) || self.failures >= FAILURES {
+        self.has_collapsed = long::has_collapsed(windows, &self.goal.bounds);
+        self.is_slight = !self.has_collapsed && long::is_slight(windows, &self.goal.bounds);
+        if self.has_collapsed || self.failures >= FAILURES {
             let held = self.verified.filter(|held| *held < rate);
             let broke_s = self.broke_s(windows);
             let long = Long::new(held, rate, broke_s, self.goal.verify_s);
             return self.look_long(long);
         }
         self.known.estimate(&self.goal);
+        if self.long_s > self.goal.long_s {
+            return self.end(self.too_long());
+        }
         let low = self.known.first.map_or(rate, |first| first.interval.0);
         self.state = State::Hold(low.min(rate * 0.98));
-    }
-
-    fn broke_s(&self, windows: &[Seen]) -> f64 {
-        let window_s = self.goal.verify_s / long::HOLDS as f64;
-        long::broke_after(windows, &self.goal.bounds, window_s)
-    }
-
-    fn after_long(&mut self, mut long: Long, windows: &[Seen]) {
-        let holds = long::holds(windows, &self.goal.bounds);
-        let is_dead = windows.iter().all(|seen| seen.completed < ALIVE * seen.due);
-        if is_dead {
-            let above = self.fresh.map_or(long.rate, |fresh| fresh.0);
-            self.doubt = Some(Doubt {
-                rate: long.rate * GENTLY,
-                rest_s: REST_S,
-                above,
-            });
-        }
-        long.put(holds, self.broke_s(windows), self.goal.verify_s);
-        self.look_long(long);
     }
 }

@@ -17,6 +17,7 @@ pub mod clusters;
 pub mod design;
 mod difference;
 pub mod estimate;
+pub mod growth;
 mod median;
 pub mod multiplicity;
 mod normal;

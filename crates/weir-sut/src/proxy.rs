@@ -123,6 +123,15 @@ pub trait Proxy: Debug + Send + Sync {
     /// It cannot be asked.
     fn counters(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError>;
 
+    /// What it tells of itself while it has load, by the names of `limits/counters.yaml`: counters and values of the
+    /// moment. Asked every second, so of a proxy that counts what it is asked it asks for little.
+    ///
+    /// # Errors
+    /// It cannot be asked.
+    fn sampled(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
+        self.counters(configuration)
+    }
+
     /// What it does with configurations that users wrote; `None`: nothing yet.
     fn language(&self) -> Option<&dyn Language> {
         None

@@ -7,6 +7,7 @@
 
 mod failure;
 mod load;
+mod sample;
 mod slice;
 mod wanted;
 mod watch;
@@ -23,6 +24,7 @@ use weir_host::journal::Restored;
 use weir_model::environment::Environment;
 use weir_model::quantity::CpuSet;
 use weir_model::record::AskedRecord;
+use weir_model::sample::SampleRow;
 use weir_model::study::{
     AskSpec, ExternalSpec, LauncherSpec, OriginSpec, OwnConfiguration, ProxyKind, ProxyRole,
     Settings,
@@ -30,6 +32,7 @@ use weir_model::study::{
 
 pub use failure::{Failure, FailureKind, Subject};
 pub use load::{FlowEnd, FlowJob, LoadEnd, LoadEvent, LoadJob, SliceJob, TraceJob};
+pub use sample::{SampleEnd, SampleJob};
 pub use wanted::{CopyJob, Missing, Wanted};
 pub use watch::{Reading, WatchEnd, WatchJob};
 
@@ -143,6 +146,7 @@ questions! {
     going_on {
         LoadJob(LoadEvent) -> LoadEnd,
         WatchJob(Reading) -> WatchEnd,
+        SampleJob(Vec<SampleRow>) -> SampleEnd,
     }
 }
 

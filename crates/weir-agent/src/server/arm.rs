@@ -11,13 +11,14 @@ use weir_model::study::{LauncherSpec, Settings};
 use weir_parameters::{Catalog, Scoped};
 use weir_probe::process;
 use weir_sut::{
-    Ask, Certificate, Configuration, Effective, Launch, Launcher, Own, Proxy, RunningProxy, Site,
-    TlsListener, free_ports,
+    Ask, Certificate, Configuration, Effective, Launch, Launcher, Own, OwnCounters, Proxy,
+    RunningProxy, Site, TlsListener, free_ports,
 };
 
 use super::keeper::Keeper;
 use super::kernel;
 use super::networks::{arm_addresses, asked_addresses};
+use super::samples::CountingProxy;
 use super::transport::{Hops, Sides, Transport};
 use crate::message::{ArmJob, ArmStarted, Failure};
 use crate::sha256;
@@ -166,6 +167,16 @@ impl Arm {
         Ok(self
             .keeper
             .run(move || program.counters(&configuration))??)
+    }
+
+    /// What reads those that it keeps now; `None`: weir did not start it.
+    pub(super) fn own_counters(&self) -> Option<CountingProxy> {
+        let own = self.own.as_ref()?;
+        Some(CountingProxy {
+            arm: self.name.clone(),
+            network: own.network.clone(),
+            counters: OwnCounters::open(Arc::clone(&own.program), own.configuration.clone()),
+        })
     }
 
     /// All its processes.

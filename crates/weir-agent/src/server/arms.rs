@@ -11,11 +11,13 @@ use weir_model::record::AskedRecord;
 use weir_model::study::{LauncherSpec, is_arm_name};
 use weir_origin::{Origin, OriginConfig};
 use weir_parameters::Catalog;
+use weir_probe::sample::Sampler;
 use weir_sut::{Certificate, Launcher, SutError, WorkFolder};
 
 use super::arm::{Arm, ArmPlace};
 use super::load::{self, Place};
 use super::networks::{MOST_ARMS, Networks, origin_address};
+use super::samples::{self, Sampling};
 use super::settings::{self, HostSettings};
 use super::transport::{Sides, Transport, unavailable};
 use super::watch::{SharedMeter, Watcher};
@@ -24,7 +26,7 @@ use crate::message::{
     Alive, ArmJob, ArmRenewed, ArmStarted, CopyJob, Counters, Describe, Description, End, Failure,
     FailureKind, FindProgram, Hands, HostSettingsJob, Leftovers, Log, MakeCertificate, Missing,
     NetworksJob, OnceJob, OriginJob, OriginListener, Program, PutBack, Renew, Restore, Rows,
-    Settle, Wanted, WatchJob,
+    SampleJob, Settle, Wanted, WatchJob,
 };
 
 /// All that one host has been asked to start.
@@ -170,14 +172,35 @@ impl Bench {
         })
     }
 
-    /// Readers of all counters that a watch asks for.
-    pub(super) fn watcher(&self, job: &WatchJob) -> Result<Watcher, Failure> {
-        let watched = |slot: &usize| {
+    /// The arms in some slots.
+    fn arms_in(&self, slots: &[usize]) -> Result<Vec<&Arm>, Failure> {
+        let arm = |slot: &usize| {
             let missing = || Failure::other(format!("there is no arm in slot {slot}"));
             self.arms.get(slot).ok_or_else(missing)
         };
-        let arms: Vec<&Arm> = match job.proxies {
-            Some(_) => job.slots.iter().map(watched).collect::<Result<_, _>>()?,
+        slots.iter().map(arm).collect()
+    }
+
+    /// Readers of all that samples are taken of.
+    pub(super) fn sampling(&self, job: &SampleJob) -> Result<Sampling, Failure> {
+        samples::check(job)?;
+        let arms = self.arms_in(&job.proxies)?;
+        let own = self.networks.as_ref();
+        let [generator, origin] = [job.generator, job.origin];
+        let generator = generator.then(|| samples::generator(own.map(|own| &own.generator)));
+        let origin = origin.then(|| samples::origin(own.map(|own| &own.origin)));
+        let arms_places = arms.iter().map(|arm| samples::arm(arm));
+        let places = generator.into_iter().chain(arms_places).chain(origin);
+        Ok(Sampling {
+            sampler: Sampler::open(places.collect::<Result<_, _>>()?),
+            proxies: arms.iter().filter_map(|arm| arm.own_counters()).collect(),
+        })
+    }
+
+    /// Readers of all counters that a watch asks for.
+    pub(super) fn watcher(&self, job: &WatchJob) -> Result<Watcher, Failure> {
+        let arms = match job.proxies {
+            Some(_) => self.arms_in(&job.slots)?,
             None => Vec::new(),
         };
         let proxies: Vec<Vec<u32>> = arms.iter().map(|arm| arm.processes()).collect();

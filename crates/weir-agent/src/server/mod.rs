@@ -15,6 +15,7 @@ mod kernel;
 mod load;
 pub mod networks;
 mod once;
+mod samples;
 mod settings;
 mod transport;
 mod watch;
@@ -44,8 +45,8 @@ use weir_sut::{Launcher, SutError};
 use crate::frame::{self, FrameError};
 use crate::hello::{self, HelloError};
 use crate::message::{
-    Ask, Body, Description, Failure, FailureKind, Incoming, LoadJob, Reply, Request, Stop,
-    WatchJob, answered, raw,
+    Ask, Body, Description, Failure, FailureKind, Incoming, LoadJob, Reply, Request, SampleJob,
+    Stop, WatchJob, answered, raw,
 };
 use crate::patient::Patient;
 
@@ -236,7 +237,7 @@ fn listen(mut reader: impl Read, outbox: &Outbox, shared: &Shared, to: &Sender<R
                     let _ = weir_probe::keep_to(None, cpus.0.cpus());
                 }
                 // Known before it is begun, so that a stop that follows at once finds it.
-                let goes_on = matches!(ask, Ask::LoadJob(_) | Ask::WatchJob(_));
+                let goes_on = matches!(ask, Ask::LoadJob(_) | Ask::WatchJob(_) | Ask::SampleJob(_));
                 if goes_on && shared.begin(id).is_none() {
                     let evidence = format!("request {id} goes on already");
                     outbox.end(id, Err(Failure::other(evidence)));
@@ -274,6 +275,7 @@ impl Server {
         match request.ask {
             Ask::LoadJob(job) => self.load(id, *job),
             Ask::WatchJob(job) => self.watch(id, *job),
+            Ask::SampleJob(job) => self.sample(id, *job),
             ask => {
                 let result = unpanicked(|| answered(ask, &mut self.bench));
                 self.outbox.end(id, result);
@@ -311,6 +313,15 @@ impl Server {
         self.go_on(id, move |outbox, stop| {
             raw(&watch::run(&job, watcher?, &stop, &|reading| {
                 outbox.event(id, reading);
+            })?)
+        });
+    }
+
+    fn sample(&mut self, id: u64, job: SampleJob) {
+        let sampling = unpanicked(|| self.bench.sampling(&job));
+        self.go_on(id, move |outbox, stop| {
+            raw(&samples::run(&job, sampling?, &stop, &|rows| {
+                outbox.event(id, &rows);
             })?)
         });
     }

@@ -364,7 +364,7 @@ fn rests(job: &WatchJob, slice: usize) -> Option<(usize, u64)> {
 }
 
 /// Whether the time has come; else it was stopped.
-fn sleep_until(at_ns: u64, stop: &AtomicBool) -> bool {
+pub(super) fn sleep_until(at_ns: u64, stop: &AtomicBool) -> bool {
     loop {
         if stop.load(Ordering::Relaxed) {
             return false;

@@ -57,11 +57,19 @@ impl<'a> Trials<'a> {
             })
         };
         let all = data.usable_of(arm).filter_map(at_rate);
-        let all = all.filter(|at| at.stage != Some(SearchStage::Closed));
+        let all: Vec<AtRate<'a>> = all
+            .filter(|at| at.stage != Some(SearchStage::Closed))
+            .collect();
+        // The search has left out what the machine did to short trials, unless it did so most of the time.
+        let still = |at: &&AtRate<'a>| {
+            at.stage != Some(SearchStage::Hold) && at.trial.stood_still(&found.limits)
+        };
+        let is_rare = 2 * all.iter().filter(still).count() <= all.len();
+        let kept = all.iter().filter(|at| !(is_rare && still(at)));
         Trials {
             run,
             limits: found.limits.clone(),
-            all: all.collect(),
+            all: kept.copied().collect(),
         }
     }
 

@@ -11,6 +11,9 @@ use crate::answer::ms;
 use crate::findings::Verdict;
 use crate::names;
 
+/// How many times the connections to ask with where all were busy: two doublings tell whether they are the limit.
+const MORE: u32 = 4;
+
 /// How much an arm carries by the search's record alone, in a sentence.
 pub fn sentence(record: &CapacityRecord) -> String {
     carries(&super::ended(record))
@@ -33,6 +36,13 @@ pub fn carries(found: &Capacity) -> String {
         rate(found.verified)
     );
     match found.ceiling {
+        Some(ceiling) if ceiling.of == CeilingOf::Connections => format!(
+            "{arm} carries at least {} {UNIT} within {within} {basis}; all {} connections were busy, and half as many let \
+             half as much through, so the upper end is not the server's. Ask again with -c {}.",
+            rate(found.low),
+            found.connections,
+            found.connections.saturating_mul(MORE),
+        ),
         None => format!(
             "{arm} carries {} to {} {UNIT} within {within} {basis}.",
             rate(found.low),
@@ -63,8 +73,12 @@ pub(super) fn answer(found: &Capacity) -> Vec<String> {
         ));
     }
     if let Some(burst) = found.burst {
+        let sure = match burst.confidence {
+            confidence if confidence > 0.0 => format!(" ({:.1} %)", Percent(confidence)),
+            _ => String::new(),
+        };
         all.push(format!(
-            "In a burst of {} s after a rest it carries {} to {}/s.",
+            "In a burst of {} s after a rest it carries {} to {}/s{sure}.",
             burst.seconds,
             rate(burst.low),
             rate(burst.high)
@@ -223,6 +237,7 @@ fn whose(of: CeilingOf) -> &'static str {
     match of {
         CeilingOf::Generator => "the load generator",
         CeilingOf::Origin => "the origin",
+        CeilingOf::Connections => "the number of connections",
     }
 }
 

@@ -68,8 +68,12 @@ pub struct Capacity {
     /// A limit of the measurement itself that the answer is within reach of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<CeilingRecord>,
-    /// Seconds of trials, without and with the long ones.
+    /// Seconds of trials, without and with the long ones, rests before them included.
     pub seconds: (f64, f64),
+    /// Of these seconds without any load, for the arm to come to rest.
+    pub rest_s: f64,
+    /// Connections that it was asked over.
+    pub connections: u32,
     /// Why the search has ended; `None`: it has not.
     pub end: Option<CapacityEnd>,
     /// Response times against the rate, ascending: short trials whose rates differ by less than 1 % are one point.

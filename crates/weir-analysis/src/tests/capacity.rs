@@ -102,6 +102,8 @@ fn record(arm: &str, end: CapacityEnd) -> CapacityRecord {
         floor: 0.0,
         ceiling: None,
         seconds: (60.0, 125.0),
+        rest_s: 0.0,
+        connections: 50,
         end,
     }
 }
@@ -262,7 +264,7 @@ fn what_grew_is_told_at_low_rates_at_the_edge_and_above() {
 type Change = fn(&mut CapacityRecord);
 
 /// What the last record says, and words of the answer.
-const ENDS: [(Change, &str); 14] = [
+const ENDS: [(Change, &str); 15] = [
     (
         |found| found.end = CapacityEnd::Budget,
         "a longer search would narrow the interval",
@@ -277,9 +279,10 @@ const ENDS: [(Change, &str); 14] = [
                 seconds: 5.0,
                 low: 6_000.0,
                 high: 6_200.0,
+                confidence: 0.96875,
             });
         },
-        "In a burst of 5 s after a rest it carries 6,000 to 6,200/s.",
+        "In a burst of 5 s after a rest it carries 6,000 to 6,200/s (96.9 %).",
     ),
     (
         |found| {
@@ -290,6 +293,16 @@ const ENDS: [(Change, &str); 14] = [
         },
         "at least 4,750 requests/s within p99 < 30ms and errors < 1% (95 %; 4,750/s held for 13 s); the load \
              generator reaches its own limit at 5,000/s, so the upper end is not the proxy's.",
+    ),
+    (
+        |found| {
+            found.ceiling = Some(CeilingRecord {
+                of: CeilingOf::Connections,
+                rate: 5_000.0,
+            });
+        },
+        "; all 50 connections were busy, and half as many let half as much through, so the upper end is not the \
+             server's. Ask again with -c 200.",
     ),
     (
         |found| (found.low, found.verified) = (0.001, 0.001),

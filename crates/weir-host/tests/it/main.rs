@@ -10,5 +10,6 @@ mod journal;
 mod links;
 mod listeners;
 mod networks;
+mod samples;
 mod support;
 mod sysctls;

@@ -15,6 +15,8 @@ impl Frame {
                 of: CeilingOf::Generator,
                 rate,
             }),
+            // Whatever broke below was a request that found no idle connection.
+            _ if is_of_connections(arm) => arm.ceiling,
             _ if answer.is_ceiling => Some(arm.ceiling.unwrap_or(CeilingRecord {
                 of: CeilingOf::Generator,
                 rate: answer.interval.1,
@@ -35,6 +37,7 @@ impl Frame {
                 seconds: study.search.burst.unwrap_or_default().as_secs_f64(),
                 low: burst.low,
                 high: finite(burst.high, burst.low),
+                confidence: burst.confidence,
             }),
             saturated: answer.saturated,
             floor: finite(
@@ -43,6 +46,8 @@ impl Frame {
             ),
             ceiling,
             seconds: answer.seconds,
+            rest_s: arm.rest_s,
+            connections: arm.connections,
             end: match answer.why {
                 Why::Found => CapacityEnd::Found,
                 Why::Budget => CapacityEnd::Budget,
@@ -54,6 +59,11 @@ impl Frame {
             },
         }
     }
+}
+
+fn is_of_connections(arm: &Searched) -> bool {
+    let of = arm.ceiling.map(|ceiling| ceiling.of);
+    of == Some(CeilingOf::Connections)
 }
 
 /// A number that a record can have: what was never seen to break is known to be as much as held.

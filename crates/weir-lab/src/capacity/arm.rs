@@ -1,9 +1,9 @@
 //! The search for what one arm carries, told by the records of its trials.
 
-use weir_model::record::{CeilingRecord, SliceRecord, TrialRecord};
+use weir_model::record::{CeilingRecord, TrialRecord};
 use weir_search::{Answer, Search, Seen, Trial};
 
-use super::CLOSED;
+use super::closed::ClosedLoops;
 use super::seen::Frame;
 
 /// An arm, and how far the search for what it carries is.
@@ -20,11 +20,15 @@ pub(crate) struct Searched {
     session: u32,
     /// What the measurement carries at most.
     pub(crate) ceiling: Option<CeilingRecord>,
+    /// Connections that it is searched with.
+    pub(crate) connections: u32,
+    /// Seconds before its trials in which it rested.
+    pub(crate) rest_s: f64,
 }
 
 enum State {
-    /// Slices of the closed loop before the search.
-    New(Vec<SliceRecord>),
+    /// The closed loops before the search.
+    New(ClosedLoops),
     Searching(Box<Search>),
     Done(Box<Search>),
     /// What was found stands in the records of an earlier session.
@@ -32,21 +36,27 @@ enum State {
 }
 
 impl Searched {
-    pub(crate) fn new(name: &str) -> Searched {
+    /// An arm that the study asks over so many connections, or over so many at most.
+    pub(crate) fn new(name: &str, (connections, most): (u32, Option<u32>)) -> Searched {
         Searched {
             name: name.to_owned(),
-            state: State::New(Vec::new()),
+            state: State::New(ClosedLoops::new(connections, most)),
             planned: Vec::new(),
             windows: Vec::new(),
             window_s: 0.0,
             session: 0,
             ceiling: None,
+            connections,
+            rest_s: 0.0,
         }
     }
 
-    /// Whether its closed loop is still to be measured.
-    pub(crate) fn is_new(&self) -> bool {
-        matches!(self.state, State::New(_))
+    /// The closed loop that is still to be measured: its connections and blocks.
+    pub(crate) fn closed_loop(&self) -> Option<(u32, u32)> {
+        match &self.state {
+            State::New(loops) => Some(loops.wanted()),
+            _ => None,
+        }
     }
 
     /// Whether it has not been answered.
@@ -102,11 +112,11 @@ impl Searched {
             self.cut();
             self.session = record.session;
         }
-        if let (State::New(slices), None) = (&mut self.state, record.rate_intended) {
-            slices.extend(&record.slices);
-            if slices.len() >= 2 * CLOSED.1 as usize {
-                let goal = frame.goal(slices);
-                self.ceiling = frame.ceiling(slices);
+        if let (State::New(loops), None) = (&mut self.state, record.rate_intended) {
+            if let Some(settled) = loops.take(record, frame.used(record)) {
+                self.ceiling = frame.ceiling(&settled);
+                self.connections = settled.connections;
+                let goal = frame.goal(&settled.slices, self.ceiling);
                 self.state = State::Searching(Box::new(Search::new(goal)));
             }
             return;
@@ -147,8 +157,8 @@ impl Searched {
     /// A trial that has not been seen whole counts as not made.
     pub(crate) fn cut(&mut self) {
         self.windows.clear();
-        if let State::New(slices) = &mut self.state {
-            slices.clear();
+        if let State::New(loops) = &mut self.state {
+            loops.cut();
         }
     }
 
@@ -174,6 +184,7 @@ impl Searched {
             ..*trial
         };
         search.seen(&trial, &windows);
+        self.rest_s += trial.rest_s;
         self.planned.remove(0);
         let next = search.clone().propose().ok();
         let is_as_planned = self

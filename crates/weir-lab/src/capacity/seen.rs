@@ -4,6 +4,7 @@ use weir_model::limit::Limit;
 use weir_model::record::{CeilingOf, CeilingRecord, RunHeader, SliceRecord, TrialRecord};
 use weir_search::{Bound, Closed, Goal, Seen};
 
+use super::closed::{self, Settled};
 use super::{CLOSED, time};
 
 /// From this share of the CPU time that it has a role may be what cannot carry more, and from that it is.
@@ -38,8 +39,8 @@ impl Frame {
         }
     }
 
-    /// What is asked about an arm that did that in a closed loop.
-    pub(crate) fn goal(&self, slices: &[SliceRecord]) -> Goal {
+    /// What is asked about an arm that did that in a closed loop, where nothing above a ceiling can be seen.
+    pub(crate) fn goal(&self, slices: &[SliceRecord], ceiling: Option<CeilingRecord>) -> Goal {
         let study = &self.header.study;
         let of = |slice: &SliceRecord| (slice.completed, slice.measured_ns as f64 / 1e9);
         let windows: Vec<(u64, f64)> = slices.iter().map(of).collect();
@@ -53,7 +54,7 @@ impl Frame {
             verify_s: study.search.hold.as_secs_f64(),
             long_s: budget.long_s,
             burst_s: study.search.burst.map(|burst| burst.as_secs_f64()),
-            ceiling: self.ceiling(slices).map(|ceiling| ceiling.rate),
+            ceiling: ceiling.map(|ceiling| ceiling.rate),
             // Whatever it does, it does less than once per second.
             closed: closed.unwrap_or(Closed {
                 rate: 1.0,
@@ -64,14 +65,23 @@ impl Frame {
         }
     }
 
-    /// What the measurement carries at most, where a closed loop came near it: the rate by the share of its CPU time
-    /// that a role used (utilization law: Denning & Buzen 1978, Computing Surveys 10).
-    pub(crate) fn ceiling(&self, slices: &[SliceRecord]) -> Option<CeilingRecord> {
-        let measured: u64 = slices.iter().map(|slice| slice.measured_ns).sum();
-        let completed: u64 = slices.iter().map(|slice| slice.completed).sum();
-        let rate = completed as f64 / (measured.max(1) as f64 / 1e9);
+    /// What the measurement carries at most: what the origin is told to carry; and where closed loops came near it, all
+    /// that the connections let through, or the rate by the share of its CPU time that a role used (utilization law: Denning
+    /// & Buzen 1978, Computing Surveys 10).
+    pub(crate) fn ceiling(&self, settled: &Settled) -> Option<CeilingRecord> {
+        let (study, slices) = (&self.header.study, &settled.slices[..]);
+        let rate = closed::rate(slices);
+        let connections = settled.are_the_limit.then_some(CeilingRecord {
+            of: CeilingOf::Connections,
+            rate,
+        });
         let whole_ns = CLOSED.0.as_nanos() as f64 * slices.len() as f64;
-        let (of, busy) = self.busiest(slices, whole_ns);
+        let throttled_ns: u64 = slices.iter().map(|slice| slice.throttled_ns).sum();
+        let (of, busy) = match throttled_ns as f64 > THROTTLED * whole_ns {
+            // A quota has let it do no more.
+            true => (CeilingOf::Generator, 1.0),
+            false => self.busiest(slices, whole_ns),
+        };
         let seen = (busy >= NEAR).then(|| CeilingRecord {
             of,
             rate: rate / busy.min(1.0),
@@ -80,8 +90,12 @@ impl Frame {
             of: CeilingOf::Generator,
             rate,
         });
-        let both = [seen, known].into_iter().flatten();
-        both.min_by(|a, b| a.rate.total_cmp(&b.rate))
+        let told = study.origin.at_most().map(|rate| CeilingRecord {
+            of: CeilingOf::Origin,
+            rate: rate / share(slices),
+        });
+        let all = [connections, seen, known, told].into_iter().flatten();
+        all.min_by(|a, b| a.rate.total_cmp(&b.rate))
     }
 
     /// Who of generator and origin used more of its CPUs, and how much. On the same CPUs they are busy together.
@@ -135,7 +149,15 @@ impl Frame {
                 false => 1.0,
             },
             completed: sum(|slice| slice.completed) / seconds,
+            is_held_up: trial.stood_still(&study.capacity),
         }
+    }
+
+    /// How much of what the objective allows a trial has used, of the limit that it used most of.
+    pub(crate) fn used(&self, trial: &TrialRecord) -> f64 {
+        let limits = self.header.study.capacity.iter().zip(&trial.bad);
+        let used = limits.map(|(limit, bad)| bad / bound(limit).allowed);
+        used.fold(0.0, f64::max)
     }
 
     /// What is seen of an arm that nobody can connect to.
@@ -147,6 +169,7 @@ impl Frame {
             due: rate,
             sent: 1.0,
             completed: 0.0,
+            is_held_up: false,
         }
     }
 
@@ -164,7 +187,7 @@ impl Frame {
             return false;
         }
         let times = limits.iter().filter_map(Limit::time);
-        let late = times.min().map(|time| time.as_nanos() as f64 * LATE);
+        let late_ns = times.min().map(|time| time.as_nanos() as f64 * LATE);
         let whole_ns = sum(|slice| slice.whole_ns).max(1.0);
         let cpus = &self.header.cpus;
         let generators = cpus.generator.cpus().len() as f64;
@@ -172,12 +195,22 @@ impl Frame {
         let is_busy = match self.busiest(&trial.slices, whole_ns) {
             (CeilingOf::Generator, busy) => busy >= BUSY,
             // The origin leaves it no time.
-            (CeilingOf::Origin, busy) => is_shared && busy >= BUSY,
+            (_, busy) => is_shared && busy >= BUSY,
         };
         is_busy
-            || trial.dispatch_lag.p99 as f64 > late.unwrap_or(LATE_NS)
+            || trial.dispatch_lag.p99 as f64 > late_ns.unwrap_or(LATE_NS)
             || sum(|slice| slice.throttled_ns) > THROTTLED * whole_ns
             || sum(|slice| slice.generator_steal_ns) > STOLEN * whole_ns * generators
+    }
+}
+
+/// Requests that the origin was asked for one that the arm answered: less than 1 where a cache answers some.
+fn share(slices: &[SliceRecord]) -> f64 {
+    let sum = |of: fn(&SliceRecord) -> u64| slices.iter().map(of).sum::<u64>() as f64;
+    let share = sum(|slice| slice.origin_requests) / sum(|slice| slice.completed_whole);
+    match share > 0.0 && share < 1.0 {
+        true => share,
+        false => 1.0,
     }
 }
 

@@ -10,11 +10,13 @@ use super::seen::Frame;
 
 /// Seconds of an arm's short trials, and of long ones beyond the first, unless a budget leaves less.
 const SHORT_S: f64 = 100.0;
-const LONG_S: f64 = 300.0;
+const LONG_S: f64 = 200.0;
 /// Seconds of short trials that a search takes as a rule: a ramp of five, and as many ladders as it takes to be precise.
 const LIKELY_S: f64 = 80.0;
 /// And the fewest with which it can claim anything: a ramp, and two ladders.
-const LEAST_S: f64 = 40.0;
+const LEAST_S: f64 = 40.0 + STEP_S;
+/// The time for short trials ends with a ladder, or with trials above the interval, of so many seconds.
+const STEP_S: f64 = 16.0;
 /// What is not a trial, as a share of the trials: pauses, new instances, connections.
 const BESIDE: f64 = 0.08;
 
@@ -36,11 +38,20 @@ pub(crate) fn budget(study: &Study) -> Budget {
     };
     let arms = study.arms.len().max(1) as f64;
     let own = budget.as_secs_f64() / (1.0 + BESIDE) / arms - closed_s() - hold_s(study);
-    let short_s = own.clamp(0.0, SHORT_S);
+    let short_s = (own - STEP_S).clamp(0.0, SHORT_S);
     Budget {
         short_s,
-        long_s: (own - short_s).clamp(0.0, LONG_S),
+        long_s: (own - STEP_S - short_s).clamp(0.0, LONG_S),
     }
+}
+
+/// How long a study's searches take at most, everything included: where the target changes, and where short trials hold
+/// what does not last.
+pub fn at_most(study: &Study) -> Duration {
+    let Budget { short_s, long_s } = budget(study);
+    let each = closed_s() + short_s + STEP_S + long_s + hold_s(study);
+    let all = Duration::from_secs_f64((1.0 + BESIDE) * each * study.arms.len() as f64);
+    all.min(study.budget.unwrap_or(all))
 }
 
 /// How long a study's searches take, about, everything included.

@@ -76,6 +76,7 @@ impl Bench {
             allow_host_settings: false,
             check_alone: self.check_alone,
             generator_carries: None,
+            samples: Some(Duration::from_secs(1)),
             time: None,
             stop: Arc::clone(&self.stop),
         }

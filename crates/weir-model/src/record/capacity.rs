@@ -71,10 +71,24 @@ pub struct CapacityRecord {
     /// What kept the search from higher rates, or is so near that the answer may be its and not the arm's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<CeilingRecord>,
-    /// Seconds of trials, without and with the long ones.
+    /// Seconds of trials, without and with the long ones, rests before them included.
     pub seconds: (f64, f64),
+    /// Of these seconds without any load, for the arm to come to rest; 0 in records of before it was kept.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rest_s: f64,
+    /// Connections that it was asked over; 0 in records of before it was kept.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub connections: u32,
     /// Why the search has ended.
     pub end: CapacityEnd,
+}
+
+fn is_zero(number: &f64) -> bool {
+    *number == 0.0
+}
+
+fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 /// What an arm carries for a short time after a rest.
@@ -86,6 +100,9 @@ pub struct BurstRecord {
     pub low: f64,
     /// The lowest that did not.
     pub high: f64,
+    /// Confidence of the interval, 0..1; 0 in records of before it was kept.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub confidence: f64,
 }
 
 /// A limit of the measurement itself.
@@ -105,6 +122,8 @@ pub enum CeilingOf {
     Generator,
     /// The origin behind the proxy.
     Origin,
+    /// The connections to the arm: all were busy, and with more of them more was completed.
+    Connections,
 }
 
 /// Why a search for a capacity has ended.

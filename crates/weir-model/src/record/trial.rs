@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::limit::Limit;
 use crate::load::{Censored, ErrorCount};
 use crate::load_report::TlsReport;
 
@@ -93,6 +94,23 @@ pub struct TrialRecord {
 
 fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+/// A few per cent of the time, in pieces, are always gone on shared machines, and harm nobody.
+const TRICKLE: f64 = 0.03;
+
+impl TrialRecord {
+    /// Whether the machine stood still in it, by meters that know nothing of the arm: for longer than the shortest of these limits and
+    /// a trickle. What comes at once makes requests wait for that long, and in the queue that it leaves behind, by no
+    /// fault of the arm's. Without a limit of a response time nothing of it matters.
+    pub fn stood_still(&self, limits: &[Limit]) -> bool {
+        let Some(limit) = limits.iter().filter_map(Limit::time).min() else {
+            return false;
+        };
+        let of_slices = |of: fn(&SliceRecord) -> u64| self.slices.iter().map(of).sum::<u64>();
+        let trickle_ns = TRICKLE * of_slices(|slice| slice.whole_ns) as f64;
+        of_slices(|slice| slice.held_up.worst_ns()) as f64 > limit.as_nanos() as f64 + trickle_ns
+    }
 }
 
 /// One slice: the load stayed on one arm.
@@ -313,6 +331,13 @@ pub struct PartRecord {
     /// before it was kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clocks: Vec<ClockOffset>,
+    /// What is added to `start_ns` of its slices to get their time in the samples of the run, nanoseconds; absent: no
+    /// samples were taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples_at_ns: Option<i64>,
+    /// CPU time that reading samples took on all hosts, nanoseconds; no part of what the load took.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub samples_cpu_ns: u64,
     /// Errors that belong to no slice: connections that could not be opened before the trial.
     pub errors: Vec<ErrorCount>,
     /// In the order of the study.

@@ -15,6 +15,10 @@ pub struct SearchSpec {
     /// Whether to ask too what is carried for so long after a rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<Duration>,
+    /// How many connections the search may open to each arm where those of the load let no more through; as many as the
+    /// load says, where this is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_connections: Option<u32>,
 }
 
 impl Default for SearchSpec {
@@ -23,6 +27,7 @@ impl Default for SearchSpec {
             precision: 0.03,
             hold: Duration::from_secs(65),
             burst: None,
+            most_connections: None,
         }
     }
 }

@@ -178,8 +178,7 @@ fn cell(load: &AtRate<'_>, arm: &str, metric: Metric, place: usize) -> Cell {
         None => Cell::from(format!("{time}{mark}")).title(title),
         Some(Comparison { verdict, .. }) => {
             let signed = format!("{} {time}{mark}", words::verdict_sign(*verdict));
-            Cell::tone(tones::tone(*verdict), signed)
-                .title(format!("{title}: {}", words::verdict(*verdict)))
+            Cell::tone(tones::tone(*verdict), signed).title(format!("{title}: {}", verdict.word()))
         }
     }
 }

@@ -59,21 +59,26 @@ pub(super) fn objective(study: &Study) -> String {
 fn effort(study: &Study, found: &Capacity) -> String {
     let mut parts = Vec::new();
     if let Some(spec) = study.loads.iter().find(|spec| spec.name == found.load) {
-        let connections = number::plural(u64::from(spec.connections), "connection");
+        // More than the load's, where those were all busy.
+        let most = found.connections.max(spec.connections);
+        let connections = number::plural(u64::from(most), "connection");
         parts.push(format!("up to {connections}"));
         parts.extend(load::manner(spec));
     }
     let (short, all) = found.seconds;
     let shown = |seconds: f64| number::short_time((seconds * 1e9).round());
+    let what = match found.rest_s > 0.0 {
+        true => format!("trials and rests ({})", shown(found.rest_s)),
+        false => "trials".to_owned(),
+    };
     if all > short {
-        // Rests before bursts are among what is not short.
         parts.push(format!(
-            "{} of trials, {} of it short ones",
+            "{} of {what}, {} of it short ones",
             shown(all),
             shown(short)
         ));
     } else if all > 0.0 {
-        parts.push(format!("{} of trials", shown(all)));
+        parts.push(format!("{} of {what}", shown(all)));
     }
     parts.join(", ")
 }

@@ -44,7 +44,7 @@ impl Compared<'_> {
             (_, Verdict::Better | Verdict::Worse) if is_same => {
                 (sign, words::DIFFERS, Tone::Differs)
             }
-            _ => (sign, words::verdict(verdict), tones::tone(verdict)),
+            _ => (sign, verdict.word(), tones::tone(verdict)),
         })
     }
 

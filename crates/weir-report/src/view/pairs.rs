@@ -96,7 +96,7 @@ fn cell(pairs: &[&Comparison], arm: &str, against: &str) -> Cell {
         _ => (number::ratio(found.ratio), words::interval(&found, 0.0)),
     };
     let signed = format!("{} {ratio}", words::verdict_sign(found.verdict));
-    let word = words::verdict(found.verdict);
+    let word = found.verdict.word();
     Cell::tone(tones::tone(found.verdict), signed)
         .small(interval)
         .title(format!(

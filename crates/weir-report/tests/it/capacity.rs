@@ -93,6 +93,8 @@ fn capacity(arm: &str, server: f64) -> Capacity {
         floor: 0.0,
         ceiling: None,
         seconds: (61.0, 191.0),
+        rest_s: 0.0,
+        connections: 50,
         end: Some(CapacityEnd::Found),
         curve,
         holds: vec![
@@ -293,6 +295,7 @@ fn every_field_of_the_json_is_in_the_schema() {
         seconds: 5.0,
         low: 1.0,
         high: 2.0,
+        confidence: 0.97,
     });
     arm.ceiling = Some(CeilingRecord {
         of: CeilingOf::Origin,

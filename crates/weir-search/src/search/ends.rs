@@ -1,15 +1,40 @@
 //! How a search ends: its answers, and the burst after them.
 
-use super::{NEAR, Search, State};
+use super::{ALIVE, Doubt, GENTLY, NEAR, REST_S, Search, State};
 use crate::burst::Bursts;
-use crate::goal::{Answer, Burst, Why};
-use crate::known::{First, half_width};
-use crate::long::Long;
+use crate::goal::{Answer, Burst, Seen, Why};
+use crate::known::First;
+use crate::long::{self, Long};
 
 impl Search {
+    pub(super) fn broke_s(&self, windows: &[Seen]) -> Option<f64> {
+        let window_s = self.goal.verify_s / long::HOLDS as f64;
+        long::broke_after(windows, &self.goal.bounds, window_s)
+    }
+
+    pub(super) fn after_long(&mut self, mut long: Long, windows: &[Seen]) {
+        let holds = long::holds(windows, &self.goal.bounds);
+        let is_dead = windows.iter().all(|seen| seen.completed < ALIVE * seen.due);
+        if is_dead {
+            let above = self.fresh.map_or(long.rate, |fresh| fresh.0);
+            self.doubt = Some(Doubt {
+                rate: long.rate * GENTLY,
+                rest_s: REST_S,
+                above,
+            });
+        }
+        let is_slight = !holds && long::is_slight(windows, &self.goal.bounds);
+        self.is_slight |= is_slight && !self.has_collapsed;
+        long.put(holds, self.broke_s(windows), self.goal.verify_s);
+        self.look_long(long);
+    }
+
     pub(super) fn look_long(&mut self, long: Long) {
+        if self.is_slight && long.bracket.held.is_some() {
+            return self.after_slight(long);
+        }
         self.state = State::Lasting(long);
-        if !long.is_over(self.lowest()) && self.long_s < self.goal.long_s + self.goal.verify_s {
+        if !long.is_over(self.lowest()) && self.long_s <= self.goal.long_s {
             return;
         }
         let why = match long.is_known() {
@@ -17,11 +42,21 @@ impl Search {
             false => Why::Budget,
         };
         match (long.bracket.held, long.bracket.broke) {
-            (Some(held), Some(broke)) => self.finish((held, broke), held, why),
+            (Some(held), broke) => self.finish((held, broke.unwrap_or(long.above)), held, why),
+            _ if long.rate >= self.lowest() => self.end(self.too_long()),
             _ => self.end(Answer {
                 fresh: self.fresh,
                 ..self.nothing(Why::Never)
             }),
+        }
+    }
+
+    /// What has broken now and then, and nowhere for good, has no memory: how often is what all trials tell together.
+    fn after_slight(&mut self, long: Long) {
+        self.verified = long.bracket.held;
+        self.known.estimate(&self.goal);
+        if let (Some(first), Some(held)) = (self.known.first, self.verified) {
+            self.found(&first, held);
         }
     }
 
@@ -42,15 +77,6 @@ impl Search {
         }
     }
 
-    pub(super) fn found(&mut self, first: &First, held: f64) {
-        let interval = self.interval(with(first, held));
-        let why = match half_width(interval) <= self.goal.half_width {
-            true => Why::Found,
-            false => Why::Budget,
-        };
-        self.finish(interval, held, why);
-    }
-
     /// Answers with an interval, and goes on to the burst where that is asked for.
     pub(super) fn finish(&mut self, interval: (f64, f64), verified: f64, why: Why) {
         // What a slight failure was made good for is no memory.
@@ -58,7 +84,7 @@ impl Search {
         let answer = Answer {
             interval,
             verified,
-            fresh: self.fresh.filter(|_| lasts),
+            fresh: self.fresh.filter(|fresh| lasts && fresh.0 >= interval.1),
             is_ceiling: interval.1 >= self.ceiling * NEAR,
             ..self.nothing(why)
         };
@@ -79,6 +105,15 @@ impl Search {
     /// An interval as far as it can be known: nothing is beyond the ceiling.
     pub(super) fn interval(&self, (low, high): (f64, f64)) -> (f64, f64) {
         (low, high.min(self.ceiling).max(low))
+    }
+
+    /// No long trial has held in the time that there was: as many more may.
+    pub(super) fn too_long(&self) -> Answer {
+        let suffices_s = self.spent_s + self.long_s + self.long_most_s();
+        Answer {
+            fresh: self.fresh,
+            ..self.nothing(Why::TooShort(suffices_s))
+        }
     }
 
     /// An answer that claims nothing.

@@ -1,19 +1,25 @@
 //! What a search does about a target that breaks for good or changes, and about a generator that is too weak.
 
-use super::{CHANGES, Doubt, LESS, Search, State};
+use super::{CHANGES, Doubt, LESS, REST_S, Search, State};
 use crate::goal::Why;
 use crate::long::Bracket;
+
+/// By how many times what a claim takes at least a search is prolonged that starts over.
+const ANEW: f64 = 1.5;
+/// The second look comes after as many rests as the first at least, however short a memory is asked for.
+const LAST_LOOK: f64 = 4.0;
 
 impl Search {
     /// It is asked at once, and again when the slowest memory is over: one that has come back only then lasts at less
     /// than short trials show.
     pub(super) fn after_doubt(&mut self, doubt: Doubt, is_swamped: bool) {
-        let has_rested = doubt.rest_s >= self.goal.verify_s;
+        let last_s = self.goal.verify_s.max(LAST_LOOK * REST_S);
+        let has_rested = doubt.rest_s >= last_s;
         match (is_swamped, has_rested) {
             (true, true) => self.broken(doubt.above),
             (true, false) => {
                 self.doubt = Some(Doubt {
-                    rest_s: self.goal.verify_s,
+                    rest_s: last_s,
                     ..doubt
                 });
             }
@@ -42,25 +48,46 @@ impl Search {
                 }
             }
             State::Hold(hold) => *hold = hold.min(self.ceiling),
+            State::Above(above) => {
+                let above = *above;
+                self.try_above(above);
+            }
             State::Lasting(long) => long.rate = long.rate.min(self.ceiling),
             _ => {}
         }
     }
 
-    /// A whole ladder has broken where ladders before had found the edge: it is looked for anew.
-    pub(super) fn lost(&mut self, rate: f64) {
+    /// A whole ladder has broken where ladders before had found the edge, or what is above it holds: it is looked for anew,
+    /// and has the time that a claim takes.
+    pub(super) fn start_over(&mut self, rate: f64, holds: bool) {
+        self.before = self
+            .known
+            .first
+            .map(|first| first.interval.0)
+            .or(self.before);
         self.known.leave_out_all();
-        self.held = None;
-        self.state = State::Ramp(Bracket::default().with(rate, false));
-        self.changed(true);
+        (self.held, self.verified) = (None, None);
+        self.state = State::Ramp(Bracket::default().with(rate, holds));
+        // The time for long trials is less by that.
+        let wanted = self.spent_s + ANEW * self.claim_s() - self.until_s;
+        let more = wanted.min(self.goal.long_s - self.long_s).max(0.0);
+        self.until_s += more;
+        self.goal.long_s -= more;
     }
 
     pub(super) fn changed(&mut self, is_less: bool) {
         self.changes.0 += 1;
         self.changes.1 += usize::from(is_less);
         self.held = None;
-        if self.changes.0 >= CHANGES {
-            self.end(self.nothing(Why::Unsteady));
+        if self.changes.0 < CHANGES {
+            return;
+        }
+        // A target that the trials use up, and that recovers between them, changes too: a long one says what lasts.
+        let is_used_up = self.changes.1 > 1 && self.failures == 0;
+        let low = self.known.first.map(|first| first.interval.0);
+        match low.or(self.before).filter(|_| is_used_up) {
+            Some(low) => self.state = State::Hold(low.min(self.ceiling)),
+            None => self.end(self.nothing(Why::Unsteady)),
         }
     }
 }

@@ -36,7 +36,7 @@ impl Search {
     pub fn progress(&self) -> Progress {
         let stage = match &self.state {
             _ if self.doubt.is_some() => Some(Stage::Ramp),
-            State::Ramp(_) => Some(Stage::Ramp),
+            State::Ramp(_) | State::Above(_) => Some(Stage::Ramp),
             State::Ladder => Some(Stage::Ladder),
             State::Hold(_) | State::Lasting(_) => Some(Stage::Hold),
             State::Burst(_) => Some(Stage::Burst),
@@ -89,7 +89,7 @@ impl Search {
                 }
                 (State::Hold(_), _) => self.goal.verify_s,
                 (State::Lasting(long), _) => long.left() * self.goal.verify_s,
-                (State::Burst(_) | State::Done, _) => 0.0,
+                (State::Above(_) | State::Burst(_) | State::Done, _) => 0.0,
             }
     }
 }

@@ -42,6 +42,15 @@ pub(super) fn read(configuration: &Configuration) -> Result<BTreeMap<String, u64
     })
 }
 
+/// Those of all parts together, whoever named the parts.
+pub(super) fn sampled(configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
+    let ask = match configuration.own.is_some() {
+        true => ASK_OWN,
+        false => ASK,
+    };
+    admin::get(configuration, ask).map(|text| sum(&text))
+}
+
 /// What asking for statistics counts itself.
 const OF_ADMINISTRATION: &str = "http.admin.";
 

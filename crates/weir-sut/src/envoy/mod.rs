@@ -114,6 +114,10 @@ impl Proxy for Envoy {
         counters::read(configuration)
     }
 
+    fn sampled(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
+        counters::sampled(configuration)
+    }
+
     fn shares_ports(&self, _configuration: &Configuration) -> bool {
         true
     }

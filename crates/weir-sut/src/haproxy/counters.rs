@@ -18,20 +18,50 @@ const FRONTEND: &str = "bin, bout, dreq, dresp, ereq, req_tot, conn_tot, dcon, d
 const BACKEND: &str =
     "bin, bout, stot, connect, reuse, econ, eresp, wretr, wredis, cli_abrt, srv_abrt, hrsp_5xx";
 
+/// Values of the moment: of the process, of frontends, of backends.
+const NOW: [&str; 3] = [
+    "Idle_pct, CurrConns, Maxconn, CurrSslConns, SslFrontendSessionReuse_pct, Run_queue",
+    "scur, slim",
+    "qcur, scur",
+];
+
 pub(super) fn read(configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
+    ask(configuration, [PROCESS, FRONTEND, BACKEND])
+}
+
+/// Counters and values of the moment.
+pub(super) fn sampled(configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
+    let mut names = [PROCESS, FRONTEND, BACKEND].into_iter().zip(NOW);
+    let names = [(); 3].map(|()| {
+        names
+            .next()
+            .map_or_else(String::new, |(counted, now)| format!("{counted}, {now}"))
+    });
+    ask(configuration, names.each_ref().map(String::as_str))
+}
+
+fn ask(
+    configuration: &Configuration,
+    [process, frontend, backend]: [&str; 3],
+) -> Result<BTreeMap<String, u64>, SutError> {
     let text = admin::line(configuration, "show info")?;
-    let of_process = PROCESS
+    let of_process = process
         .split(", ")
         .filter_map(|name| Some((name.to_owned(), info(&text, name)?)));
     let mut all: BTreeMap<String, u64> = of_process.collect();
-    add_stat(&mut all, &admin::line(configuration, "show stat")?);
+    add_stat(
+        &mut all,
+        &admin::line(configuration, "show stat")?,
+        frontend,
+        backend,
+    );
     Ok(all)
 }
 
-fn add_stat(all: &mut BTreeMap<String, u64>, text: &str) {
+fn add_stat(all: &mut BTreeMap<String, u64>, text: &str, frontend: &str, backend: &str) {
     let wholes = [
-        ("FRONTEND", "frontend", FRONTEND),
-        ("BACKEND", "backend", BACKEND),
+        ("FRONTEND", "frontend", frontend),
+        ("BACKEND", "backend", backend),
     ];
     for row in stat(text) {
         for (whole, prefix, names) in wholes {
@@ -56,7 +86,7 @@ mod tests {
                     o,s1,,2,5,UP\n\
                     o,BACKEND,7,2,5,UP\n";
         let mut all = BTreeMap::new();
-        add_stat(&mut all, text);
+        add_stat(&mut all, text, FRONTEND, BACKEND);
         let expected = [
             ("backend.reuse", 2),
             ("backend.stot", 5),

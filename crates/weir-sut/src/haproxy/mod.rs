@@ -112,6 +112,10 @@ impl Proxy for Haproxy {
     fn counters(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
         counters::read(configuration)
     }
+
+    fn sampled(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
+        counters::sampled(configuration)
+    }
 }
 
 /// Whether the master is there. Once it has a worker it becomes another program that only watches it

@@ -121,6 +121,10 @@ impl Proxy for Httpd {
     fn counters(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
         status::counters(configuration)
     }
+
+    fn sampled(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
+        status::sampled(configuration)
+    }
 }
 
 /// Arguments that say which configuration, and others.

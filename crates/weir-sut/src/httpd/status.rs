@@ -45,6 +45,15 @@ pub(super) fn counters(configuration: &Configuration) -> Result<BTreeMap<String,
     Ok(all)
 }
 
+/// What mod_status alone tells, threads of the moment among it.
+pub(super) fn sampled(configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
+    let text = status(configuration)?;
+    let mut all = totals(&text);
+    let now = ["BusyWorkers", "IdleWorkers"].into_iter();
+    all.extend(now.filter_map(|name| Some((name.to_owned(), field(&text, name)?.parse().ok()?))));
+    Ok(all)
+}
+
 fn status(configuration: &Configuration) -> Result<String, SutError> {
     get(configuration, &format!("{STATUS}?auto"))
 }

@@ -125,14 +125,30 @@ impl Proxy for Nginx {
 
     /// What stub_status tells; the request for it is among what it counts.
     fn counters(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
-        if !self.tells_status() || configuration.own.is_some() {
+        let Some(text) = self.status(configuration)? else {
             return Ok(BTreeMap::new());
-        }
-        let text = admin::get(configuration, "/")?;
+        };
         status::counters(&text).ok_or_else(|| SutError::Unreadable {
             kind: ProxyKind::Nginx,
             what: format!("`{}` is no stub_status", text.trim()),
         })
+    }
+
+    fn sampled(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
+        let text = self.status(configuration)?.unwrap_or_default();
+        let mut all = status::counters(&text).unwrap_or_default();
+        all.extend(status::gauges(&text));
+        Ok(all)
+    }
+}
+
+impl Nginx {
+    /// What stub_status answers; `None`: there is none.
+    fn status(&self, configuration: &Configuration) -> Result<Option<String>, SutError> {
+        match self.tells_status() && configuration.own.is_none() {
+            true => admin::get(configuration, "/").map(Some),
+            false => Ok(None),
+        }
     }
 }
 

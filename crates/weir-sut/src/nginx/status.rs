@@ -5,7 +5,25 @@ use std::collections::BTreeMap;
 /// The names of its three counters, in the order in which they are printed.
 const NAMES: [&str; 3] = ["accepts", "handled", "requests"];
 
-/// Reads them; `None`: it is another text.
+/// And those of its values of the moment.
+const NOW: [(&str, &str); 4] = [
+    ("Active connections:", "active"),
+    ("Reading:", "reading"),
+    ("Writing:", "writing"),
+    ("Waiting:", "waiting"),
+];
+
+/// Reads the values of the moment.
+pub(super) fn gauges(text: &str) -> BTreeMap<String, u64> {
+    let value = |(label, name): (&str, &str)| {
+        let behind = text.split_once(label)?.1;
+        let value = behind.split_whitespace().next()?.parse().ok()?;
+        Some((name.to_owned(), value))
+    };
+    NOW.into_iter().filter_map(value).collect()
+}
+
+/// Reads the counters; `None`: it is another text.
 pub(super) fn counters(text: &str) -> Option<BTreeMap<String, u64>> {
     let mut lines = text.lines();
     lines.find(|line| line.trim() == "server accepts handled requests")?;
@@ -27,6 +45,8 @@ mod tests {
         assert_eq!(found["accepts"], 7);
         assert_eq!(found["handled"], 6);
         assert_eq!(found["requests"], 12);
+        let gauges: Vec<u64> = gauges(text).into_values().collect();
+        assert_eq!(gauges, [1, 0, 0, 1], "active, reading, waiting, writing");
         assert_eq!(counters("<html>404</html>"), None);
         assert_eq!(counters("server accepts handled requests\n 7 x 12\n"), None);
     }

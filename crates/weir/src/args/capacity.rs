@@ -17,6 +17,9 @@ const SEARCH: &str = "Search";
     )),
     mut_arg("rate", |arg| arg.hide(true)),
     mut_arg("trace", |arg| arg.hide(true)),
+    mut_arg("connections", |arg| arg.help(
+        "Connections over all threads [default: 50, doubled up to 800 while they are what lets no more through]",
+    )),
     mut_arg("trace_speed", |arg| arg.hide(true)),
     mut_arg("requests", |arg| arg.hide(true)),
     after_help = "The options for requests, connections and TLS are those of `weir load`. The search chooses the \

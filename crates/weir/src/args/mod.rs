@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
@@ -123,6 +124,35 @@ pub(crate) struct LabArgs {
     /// The server is yours, or its owner agrees: needed for more than 100 requests/s to a public address
     #[arg(long)]
     pub(crate) yes_this_is_mine: bool,
+
+    /// How often the counters of every host and proxy are read while a trial goes on; they are kept in the run's
+    /// folder, in samples/*.csv
+    #[arg(long, value_name = "HOW_OFTEN", value_enum, default_value = "1hz")]
+    pub(crate) samples: SamplesWord,
+}
+
+/// How often counters are read.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum SamplesWord {
+    /// Ten times a second
+    #[value(name = "10hz")]
+    Tenths,
+    /// Every second
+    #[value(name = "1hz")]
+    Seconds,
+    /// Not at all
+    Off,
+}
+
+impl SamplesWord {
+    /// From one reading to the next.
+    pub(crate) fn interval(self) -> Option<Duration> {
+        match self {
+            SamplesWord::Tenths => Some(Duration::from_millis(100)),
+            SamplesWord::Seconds => Some(Duration::from_secs(1)),
+            SamplesWord::Off => None,
+        }
+    }
 }
 
 #[derive(Debug, ClapArgs)]

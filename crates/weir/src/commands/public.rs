@@ -50,16 +50,7 @@ fn is_public(address: IpAddr) -> bool {
             ip.is_loopback() || is_near || ip.is_unspecified()
         }
     };
-    !is_private && !is_own(address)
-}
-
-/// Whether an address is one of this machine's.
-pub(super) fn is_own(address: IpAddr) -> bool {
-    let address = address.to_canonical();
-    // What is sent to oneself comes from where it goes to.
-    address.is_loopback()
-        || address.is_unspecified()
-        || weir_lab::source_towards(address) == Some(address)
+    !is_private && !weir_lab::is_own(address)
 }
 
 #[cfg(test)]

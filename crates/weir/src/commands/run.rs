@@ -21,7 +21,7 @@ use crate::{signals, terminal};
 
 mod narrator;
 
-use narrator::{Narrator, listed};
+use narrator::{Narrator, at_most, listed};
 
 /// Where runs go unless said otherwise.
 const RUNS: &str = "runs";
@@ -139,6 +139,7 @@ pub(super) fn options(args: &LabArgs) -> Result<Options, Failure> {
         allow_host_settings: args.allow_host_settings,
         check_alone: false,
         generator_carries: load::carries(),
+        samples: args.samples.interval(),
         time: None,
         stop: signals::stop_flag()?,
     })
@@ -237,9 +238,13 @@ fn description(study: &Study, asked: &AskedByArm, remarks: &[Remark], check_alon
     }
     let takes = number::length(whole_seconds(takes));
     text.push_str(&format!(
-        "The whole run takes {} {takes}.\nNothing was started (--check).\n",
+        "The whole run takes {} {takes}.\n",
         about(study.until)
     ));
+    if !study.capacity.is_empty() {
+        text.push_str(&format!("{}\n", at_most(weir_lab::longest_search(study))));
+    }
+    text.push_str("Nothing was started (--check).\n");
     text
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use weir_model::record::{Outcome, Record};
 use weir_record::Run;
 
-use crate::program::{Ended, HasAll, Running, row, run, wait_until, weir, within};
+use crate::program::{Ended, HasAll, Running, row, run, weir, within};
 use crate::schema;
 use crate::secure::{Authority, Nginx};
 use crate::{origin, place};
@@ -62,21 +62,12 @@ fn a_server_is_known_by_its_url_alone() {
         "--fail-if",
         "capacity.low < 10/s",
     ]);
-    let mut search = Running::start(&mut command);
     // The whole takes more than a minute; no step of it does.
-    let mut steps = 0;
-    while search.is_alive() {
-        wait_until("a step", || {
-            let told = search.stderr().matches(" left\n").count();
-            let has_moved = told > steps || !search.is_alive();
-            steps = told;
-            has_moved
-        });
-    }
-    let ended = search.end().with_code(3);
+    let search = Running::start(&mut command).end_of_steps(" left\n");
+    let ended = search.with_code(3);
     ended.stderr.has_all(&[
         "Objective: p99 < 50ms\n",
-        &format!("Asking {url} at {address}, over 50 connections (-c)\n"),
+        &format!("Asking {url} at {address}, over 50 connections, or up to 800 if they are the limit (-c)\n"),
         "An error is a status that is not 2xx",
         "weir: --fail-if capacity < 5000/s: ",
     ]);

@@ -2,9 +2,9 @@
 
 use rcgen::CertificateParams;
 
-use crate::origin;
 use crate::program::{Ended, HasAll, Running, row, run, weir};
 use crate::secure::{Authority, Nginx};
+use crate::{origin, place};
 
 /// Runs it with these words in a folder of its own; nothing is left there.
 fn capacity(words: &[&str]) -> Ended {
@@ -122,4 +122,30 @@ fn a_folder_that_cannot_be_written_to_is_said_before_the_search() {
     let line = format!("capacity http://{address}/ --out /proc/nothing");
     let stderr = run(&line).with_code(2).stderr;
     stderr.has("/proc");
+}
+
+#[test]
+fn a_budget_without_time_for_any_claim_is_refused_with_one_that_has() {
+    let (_server, address) = origin::start("--size 1");
+    let url = format!("http://{address}/");
+    let folder = tempfile::tempdir().expect("a folder");
+    let study = folder.path().join("study.yaml");
+    let proxy = format!("{{kind: external, address: '{address}'}}");
+    let load = "  - {name: closed, closed: true, connections: 4}";
+    let text = place::study(&proxy, load, "objective: {capacity: 'p99 < 50ms'}");
+    std::fs::write(&study, text).expect("own folder");
+    let study = study.display().to_string();
+    for target in [&url, &study] {
+        row(target);
+        let hold = ["--hold", "20s", "--budget"];
+        let said = "a budget of 30 s has no time for any claim: a rate is held for 20 s";
+        let ended = capacity(&[&[target.as_str()], &hold[..], &["30s"]].concat());
+        let told = ended.stderr.clone();
+        ended.refused(&[said]);
+        let (_, suffices) = told.split_once("hint: give it --budget ").expect("a hint");
+        // That is not refused: the file that is in the way is.
+        let out = ["--out", "/proc/nothing"];
+        let ended = capacity(&[&[target.as_str()], &hold[..], &[suffices.trim()], &out].concat());
+        ended.refused(&["/proc"]);
+    }
 }

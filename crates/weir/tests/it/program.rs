@@ -158,6 +158,20 @@ impl Running {
         });
     }
 
+    /// Waits for its end where the whole takes longer than any step, each of which says a line that ends so.
+    pub(crate) fn end_of_steps(mut self, line_end: &str) -> Ended {
+        let mut steps = 0;
+        while self.is_alive() {
+            wait_until("a step", || {
+                let told = self.stderr().matches(line_end).count();
+                let has_moved = told > steps || !self.is_alive();
+                steps = told;
+                has_moved
+            });
+        }
+        self.end()
+    }
+
     /// Waits for its end.
     pub(crate) fn end(mut self) -> Ended {
         wait_until("the end of the program", || !self.is_alive());

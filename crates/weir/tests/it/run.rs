@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_model::record::{FORMAT, Outcome, Record};
+use weir_model::sample::SampleRow;
 use weir_model::study::ArmRole;
-use weir_record::Run;
+use weir_record::{Run, Sample, read_samples};
 
 use crate::place::{Place, names_in, sum};
 use crate::program::{Ended, HasAll};
@@ -46,6 +47,7 @@ fn a_whole_run_and_its_report() {
     histograms(&run);
     proxies(&run);
     origin_connections(&run);
+    samples(&run, &read_samples(&place.run_folder()).unwrap());
     report::of_a_complete_run(&place);
     refuses_to_go_on_or_over(&place);
 }
@@ -70,7 +72,7 @@ fn files(place: &Place) {
     #[rustfmt::skip]
     let expected = [
         "arms", "histograms.hlog", "records.jsonl", "report.html", "report.md", "run.json",
-        "run.sha256", "study.yaml",
+        "run.sha256", "samples", "study.yaml",
     ];
     assert_eq!(names_in(&folder), expected);
     assert_eq!(place.read("study.yaml"), STUDY);
@@ -98,6 +100,56 @@ fn header(run: &Run) {
     let version = &run.header.weir_version;
     assert!(version.starts_with(env!("CARGO_PKG_VERSION")));
 }
+
+/// Everybody's counters while the trials went on, by a clock that the slices' can be translated to.
+fn samples(run: &Run, samples: &[Sample]) {
+    let of = |table: &'static str| {
+        let rows = samples.iter().map(|sample| &sample.row);
+        rows.filter(move |row| row.table == table)
+    };
+    for (role, name) in [
+        ("generator", "weir-load"),
+        ("proxy", "nginx"),
+        ("origin", "origin-"),
+    ] {
+        let mut rows = of("processes").filter(|row| row.keys[0] == role);
+        assert!(rows.any(|row| row.keys[2].starts_with(name)), "{role}");
+    }
+    for arm in ARMS {
+        let mut processes = of("processes").filter(|row| row.arm == arm);
+        assert!(processes.any(|row| row.keys[0] == "proxy"), "{arm}");
+        let requests = of("proxy").filter(|row| row.arm == arm && row.keys == ["requests"]);
+        let requests = requests.map(|row| row.values[0]);
+        // A new instance counts from zero.
+        assert!(requests.max().flatten() > Some(100), "{arm}");
+    }
+    let parts = run.parts("closed").chain(run.parts("open"));
+    for part in parts {
+        assert!(part.samples_cpu_ns > 0);
+        let at_ns = part.samples_at_ns.expect("there are samples");
+        let trials = run.trials_in(|_| true).filter(|trial| {
+            let blocks = part.first_block..part.first_block + part.blocks;
+            (&trial.load, trial.phase) == (&part.load, part.phase) && blocks.contains(&trial.block)
+        });
+        let slices: Vec<u64> = trials
+            .flat_map(|trial| &trial.slices)
+            .map(|slice| slice.start_ns)
+            .collect();
+        let at = |start: Option<&u64>| {
+            let start = start.expect("a part has slices");
+            start
+                .checked_add_signed(at_ns)
+                .expect("after the run began")
+        };
+        let (begin, end) = (at(slices.iter().min()), at(slices.iter().max()));
+        let within =
+            |row: &SampleRow| (begin.saturating_sub(NEAR)..end + NEAR).contains(&row.at_ns);
+        assert!(of("network").any(within), "none from {begin} to {end}");
+    }
+}
+
+/// Time between two samples, and what a busy machine adds.
+const NEAR: u64 = 1_500_000_000;
 
 /// One session, one end of each load, one end.
 fn sessions_and_ends(run: &Run) {

@@ -1,8 +1,13 @@
 //! `weir run` with studies that ask how much a server carries: servers whose capacity is known, that break, and a load
 //! generator that is too weak; and searches that are interrupted and killed.
 
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use weir_model::record::{CapacityEnd, CapacityRecord, CeilingOf, Outcome, Record, TrialRecord};
@@ -10,7 +15,7 @@ use weir_record::Run;
 
 use crate::origin;
 use crate::place::{self, Place, outcomes};
-use crate::program::{Running, within};
+use crate::program::{Running, behind, within};
 
 /// A server that weir does not start, asked roughly: what a search needs for a p90 is little.
 fn study(address: &str, limits: &str) -> String {
@@ -46,7 +51,7 @@ fn a_search_that_is_interrupted_and_killed_finds_what_a_server_carries() {
     let ended = run.end().with_code(130);
     ended.says(&["after a closed loop", "Interrupted. Go on with"]);
     let first = trials(&place.records());
-    assert!(first.len() >= 3, "the closed loop is one");
+    assert!(first.len() >= 15, "the closed loop is one");
 
     let mut run = Running::start(&mut place.weir(&["run", "--resume", "a run"]));
     await_brackets(&place, &mut run, 6);
@@ -54,7 +59,9 @@ fn a_search_that_is_interrupted_and_killed_finds_what_a_server_carries() {
     assert_eq!(run.end().code, None);
     let second = trials(&Run::read(&place.run_folder()).expect("whole lines but perhaps the last"));
 
-    place.resume().with_code(0).says(&["requests/s"]);
+    let run = Running::start(&mut place.weir(&["run", "--resume", "a run"]));
+    let ended = run.end_of_steps(" left\n").with_code(0);
+    ended.says(&["requests/s"]);
     let run = place.records();
     assert_eq!(outcomes(&run), [Outcome::Interrupted, Outcome::Complete]);
     let all = trials(&run);
@@ -62,7 +69,8 @@ fn a_search_that_is_interrupted_and_killed_finds_what_a_server_carries() {
     assert_eq!(all[..second.len()], second[..]);
     // What was measured is not measured again: the closed loop, and the first rate after it.
     let closed = all.iter().filter(|trial| trial.rate_intended.is_none());
-    assert_eq!(closed.count(), 15);
+    // Fifteen blocks with all connections, and five with half of them.
+    assert_eq!(closed.count(), 15 + 5);
     let rates: Vec<f64> = all.iter().filter_map(|trial| trial.rate_intended).collect();
     assert_eq!(rates.iter().filter(|rate| **rate == rates[0]).count(), 1);
     let [found] = found(&run)[..] else {
@@ -81,6 +89,40 @@ fn a_search_that_is_interrupted_and_killed_finds_what_a_server_carries() {
 
 fn trials(run: &Run) -> Vec<TrialRecord> {
     run.trials().cloned().collect()
+}
+
+#[test]
+fn connections_that_let_no_more_through_are_told_or_raised() {
+    // It answers after 80 ms, however many ask: 4 connections carry 50/s, and 50 carry 625/s.
+    let (_server, at) = origin::start("--delay 80ms --size 10");
+    let place = Place::new();
+    let url = format!("http://{at}/");
+    let search = |more: &[&str]| {
+        let words = ["capacity", &url, "-O", "p90 < 120ms", "--hold", "2s"];
+        let words = [&words[..], more].concat();
+        Running::start(&mut place.weir(&words))
+    };
+    let few = search(&["-c", "4", "--precision", "15%", "--budget", "75s"]);
+    few.end_of_steps(" left\n").with_code(0).says(&[
+        " carries at least ",
+        "; all 4 connections were busy, and half as many let",
+        "Ask again with -c 16.",
+    ]);
+
+    let mut raised = search(&["--out", "a run"]);
+    let ramp = r#""stage":"ramp""#;
+    raised.wait_until("a rate", |_| place.records_with(ramp) > 0);
+    raised.signal(Signal::INT);
+    raised.end().with_code(130);
+    let run = place.records();
+    let parts = run.records.iter().filter_map(|record| match record {
+        Record::Part(part) => Some(part.arms[0].asking.wanted),
+        _ => None,
+    });
+    let parts: Vec<u64> = parts.collect();
+    assert_eq!(parts[..4], [50, 25, 100, 200]);
+    // What it goes on with is the most that it has tried.
+    assert_eq!(parts.last(), parts.iter().max(), "{parts:?}");
 }
 
 #[test]
@@ -123,4 +165,108 @@ fn a_generator_that_is_held_up_is_not_taken_for_the_server() {
     assert_eq!(ceiling, Some(CeilingOf::Generator), "{found:?}");
     server.signal(Signal::TERM);
     server.end().with_code(0);
+}
+
+/// A control group whose processes have a fifth of a CPU; removed when this is dropped.
+struct Quota(PathBuf);
+
+impl Quota {
+    /// `None` where this user may make none.
+    fn make() -> Option<Quota> {
+        let name = format!("weir-test-{}", std::process::id());
+        // Version 1 has a tree for each controller (kernel documentation, cgroup-v1 and cgroup-v2).
+        let one = Path::new("/sys/fs/cgroup/cpu");
+        let (tree, file, text) = match one.is_dir() {
+            true => (one, "cpu.cfs_quota_us", "20000"),
+            false => (Path::new("/sys/fs/cgroup"), "cpu.max", "20000 100000"),
+        };
+        let group = Quota(tree.join(name));
+        fs::create_dir(&group.0).ok()?;
+        fs::write(group.0.join(file), text).ok()?;
+        Some(group)
+    }
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn a_generator_with_a_quota_is_not_taken_for_the_server() {
+    let Some(quota) = Quota::make() else { return };
+    let place = Place::new();
+    let (server, at) = origin::start("--size 100");
+    let before = format!("echo $$ > {}/cgroup.procs", quota.0.display());
+    let path = place.write("study.yaml", &study(&at, "p90 < 30ms"));
+    let line = format!(
+        "run {} --out '{}'",
+        path.display(),
+        place.run_folder().display()
+    );
+    let run = Running::start(&mut behind(&before, &line));
+    run.end_of_steps(" left\n").with_code(0);
+    let run = place.records();
+    let [found] = found(&run)[..] else {
+        panic!("one answer")
+    };
+    let ceiling = found.ceiling.map(|ceiling| ceiling.of);
+    assert_eq!(ceiling, Some(CeilingOf::Generator), "{found:?}");
+    server.signal(Signal::TERM);
+    server.end().with_code(0);
+}
+
+/// A server that answers after a millisecond, and never again once it was asked more than so often within a second. Ends with
+/// this process; its address.
+fn fragile(most: usize) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound").to_string();
+    let seen = Arc::new(Mutex::new((Instant::now(), 0)));
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let seen = Arc::clone(&seen);
+            thread::spawn(move || serve(stream, most, &seen));
+        }
+    });
+    address
+}
+
+fn serve(mut stream: TcpStream, most: usize, seen: &Mutex<(Instant, usize)>) -> Option<()> {
+    let mut request = [0; 1024];
+    // A generator's request is one segment.
+    while stream.read(&mut request).ok()? > 0 {
+        let is_broken = {
+            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let (begun, count) = *seen;
+            *seen = match begun.elapsed() > Duration::from_secs(1) && count <= most {
+                true => (Instant::now(), 1),
+                false => (begun, count + 1),
+            };
+            seen.1 > most
+        };
+        if !is_broken {
+            thread::sleep(Duration::from_millis(1));
+            stream
+                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+                .ok()?;
+        }
+    }
+    Some(())
+}
+
+#[test]
+fn a_server_that_breaks_above_a_rate_is_said_to_and_is_not_asked_on_and_on() {
+    // The first request is the one that looks whether it answers at all.
+    let at = fragile(400);
+    let place = Place::new();
+    let begun = Instant::now();
+    place.run(&study(&at, "p90 < 50ms")).end().with_code(0);
+    assert!(begun.elapsed() < Duration::from_secs(45), "{begun:?}");
+    let run = place.records();
+    let [found] = found(&run)[..] else {
+        panic!("one answer")
+    };
+    let is_told = matches!(found.end, CapacityEnd::Broken(_));
+    assert!(is_told && found.verified == 0.0, "{found:?}");
 }

@@ -99,6 +99,7 @@ fn arms_that_follow_each_other_in_a_slot_have_nothing_of_each_other() {
         allow_host_settings: false,
         check_alone: false,
         generator_carries: None,
+        samples: None,
         time: None,
         stop: Arc::default(),
     };

@@ -5,8 +5,9 @@ use std::fs;
 
 use rustix::process::Signal;
 use weir_model::record::{Outcome, Record};
+use weir_model::sample::SampleRow;
 use weir_probe::process::children;
-use weir_record::Run;
+use weir_record::{Run, read_samples};
 
 use crate::place::{self, Place, kill, outcomes};
 use crate::program::{Running, wait_until, within};
@@ -59,6 +60,7 @@ fn resumes(place: &Place, arms: usize) -> Run {
     let sessions: Vec<_> = run.trials().map(|trial| trial.session).collect();
     assert!(sessions.is_sorted(), "{sessions:?}");
     assert_eq!((sessions[0], sessions[sessions.len() - 1]), (0, 1));
+    samples_go_on(place);
     for trial in run.trials() {
         // That it is the right one was seen when the run was read. On a busy machine an arm may have answered
         // nothing in a block.
@@ -70,6 +72,14 @@ fn resumes(place: &Place, arms: usize) -> Run {
     run
 }
 
+/// Those of both sessions are whole, one behind the other.
+fn samples_go_on(place: &Place) {
+    let samples = read_samples(&place.run_folder()).expect("no line is damaged");
+    let hosts = samples.iter().filter(|sample| sample.row.table == "host");
+    let times: Vec<u64> = hosts.map(|sample| sample.row.at_ns).collect();
+    assert!(times.len() > 2 && times.is_sorted(), "{times:?}");
+}
+
 /// A run of all five, resumed: all of them were there in both sessions.
 fn resumes_with_five(place: &Place, ends: &[Outcome]) {
     let run = resumes(place, PROXIES.len());
@@ -77,6 +87,16 @@ fn resumes_with_five(place: &Place, ends: &[Outcome]) {
     let mut arms: Vec<&str> = of_arms(&run).into_keys().collect();
     arms.sort_by_key(|arm| PROXIES.iter().position(|name| name == arm));
     assert_eq!(arms, PROXIES);
+    let samples = read_samples(&place.run_folder()).expect("no line is damaged");
+    for arm in PROXIES {
+        // What lines of logs are is known of every proxy; what else, of each another.
+        let own = |row: &SampleRow| row.arm == arm && !row.keys[0].starts_with("log.");
+        let mut rows = samples.iter().map(|sample| &sample.row);
+        assert!(
+            rows.any(|row| row.table == "proxy" && own(row)),
+            "{arm} tells nothing"
+        );
+    }
     for session in [0, 1] {
         let of = |record: &&Record| matches!(record, Record::Proxy(p) if p.session == session);
         within(run.records.iter().filter(of).count(), PROXIES.len()..);

@@ -78,7 +78,7 @@ fn verdict(study: &Study, ratio: &Ratio) -> (Tone, &'static str) {
         (ArmRole::SameAsBaseline, Verdict::Better | Verdict::Worse) => {
             (Tone::Differs, words::DIFFERS)
         }
-        (_, verdict) => (tones::tone(verdict), words::verdict(verdict)),
+        (_, verdict) => (tones::tone(verdict), verdict.word()),
     }
 }
 

@@ -77,6 +77,31 @@ fn a_target_that_changes_for_ever_is_not_judged() {
 }
 
 #[test]
+fn a_machine_that_stands_still_is_not_the_target() {
+    let truth = 2000.0 - 100.0_f64.ln() / 0.03;
+    // In a third of the windows everything is late then, or in all of them a two-hundredth of it.
+    for (every, bad) in [(3, 1.0), (1, 0.005)] {
+        let (mut rng, mut count) = (SplitMix64::new(3), 0);
+        let mut target = |trial: &Trial, _| {
+            count += 1;
+            let is_held_up = count % every == 0;
+            let share = queue(&mut rng, trial);
+            Seen {
+                is_held_up,
+                ..window(trial, if is_held_up { share.max(bad) } else { share })
+            }
+        };
+        let (answer, told) = run(goal(1), &mut target);
+        assert!(told.len() < 200, "{every}: {}", told.len());
+        let (low, high) = answer.interval;
+        assert!(
+            answer.verified > 0.0 && low <= truth && truth <= high,
+            "{every}: {answer:?}"
+        );
+    }
+}
+
+#[test]
 fn what_the_generator_does_not_send_is_not_the_targets() {
     let mut weak = |trial: &Trial, _| Seen {
         sent: (900.0 / trial.rate).min(1.0),
@@ -185,5 +210,56 @@ fn a_ladder_told_at_a_stretch_outlives_what_one_of_its_rungs_changed() {
         assert!(ladders > 1 && trials < 100, "{ladders} {trials}");
         let answer = search.propose().unwrap_err();
         assert_eq!(answer.verified, 0.0, "{answer:?}");
+    }
+}
+
+#[test]
+fn a_target_that_becomes_faster_is_followed() {
+    for (after, changes_s) in [(1.25, 20.0), (2.0, 20.0), (2.0, 90.0)] {
+        let mut rng = SplitMix64::new(11);
+        let mut target = |trial: &Trial, now: f64| {
+            let times = if now > changes_s { after } else { 1.0 };
+            let slower = Trial {
+                rate: trial.rate / times,
+                ..*trial
+            };
+            Seen {
+                completed: trial.rate.min(2000.0 * times),
+                ..window(trial, queue(&mut rng, &slower))
+            }
+        };
+        let (answer, _) = run(goal(2), &mut target);
+        let truth = after * (2000.0 - 100.0_f64.ln() / 0.03);
+        assert!(answer.left_out > 0, "{after}: {answer:?}");
+        assert!(
+            answer.interval.0 <= truth && truth <= answer.interval.1,
+            "{after}: {answer:?}"
+        );
+    }
+}
+
+#[test]
+fn the_luckiest_of_long_trials_is_not_claimed() {
+    // Stalls of 0.3 s, one in ten seconds: 3 % are bad, but of few stretches of thirteen windows less than 1 %.
+    for seed in 0..12 {
+        let mut rng = SplitMix64::new(seed);
+        let mut stalls = |trial: &Trial, _| {
+            let chance = (trial.window_s() / 10.0).min(1.0);
+            let share = 0.03 / chance;
+            window(
+                trial,
+                if rng.unit() < chance {
+                    share.min(1.0)
+                } else {
+                    0.0
+                },
+            )
+        };
+        let (answer, _) = run(goal(seed), &mut stalls);
+        assert_eq!(
+            (answer.interval, answer.verified),
+            ((0.0, 0.0), 0.0),
+            "{seed}: {answer:?}"
+        );
     }
 }

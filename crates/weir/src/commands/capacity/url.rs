@@ -25,6 +25,10 @@ use crate::failure::Failure;
 /// that it is known beforehand and the same tomorrow.
 pub(super) const OBJECTIVE: &str = "p99 < 100ms, errors < 0.1%";
 
+/// How many connections the search opens at most where nobody says how many: four doublings of the usual number, and
+/// fewer than the 1,024 descriptors that a process may have nearly everywhere.
+const MOST_CONNECTIONS: u32 = 16 * weir_model::flow::CONNECTIONS;
+
 /// How often the way to the server and back is measured.
 const ROUND_TRIPS: u32 = 5;
 
@@ -61,9 +65,11 @@ pub(super) fn search(args: &CapacityArgs, options: &Options) -> Result<Search, F
             objective(&limits)
         ),
     }];
-    said.push(asked(&server));
+    let most_connections = args.flow.connections.is_none().then_some(MOST_CONNECTIONS);
+    said.push(asked(&server, most_connections));
     said.push(wrong_answers(&spec, args));
     let mut study = study(&server, spec, limits, cpus(args, &server, options)?);
+    study.search.most_connections = most_connections;
     tuning.apply(&mut study);
     time::fit_search(&study)?;
     let text = command_line();
@@ -176,7 +182,7 @@ fn cpus(
     server: &Server,
     options: &Options,
 ) -> Result<Option<CpuRoles>, Failure> {
-    let own = server.peers.iter().any(|peer| public::is_own(peer.ip()));
+    let own = server.peers.iter().any(|peer| weir_lab::is_own(peer.ip()));
     let all = match &args.cpus {
         Some(text) => flag("--cpus", text.parse::<CpuSet>())?,
         // The lab shares them out.
@@ -200,11 +206,15 @@ fn objective(limits: &[Limit]) -> String {
 }
 
 /// Whom it asks, and with how much at the same time.
-fn asked(server: &Server) -> String {
+fn asked(server: &Server, most_connections: Option<u32>) -> String {
     let peers: Vec<String> = server.peers.iter().map(ToString::to_string).collect();
     let connections = server.spec.connections;
+    let more = match most_connections {
+        Some(most) => format!(", or up to {most} if they are the limit"),
+        None => String::new(),
+    };
     format!(
-        "Asking {} at {}, over {connections} connections (-c)",
+        "Asking {} at {}, over {connections} connections{more} (-c)",
         server.url,
         peers.join(", ")
     )

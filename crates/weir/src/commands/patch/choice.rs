@@ -132,7 +132,7 @@ fn words(study: &Study, findings: &Findings, arm: &Arm) -> String {
 /// `better: completed rate 1.31× (1.27–1.35) of baseline`.
 fn of(study: &Study, own: &Comparison) -> String {
     use weir_report::{number, words};
-    let verdict = words::verdict(own.verdict);
+    let verdict = own.verdict.word();
     match own.verdict {
         Verdict::Invalid => format!("{verdict}: {}", own.because),
         _ => format!(

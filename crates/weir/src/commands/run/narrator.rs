@@ -70,6 +70,7 @@ impl Narrator {
                 }
             }
             Event::Takes(takes, until) => self.promise(takes, until),
+            Event::TakesAtMost(takes) => self.say(&at_most(takes)),
             Event::ArmReady {
                 arm,
                 address,
@@ -101,9 +102,7 @@ impl Narrator {
                 self.say_arms();
                 self.say(&format!("{load}: a pilot of all arms"));
             }
-            Event::PilotEnded(pilot) => {
-                self.say(&chosen(&pilot));
-            }
+            Event::PilotEnded(pilot) => self.say(&chosen(&pilot)),
             begun @ Event::TrialBegun { .. } => self.begin(begun),
             Event::Looked {
                 look,
@@ -240,6 +239,12 @@ fn chosen(pilot: &PilotRecord) -> String {
             time(wanted)
         ),
     }
+}
+
+/// How long a search takes at most.
+pub(crate) fn at_most(takes: Duration) -> String {
+    let takes = number::length(whole_seconds(takes));
+    format!("It takes {takes} at most: where what is carried for a short time does not last")
 }
 
 /// What a look has decided, and how long what is open takes.

@@ -2,15 +2,19 @@
 //! beside what bisection and RFC 9971 answer.
 //!
 //! ```text
-//! queues [SEARCHES [NAME [alone]]]
+//! queues [SEARCHES [NAME [FROM [alone | truth]]]]
 //! ```
 //!
-//! So many searches for each target, or for those with NAME in theirs; `alone`: without the others.
+//! So many searches for each target, or for those with NAME in theirs, with seeds from FROM on; `alone`: without the
+//! others; `truth`: what the targets carry, by long simulation, and no search.
 
 use std::io::{self, Write};
+use std::ops::Range;
 
-use weir_search::{Answer, Bound, Closed, Goal, Search, Seen, Stage, Trial, Why};
+use weir_search::{Answer, Bound, Closed, Goal, Search, Seen, Stage, Trial};
 use weir_stats::SplitMix64;
+
+mod others;
 
 /// A queue: servers, their service time, arrivals.
 #[derive(Clone, Copy)]
@@ -31,8 +35,20 @@ struct Queue {
     limit_s: f64,
     /// Standard deviation of the logarithm of the service time between instances.
     instances: f64,
-    /// Known capacity, requests per second; 0: by long simulation.
+    /// After so many seconds of trials a service takes so many times as long.
+    change: (f64, f64),
+    /// Known capacity, requests per second: by theory, or by a long simulation (`truth`); after the change.
     capacity: f64,
+}
+
+impl Queue {
+    /// By how many times longer a service takes than at first.
+    fn times(&self, now_s: f64) -> f64 {
+        match now_s < self.change.0 {
+            true => 1.0,
+            false => self.change.1,
+        }
+    }
 }
 
 /// ln 100, for an objective of the quantile 0.99.
@@ -50,6 +66,7 @@ const PLAIN: Queue = Queue {
     stall_s: 0.0,
     every_s: 10.0,
     limit_s: 0.03,
+    change: (f64::INFINITY, 1.0),
     capacity: 2000.0 - LN_100 / 0.03,
 };
 
@@ -73,7 +90,7 @@ const QUEUES: &[Queue] = &[
         name: "M/D/1, 2000/s, 10 ms",
         is_random: false,
         limit_s: 0.01,
-        capacity: 0.0,
+        capacity: 1_771.7,
         ..PLAIN
     },
     Queue {
@@ -82,7 +99,7 @@ const QUEUES: &[Queue] = &[
         service_s: 4e-4,
         is_random: false,
         limit_s: 0.005,
-        capacity: 0.0,
+        capacity: 9_516.1,
         ..PLAIN
     },
     Queue {
@@ -100,44 +117,45 @@ const QUEUES: &[Queue] = &[
     Queue {
         name: "D/M/1, 2000/s, 30 ms",
         is_random: true,
-        capacity: 0.0,
+        capacity: 1_922.1,
         ..EVEN
     },
     Queue {
         name: "M/M/1, speed wanders 3 %",
         wander: 0.03,
-        capacity: 0.0,
+        capacity: 1_802.6,
         ..PLAIN
     },
     Queue {
         name: "D/D/1, speed wanders 3 %",
         wander: 0.03,
-        capacity: 0.0,
+        capacity: 1_900.3,
         ..EVEN
     },
     Queue {
         name: "M/M/1, instances 1 %",
         instances: 0.01,
-        capacity: 0.0,
+        capacity: 1_840.2,
         ..PLAIN
     },
     Queue {
         name: "D/D/1, instances 1 %, 30 ms",
         instances: 0.01,
-        capacity: 0.0,
+        // As slow as the slowest hundredth, for ever: exp(-2.326 * 0.01).
+        capacity: 1954.0,
         ..EVEN
     },
     Queue {
         name: "M/M/1, stalls of 10 ms, one in a second",
         stall_s: 0.01,
         every_s: 1.0,
-        capacity: 0.0,
+        capacity: 1_804.4,
         ..PLAIN
     },
     Queue {
         name: "M/M/1, stalls of 40 ms",
         stall_s: 0.04,
-        capacity: 0.0,
+        capacity: 1_677.1,
         ..PLAIN
     },
     Queue {
@@ -145,6 +163,36 @@ const QUEUES: &[Queue] = &[
         stall_s: 0.3,
         capacity: 0.0,
         ..PLAIN
+    },
+    Queue {
+        name: "M/M/1, becomes 15 % slower",
+        change: (40.0, 1.0 / 0.85),
+        capacity: 0.85 * 2000.0 - LN_100 / 0.03,
+        ..PLAIN
+    },
+    Queue {
+        name: "M/M/1, becomes half as fast",
+        change: (40.0, 2.0),
+        capacity: 0.5 * 2000.0 - LN_100 / 0.03,
+        ..PLAIN
+    },
+    Queue {
+        name: "M/M/1, becomes 20 % faster",
+        change: (40.0, 1.0 / 1.2),
+        capacity: 1.2 * 2000.0 - LN_100 / 0.03,
+        ..PLAIN
+    },
+    Queue {
+        name: "M/M/1, becomes twice as fast",
+        change: (40.0, 0.5),
+        capacity: 2.0 * 2000.0 - LN_100 / 0.03,
+        ..PLAIN
+    },
+    Queue {
+        name: "D/D/1, becomes 20 % faster",
+        change: (40.0, 1.0 / 1.2),
+        capacity: 1.2 * 2000.0,
+        ..EVEN
     },
 ];
 
@@ -163,6 +211,8 @@ struct World {
     rng: SplitMix64,
     speed: f64,
     instance: f64,
+    /// Seconds of trials so far.
+    now_s: f64,
 }
 
 impl World {
@@ -174,12 +224,12 @@ impl World {
             rng,
             speed,
             instance: 0.0,
+            now_s: 0.0,
         }
     }
 
     fn play(&mut self, trial: Trial) -> Vec<Seen> {
-        let queue = self.queue;
-        let rng = &mut self.rng;
+        let (queue, rng) = (self.queue, &mut self.rng);
         if trial.is_fresh {
             self.instance = queue.instances * normal(rng);
         }
@@ -206,7 +256,8 @@ impl World {
                     .for_each(|free| *free = free.max(stall) + queue.stall_s);
                 stall += exponential(rng, queue.every_s);
             }
-            let mean = queue.service_s * (self.speed + self.instance).exp();
+            let mean =
+                queue.times(self.now_s + at) * queue.service_s * (self.speed + self.instance).exp();
             let service = match queue.is_random {
                 true => exponential(rng, mean),
                 false => mean,
@@ -243,6 +294,7 @@ impl World {
                 sent: 1.0,
                 due: *all as f64 / length,
                 completed: completed.saturating_sub(1) as f64 / (last - first).max(1e-9),
+                is_held_up: false,
             })
             .collect()
     }
@@ -282,7 +334,10 @@ impl World {
                     let seen = self.play(trial);
                     let most = seen.len();
                     let until = (1..most).find(|count| !search.go_on(&trial, &seen[..*count]));
-                    search.seen(&trial, &seen[..until.unwrap_or(most)]);
+                    let seen = &seen[..until.unwrap_or(most)];
+                    self.now_s +=
+                        trial.rest_s + trial.settle_s + trial.window_s() * seen.len() as f64;
+                    search.seen(&trial, seen);
                 }
                 Err(answer) => return *answer,
             }
@@ -290,116 +345,21 @@ impl World {
     }
 }
 
-/// What others would have answered: a bracket, and what it took.
-struct Bracket {
-    low: f64,
-    high: f64,
-    seconds: f64,
-}
-
-impl World {
-    fn holds(&mut self, rate: f64, seconds: f64, spent: &mut f64) -> bool {
-        // Both give a trial a second that they do not look at.
-        *spent += seconds + 1.0;
+/// Capacity by bisection with trials of hours, of many instances where these differ.
+fn simulated(queue: Queue) -> f64 {
+    let most = queue.servers as f64 / queue.service_s;
+    let (mut low, mut high) = (most * 0.2, most * 1.05);
+    let mut world = World::new(queue, 7);
+    for step in 0..14 {
+        let rate = f64::midpoint(low, high);
+        let instances = if queue.instances > 0.0 { 4000 } else { 1 };
+        let requests = if step < 5 { 4e6 } else { 6e7 };
+        let seconds = requests / rate / f64::from(instances);
         let trial = Trial {
             rate,
             stage: Stage::Ramp,
             rest_s: 0.0,
             settle_s: 1.0,
-            measure_s: seconds,
-            windows: 1,
-            is_fresh: true,
-        };
-        self.play(trial)[0].bad[0] <= 0.01
-    }
-
-    /// Bisection with trials of 30 s between nothing and what a closed loop carries, until the bracket is as narrow
-    /// as our interval is to be.
-    fn bisect(&mut self) -> Bracket {
-        let most = self.queue.servers as f64 / self.queue.service_s;
-        let (mut low, mut high, mut seconds) = (most * 0.2, most * 1.1, 0.0);
-        while f64::ln(high / low) > 0.06 {
-            let rate = f64::midpoint(low, high);
-            match self.holds(rate, 30.0, &mut seconds) {
-                true => low = rate,
-                false => high = rate,
-            }
-        }
-        Bracket { low, high, seconds }
-    }
-
-    /// RFC 9971 with the defaults of the authors' library: trials of 1 s, 20 s of them at a load, of which half may
-    /// exceed the goal, a width of 0.5 %, and two coarser targets before.
-    fn mlr(&mut self) -> Bracket {
-        let most = self.queue.servers as f64 / self.queue.service_s;
-        let mut seconds = 0.0;
-        // Good and bad trials of a load.
-        let mut loads: Vec<(f64, u32, u32)> = Vec::new();
-        let (mut low, mut high) = (most * 0.2, most * 1.1);
-        for (width, sum) in [(0.02, 1.0), (0.01, 4.47), (0.005, 20.0)] {
-            let mut is_bound = |world: &mut World, rate: f64| loop {
-                let place = loads
-                    .iter()
-                    .position(|load| load.0 == rate)
-                    .unwrap_or_else(|| {
-                        loads.push((rate, 0, 0));
-                        loads.len() - 1
-                    });
-                let load = &mut loads[place];
-                if f64::from(load.1) >= sum / 2.0 {
-                    break true;
-                }
-                if f64::from(load.2) > sum / 2.0 {
-                    break false;
-                }
-                match world.holds(rate, 1.0, &mut seconds) {
-                    true => load.1 += 1,
-                    false => load.2 += 1,
-                }
-            };
-            // The bounds of the coarser target again, and outwards where they do not hold any more.
-            let mut step = width;
-            while !is_bound(self, low) && low > 1.0 {
-                high = low;
-                low *= 1.0 - step;
-                step *= 2.0;
-            }
-            step = width;
-            while is_bound(self, high) && high < 3.0 * most {
-                low = high;
-                high *= 1.0 + step;
-                step *= 2.0;
-            }
-            while f64::ln(high / low) > width {
-                let rate = f64::midpoint(low, high);
-                match is_bound(self, rate) {
-                    true => low = rate,
-                    false => high = rate,
-                }
-            }
-        }
-        Bracket { low, high, seconds }
-    }
-}
-
-/// Capacity by bisection with trials of a quarter of an hour.
-fn capacity(queue: Queue) -> f64 {
-    if queue.capacity > 0.0 {
-        return queue.capacity;
-    }
-    let most = queue.servers as f64 / queue.service_s;
-    let (mut low, mut high) = (most * 0.2, most * 1.05);
-    let mut world = World::new(queue, 7);
-    for _ in 0..12 {
-        let rate = f64::midpoint(low, high);
-        // Of many instances, where these differ.
-        let instances = if queue.instances > 0.0 { 200 } else { 1 };
-        let seconds = 4_000_000.0 / rate / f64::from(instances);
-        let trial = Trial {
-            rate,
-            stage: Stage::Ramp,
-            rest_s: 0.0,
-            settle_s: seconds / 50.0,
             measure_s: seconds,
             windows: 1,
             is_fresh: true,
@@ -426,64 +386,58 @@ fn share(answers: &[Answer], is_so: impl Fn(&Answer) -> bool) -> f64 {
     100.0 * count as f64 / answers.len() as f64
 }
 
-/// How often others' brackets cover the truth, and how long they took.
-fn others(queue: Queue, truth: f64, count: u64, of: impl Fn(&mut World) -> Bracket) -> String {
-    let all: Vec<Bracket> = (0..count)
-        .map(|seed| of(&mut World::new(queue, seed + 1)))
-        .collect();
-    let covers = |it: &&Bracket| it.low <= truth * 1.0001 && truth <= it.high * 1.0001;
-    let covers = all.iter().filter(covers).count();
-    let seconds = all.iter().map(|it| it.seconds).sum::<f64>() / all.len() as f64;
-    format!(
-        "{:.1} %, {seconds:.0} s",
-        100.0 * covers as f64 / all.len() as f64
-    )
+/// One row of the table.
+fn row(queue: Queue, seeds: &Range<u64>, is_alone: bool) -> String {
+    let answer = |seed| World::new(queue, seed + 1).search(seed);
+    let all: Vec<Answer> = seeds.clone().map(answer).collect();
+    let truth = queue.capacity;
+    let claims = |it: &Answer| it.verified > 0.0;
+    let none = share(&all, |it| !claims(it));
+    let seconds = |of: fn(&Answer) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
+    let (search_s, all_s) = (seconds(|it| it.seconds.0), seconds(|it| it.seconds.1));
+    let found: Vec<Answer> = all.iter().filter(|it| claims(it)).cloned().collect();
+    let mut row = format!("| {} | {truth:.0} | {none:.1} % | ", queue.name);
+    if !found.is_empty() {
+        let half = |it: &Answer| (it.interval.1 / it.interval.0).ln() / 2.0;
+        row += &format!(
+            "{:.1} % | {:.1} %, {:.1} % | ±{:.2} % | {:.3} | ",
+            share(&found, |it| it.interval.0 <= truth
+                && truth <= it.interval.1),
+            share(&found, |it| it.interval.0 > truth),
+            share(&found, |it| it.interval.1 < truth),
+            100.0 * median(&found, half),
+            median(&found, |it| it.verified / truth),
+        );
+    }
+    row += &format!("{search_s:.0} s | {all_s:.0} s |");
+    if !is_alone {
+        let bisection = others::others(queue, truth, seeds, World::bisect);
+        row += &format!(
+            " {bisection} | {} |",
+            others::others(queue, truth, seeds, World::mlr)
+        );
+    }
+    row
 }
 
 fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let count: u64 = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(100);
     let only = arguments.next().unwrap_or_default();
-    let is_alone = arguments.next().is_some();
+    let from: u64 = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(0);
+    let how = arguments.next().unwrap_or_default();
     let mut out = io::stdout();
     writeln!(
         out,
-        "| target | capacity | interval covers | above, below | half-width | verified | search | with verification | none \
+        "| target | capacity | no claim | interval covers | above, below | half-width | verified | search | with verification \
          | bisection, 30 s | RFC 9971 |\n|---|---|---|---|---|---|---|---|---|---|---|"
     )?;
     for &queue in QUEUES.iter().filter(|queue| queue.name.contains(&only)) {
-        let truth = capacity(queue);
-        let answer = |seed| World::new(queue, seed + 1).search(seed);
-        let all: Vec<Answer> = (0..count).map(answer).collect();
-        let none = share(&all, |it| it.why == Why::Never);
-        let found: Vec<Answer> = all.into_iter().filter(|it| it.why != Why::Never).collect();
-        if found.is_empty() {
-            writeln!(
-                out,
-                "| {} | none | – | – | – | – | – | – | {none:.1} % |  |  |",
-                queue.name
-            )?;
-            continue;
-        }
-        let compared = |of: fn(&mut World) -> Bracket| match is_alone {
-            true => String::new(),
-            false => others(queue, truth, count, of),
+        let row = match how.as_str() {
+            "truth" => format!("| {} | {:.1} |", queue.name, simulated(queue)),
+            how => row(queue, &(from..from + count), how == "alone"),
         };
-        writeln!(
-            out,
-            "| {} | {truth:.0} | {:.1} % | {:.1} %, {:.1} % | ±{:.2} % | {:.3} | {:.0} s | {:.0} s | {none:.1} % | {} | {} |",
-            queue.name,
-            share(&found, |it| it.interval.0 <= truth
-                && truth <= it.interval.1),
-            share(&found, |it| it.interval.0 > truth),
-            share(&found, |it| it.interval.1 < truth),
-            100.0 * median(&found, |it| (it.interval.1 / it.interval.0).ln() / 2.0),
-            median(&found, |it| it.verified / truth),
-            median(&found, |it| it.seconds.0),
-            median(&found, |it| it.seconds.1),
-            compared(World::bisect),
-            compared(World::mlr),
-        )?;
+        writeln!(out, "{row}")?;
         out.flush()?;
     }
     Ok(())

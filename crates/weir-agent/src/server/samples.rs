@@ -1,0 +1,179 @@
+//! All counters of a host, again and again while a trial goes on.
+//!
+//! The kernel's are read by the request's own thread. Proxies are asked by a thread for each arm, in the arm's network
+//! namespace: one that is busy answers late, and nobody waits for it.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+use weir_host::Network;
+use weir_model::sample::{MissingCounter, SampleRow};
+use weir_probe::sample::{GENERATOR, Namespace, ORIGIN, PROXY, Place, Sampler, Tasks};
+use weir_sut::OwnCounters;
+
+use super::arm::Arm;
+use super::watch::sleep_until;
+use crate::message::{Failure, SampleEnd, SampleJob};
+
+/// From one reading to the next: at least, and at most.
+const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
+
+/// How threads of the load engine and of the origin server are called.
+const GENERATOR_THREADS: &str = "weir-load";
+const ORIGIN_THREADS: &str = "origin-";
+
+/// The table of what proxies count of themselves.
+const TABLE: &str = "proxy";
+
+/// What is read on this host.
+pub(super) struct Sampling {
+    pub(super) sampler: Sampler,
+    pub(super) proxies: Vec<CountingProxy>,
+}
+
+/// A proxy that counts itself.
+pub(super) struct CountingProxy {
+    /// Its arm's name.
+    pub(super) arm: String,
+    pub(super) network: Option<Network>,
+    pub(super) counters: OwnCounters,
+}
+
+/// The generator's place; `None`: it has no namespace of its own.
+pub(super) fn generator(network: Option<&Network>) -> Result<Place, Failure> {
+    of_own_threads(GENERATOR, GENERATOR_THREADS, network)
+}
+
+/// The origin server's.
+pub(super) fn origin(network: Option<&Network>) -> Result<Place, Failure> {
+    of_own_threads(ORIGIN, ORIGIN_THREADS, network)
+}
+
+fn of_own_threads(
+    role: &'static str,
+    prefix: &'static str,
+    network: Option<&Network>,
+) -> Result<Place, Failure> {
+    let namespace = match network {
+        Some(network) => network.within(Namespace::of_this_thread)?,
+        None => Namespace::of_this_thread(),
+    };
+    Ok(Place {
+        role,
+        arm: String::new(),
+        namespace: Some(namespace),
+        tasks: Tasks::Threads(prefix),
+    })
+}
+
+/// An arm's: its proxy's processes.
+pub(super) fn arm(arm: &Arm) -> Result<Place, Failure> {
+    Ok(Place {
+        role: PROXY,
+        arm: arm.name().to_owned(),
+        namespace: Some(arm.keeper().run(Namespace::of_this_thread)?),
+        tasks: Tasks::Processes(arm.processes()),
+    })
+}
+
+/// Whether a job can be done.
+pub(super) fn check(job: &SampleJob) -> Result<(), Failure> {
+    match INTERVALS.contains(&job.interval) {
+        true => Ok(()),
+        false => Err(Failure::other(format!(
+            "samples every {:?}, which is outside of {INTERVALS:?}",
+            job.interval
+        ))),
+    }
+}
+
+/// Reads until it is stopped, and once more then.
+pub(super) fn run(
+    job: &SampleJob,
+    sampling: Sampling,
+    stop: &AtomicBool,
+    tell: &(dyn Fn(&[SampleRow]) + Sync),
+) -> Result<SampleEnd, Failure> {
+    let Sampling {
+        mut sampler,
+        proxies,
+    } = sampling;
+    let end = Mutex::new(SampleEnd::default());
+    thread::scope(|scope| {
+        for proxy in proxies {
+            let end = &end;
+            scope.spawn(move || ask_again(job, proxy, stop, tell, end));
+        }
+        again(job.interval, stop, || {
+            tell(&sampler.read(crate::monotonic_ns()));
+        });
+        add(&end, sampler.missing());
+    });
+    Ok(end.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Asks a proxy until it is stopped.
+fn ask_again(
+    job: &SampleJob,
+    mut proxy: CountingProxy,
+    stop: &AtomicBool,
+    tell: &(dyn Fn(&[SampleRow]) + Sync),
+    end: &Mutex<SampleEnd>,
+) {
+    let mut missing = BTreeMap::new();
+    if let Some(Err(error)) = proxy.network.as_ref().map(Network::join) {
+        missing.insert(String::new(), error.to_string());
+    } else {
+        again(job.interval, stop, || {
+            let at_ns = crate::monotonic_ns();
+            let read = proxy.counters.read(&mut |counter, why| {
+                missing.entry(counter.to_owned()).or_insert(why);
+            });
+            let row = |(counter, value): (String, u64)| SampleRow {
+                table: TABLE.to_owned(),
+                at_ns,
+                arm: proxy.arm.clone(),
+                keys: vec![counter],
+                values: vec![Some(value)],
+            };
+            tell(&read.into_iter().map(row).collect::<Vec<_>>());
+        });
+    }
+    let missing = missing.into_iter().map(|(column, why)| MissingCounter {
+        table: TABLE.to_owned(),
+        column,
+        role: PROXY.to_owned(),
+        why: format!("arm {}: {why}", proxy.arm),
+    });
+    add(end, missing.collect());
+}
+
+/// Does something at the times of an interval; those that have passed by then are left out.
+fn again(interval: Duration, stop: &AtomicBool, mut work: impl FnMut()) {
+    let interval = interval.as_nanos() as u64;
+    let mut at_ns = crate::monotonic_ns();
+    loop {
+        let is_last = stop.load(Ordering::Relaxed);
+        work();
+        if is_last {
+            return;
+        }
+        let passed = crate::monotonic_ns().saturating_sub(at_ns) / interval;
+        at_ns += (passed + 1) * interval;
+        // Once more where it is stopped meanwhile: what happened since is known then.
+        sleep_until(at_ns, stop);
+    }
+}
+
+/// The calling thread ends: what it has found missing, and its CPU time.
+fn add(end: &Mutex<SampleEnd>, missing: Vec<MissingCounter>) {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let mut end = end.lock().unwrap_or_else(PoisonError::into_inner);
+    end.cpu_ns += time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+    end.missing.extend(missing);
+}

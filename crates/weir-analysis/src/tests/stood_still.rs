@@ -1,0 +1,64 @@
+//! What a search leaves out because the machine stood still.
+
+use weir_model::limit::Limit;
+use weir_model::record::*;
+use weir_model::study::{ArmRole, Study, StudyArrivals};
+
+use super::fixture::{arm, run_with_records};
+use crate::analyze;
+
+/// Four trials of a second each, in which others had the proxy's CPU for so many milliseconds.
+fn curve(others_ms: [u64; 4]) -> Vec<f64> {
+    let load = weir_model::fixture::load("closed", StudyArrivals::Closed);
+    let header = weir_model::fixture::header(Study {
+        loads: vec![load],
+        capacity: Limit::parse_all("p99 < 30ms, errors < 1%").unwrap(),
+        ..weir_model::fixture::study(vec![arm("stock", ArmRole::Baseline, 0)])
+    });
+    let of = |(block, ms): (u32, u64)| {
+        let held_up = HoldUps {
+            proxy: Some(HeldUp {
+                others_ns: ms * 1_000_000,
+                ..HeldUp::default()
+            }),
+            ..HoldUps::default()
+        };
+        let rate = 100.0 * f64::from(block + 1);
+        let slice = SliceRecord {
+            measured_ns: 1_000_000_000,
+            whole_ns: 1_000_000_000,
+            due: rate as u64,
+            sent: rate as u64,
+            offered: rate as u64,
+            completed: rate as u64,
+            completed_whole: rate as u64,
+            held_up,
+            ..SliceRecord::default()
+        };
+        TrialRecord {
+            rate_intended: Some(rate),
+            slices: vec![slice],
+            bad: vec![0.0, 0.0],
+            ..weir_model::fixture::trial("closed", "stock", block)
+        }
+    };
+    let trials = (0..).zip(others_ms).map(of).collect();
+    let times =
+        |trial: &TrialRecord, _: &mut _| vec![1_000_000; trial.slices[0].completed as usize];
+    let (_folder, run) = run_with_records(&header, trials, times, &[]);
+    let found = analyze(&run).capacity.unwrap();
+    found.arms[0].curve.iter().map(|point| point.rate).collect()
+}
+
+#[test]
+fn a_trial_in_which_the_machine_stood_still_is_no_point_of_the_curve() {
+    // A limit of 30 ms, and 3 % of a second.
+    for (others_ms, points) in [
+        ([0, 59, 0, 0], vec![100.0, 200.0, 300.0, 400.0]),
+        ([0, 61, 0, 0], vec![100.0, 300.0, 400.0]),
+        // Most of the time: that is how the machine is.
+        ([61, 61, 0, 61], vec![100.0, 200.0, 300.0, 400.0]),
+    ] {
+        assert_eq!(curve(others_ms), points, "{others_ms:?}");
+    }
+}

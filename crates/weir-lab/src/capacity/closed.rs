@@ -1,0 +1,155 @@
+//! Closed loops before a search: what an arm completes at most, and whether connections are what limits that.
+//!
+//! With N connections that are always busy no more than N / D is completed, D being the time that a request takes alone,
+//! and no more than the slowest part of the server does (asymptotic bounds: Denning & Buzen 1978, Computing Surveys 10).
+//! Half as many connections tell which of both it is: under the first bound they complete half as much. That connections
+//! are busy does not tell it: those of a saturated server are too.
+
+use weir_model::record::{SliceRecord, TrialRecord};
+
+use super::CLOSED;
+
+/// Blocks of the loop with half the connections.
+const HALF: u32 = 5;
+/// Connections limit what completes so many times as much with twice as many of them.
+const GROWS: f64 = 1.5;
+/// With half of them it completes half as much at least. One that does not has broken, or is another now.
+const LEAST: f64 = 0.25;
+/// More connections than the server takes are not tried again: of its answers this share were errors.
+const REFUSED: f64 = 0.01;
+
+/// The closed loops of an arm, as far as they are.
+pub(crate) struct ClosedLoops {
+    /// Connections that are asked over, and of the loop that goes on.
+    connections: u32,
+    most: u32,
+    step: Step,
+    /// Slices of that loop, and its responses that broke the objective, as the worst share of what is allowed.
+    slices: Vec<SliceRecord>,
+    used: Vec<f64>,
+    failed: u64,
+    /// The loop with all connections.
+    whole: Vec<SliceRecord>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// With all connections.
+    Whole,
+    /// With half of them.
+    Half,
+    /// With twice as many as completed what `whole` has.
+    Twice,
+}
+
+/// What they have shown.
+pub(crate) struct Settled {
+    /// Connections that the search asks over.
+    pub(crate) connections: u32,
+    /// The loop with all of these.
+    pub(crate) slices: Vec<SliceRecord>,
+    /// Whether with more of them more would be completed.
+    pub(crate) are_the_limit: bool,
+}
+
+impl ClosedLoops {
+    /// Of an arm that is asked over so many connections, and may be over as many as `most`.
+    pub(crate) fn new(connections: u32, most: Option<u32>) -> ClosedLoops {
+        ClosedLoops {
+            connections,
+            most: most.unwrap_or(connections),
+            step: Step::Whole,
+            slices: Vec::new(),
+            used: Vec::new(),
+            failed: 0,
+            whole: Vec::new(),
+        }
+    }
+
+    /// Connections and blocks of the loop that is to be measured.
+    pub(crate) fn wanted(&self) -> (u32, u32) {
+        match self.step {
+            Step::Whole => (self.connections, CLOSED.1),
+            Step::Half => (self.connections / 2, HALF),
+            Step::Twice => (self.connections * 2, CLOSED.1),
+        }
+    }
+
+    /// A loop that has not been seen whole counts as not made.
+    pub(crate) fn cut(&mut self) {
+        self.slices.clear();
+        self.used.clear();
+        self.failed = 0;
+    }
+
+    /// Takes in a block of the loop that is wanted, which used so much of what the objective allows; says what all have
+    /// shown when no further is.
+    pub(crate) fn take(&mut self, record: &TrialRecord, used: f64) -> Option<Settled> {
+        self.slices.extend(&record.slices);
+        self.used.push(used);
+        self.failed += record.errors.iter().map(|error| error.count).sum::<u64>();
+        let (_, blocks) = self.wanted();
+        if self.used.len() < blocks as usize {
+            return None;
+        }
+        let holds = self.used.iter().sum::<f64>() <= self.used.len() as f64;
+        let slices = std::mem::take(&mut self.slices);
+        let done: u64 = slices.iter().map(|slice| slice.completed_whole).sum();
+        let is_refused = self.failed as f64 > REFUSED * (done + self.failed) as f64;
+        self.cut();
+        match self.step {
+            Step::Whole => {
+                self.whole = slices;
+                self.step = Step::Half;
+                // A single one has no half; one that is too slow already needs no more of them.
+                match (holds, self.connections) {
+                    (false, _) => Some(self.settled(false)),
+                    (true, 1) => self.raised(),
+                    (true, _) => None,
+                }
+            }
+            Step::Half => {
+                let share = rate(&slices) / rate(&self.whole);
+                match LEAST < share && share * GROWS < 1.0 {
+                    true => self.raised(),
+                    false => Some(self.settled(false)),
+                }
+            }
+            Step::Twice if is_refused => Some(self.settled(true)),
+            Step::Twice => {
+                let times = rate(&slices) / rate(&self.whole);
+                if times >= 1.0 {
+                    (self.whole, self.connections) = (slices, 2 * self.connections);
+                }
+                match times >= GROWS && holds {
+                    true => self.raised(),
+                    false => Some(self.settled(false)),
+                }
+            }
+        }
+    }
+
+    /// Goes on with twice the connections, if there may be so many.
+    fn raised(&mut self) -> Option<Settled> {
+        if 2 * self.connections > self.most {
+            return Some(self.settled(true));
+        }
+        self.step = Step::Twice;
+        None
+    }
+
+    fn settled(&mut self, are_the_limit: bool) -> Settled {
+        Settled {
+            connections: self.connections,
+            slices: std::mem::take(&mut self.whole),
+            are_the_limit,
+        }
+    }
+}
+
+/// Responses per second.
+pub(crate) fn rate(slices: &[SliceRecord]) -> f64 {
+    let measured: u64 = slices.iter().map(|slice| slice.measured_ns).sum();
+    let completed: u64 = slices.iter().map(|slice| slice.completed).sum();
+    completed as f64 / (measured.max(1) as f64 / 1e9)
+}

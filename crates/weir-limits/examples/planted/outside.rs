@@ -1,0 +1,110 @@
+//! What a trial looks like from outside: the figures of the generator and the lab, without any counter of a host.
+
+use std::collections::BTreeMap;
+
+use weir_limits::{Figure, Trial};
+use weir_model::study::ProxyKind::{Caddy, Httpd};
+
+use crate::host::{Dice, Flow, Host};
+use crate::samples::SECONDS;
+
+/// What the generator and the lab would know.
+pub(crate) fn trial(host: &Host, flow: &Flow, dice: &mut Dice) -> Trial {
+    let is_short =
+        flow.completed < 0.985 * flow.offered || flow.response > 0.1 || flow.lost_syns > 1e-3;
+    let is_failing = is_short || host.memory_aborts > 0.0 || host.loss > 0.0;
+    let known = [
+        (Figure::RateIntended, flow.offered, 1.0),
+        (
+            Figure::RateOffered,
+            flow.offered
+                .min(host.generator_threads * (1.0 - host.hog) / host.generator_cpu),
+            1.0,
+        ),
+        (Figure::RateCompleted, flow.completed, 1.0),
+        (Figure::Saturated, f64::from(u8::from(is_failing)), 0.9),
+        (Figure::ResponseTimeS, flow.response, 1.0),
+        (Figure::DispatchLagS, flow.lag, 0.8),
+        (Figure::OriginTimeS, flow.origin_time, 0.6),
+        (Figure::BytesPerS, flow.completed * host.bytes, 1.0),
+        (
+            Figure::NetworkBytesPerS,
+            host.link * dice.between(0.97, 1.03),
+            1.0,
+        ),
+        (Figure::OpenedPerRequest, host.opened_by_load, 1.0),
+        (
+            Figure::FullHandshakesPerS,
+            flow.completed * host.tls_full,
+            1.0,
+        ),
+        (
+            Figure::Workers,
+            host.workers,
+            if host.proxy == Httpd { 0.0 } else { 0.7 },
+        ),
+    ];
+    let known = known
+        .into_iter()
+        .filter(|(_, _, share)| dice.chance(*share));
+    let figures = known.map(|(figure, value, _)| (figure, value)).collect();
+    let requests = (flow.offered * SECONDS as f64).round();
+    let count = |rate: f64| (rate * SECONDS as f64) as u64;
+    let errors = [
+        ("unexpected", flow.no_port),
+        ("closed_unanswered", flow.refused),
+        ("timeout", 0.0),
+        ("connect", 0.0),
+    ];
+    Trial {
+        figures,
+        response_times: times(flow, requests, dice),
+        errors: Some(
+            errors
+                .map(|(kind, rate)| (kind.to_owned(), count(rate)))
+                .into(),
+        ),
+        requests: requests as u64,
+        settings: settings(host),
+    }
+}
+
+/// Response times; a SYN that is lost is sent again.
+fn times(flow: &Flow, requests: f64, dice: &mut Dice) -> Vec<(u64, u64)> {
+    let mut times: BTreeMap<u64, u64> = BTreeMap::new();
+    for place in 0..400 {
+        let time = -flow.response * (1.0 - (f64::from(place) + 0.5) / 400.0).ln();
+        *times.entry((time * 1e9) as u64).or_default() += (requests / 400.0) as u64;
+        // Sent again after 1 s, and after 2 and 4 s more where it is lost again.
+        for (after, again) in [(1.0, 0), (3.0, 1), (7.0, 2)] {
+            let lost = requests / 400.0 * flow.lost_syns.powi(again + 1);
+            *times.entry(((time + after) * 1e9) as u64).or_default() += dice.count(lost) as u64;
+        }
+    }
+    times.into_iter().collect()
+}
+
+fn settings(host: &Host) -> BTreeMap<String, String> {
+    let (on, off) = ("on".to_owned(), "off".to_owned());
+    let mut settings = BTreeMap::from([
+        (
+            "gzip".to_owned(),
+            if host.gzip > 0.0 {
+                on.clone()
+            } else {
+                off.clone()
+            },
+        ),
+        ("gzip_comp_level".to_owned(), host.gzip_level.to_string()),
+        ("access_log".to_owned(), if host.log { on } else { off }),
+    ]);
+    if host.proxy == Caddy {
+        let most = if host.slots.is_finite() {
+            host.slots
+        } else {
+            0.0
+        };
+        settings.insert("origin_max_connections".to_owned(), most.to_string());
+    }
+    settings
+}

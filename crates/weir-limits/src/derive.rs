@@ -1,0 +1,334 @@
+//! Quantities from the rows of a window. What cannot be told for certain is absent, with the reason.
+
+use std::collections::BTreeMap;
+
+use weir_model::sample::{Counters, SampleRow, Table};
+
+use crate::evidence::Absent;
+use crate::quantities::{Columns, Derivation, Keys, MODE_WIDTH_S, Take};
+use crate::window::{Figure, HostSamples, Role, Trial, Window};
+
+/// Values that stand above a quantity in the file.
+pub(crate) type Known = BTreeMap<String, f64>;
+
+/// Key of rows that hosts with several roles in one network namespace have.
+const SHARED: &str = "shared";
+
+/// The value of a quantity in a window.
+pub(crate) fn value(
+    from: &Derivation,
+    window: &Window<'_>,
+    counters: &Counters,
+    known: &Known,
+) -> Result<f64, Absent> {
+    let trial = window.trial;
+    match from {
+        Derivation::Samples(of) => of_samples(of, window, counters),
+        Derivation::Ratio { of, by } => {
+            let value = |name: &String| {
+                let value = known.get(name).copied();
+                value.ok_or_else(|| Absent::NotGiven(name.clone()))
+            };
+            share(value(of)?, value(by)?, by)
+        }
+        Derivation::Trial(figure) => figure_of(trial, *figure),
+        Derivation::Errors(kinds) => {
+            let errors = trial.errors.as_ref();
+            let errors = errors.ok_or_else(|| Absent::NotGiven("its errors".to_owned()))?;
+            let failed: u64 = kinds.iter().filter_map(|kind| errors.get(kind)).sum();
+            share(
+                failed as f64,
+                trial.requests as f64,
+                "the number of requests",
+            )
+        }
+        Derivation::Setting(ids) => {
+            let level = ids.iter().find_map(|id| trial.settings.get(id));
+            let level = level.ok_or_else(|| Absent::NotGiven(ids.join(" or ")))?;
+            let word = if level == "off" { 0.0 } else { 1.0 };
+            Ok(level.parse().unwrap_or(word))
+        }
+        Derivation::Modes(at) => modes(at, &trial.response_times),
+    }
+}
+
+fn figure_of(trial: &Trial, figure: Figure) -> Result<f64, Absent> {
+    let value = trial.figures.get(&figure).copied();
+    value.ok_or_else(|| Absent::NotGiven(format!("{figure:?}")))
+}
+
+fn share(part: f64, whole: f64, name: &str) -> Result<f64, Absent> {
+    match whole == 0.0 {
+        true => Err(Absent::OfNothing(name.to_owned())),
+        false => Ok(part / whole),
+    }
+}
+
+/// Share of response times right behind some times, as far as they stand out against those before and behind by more
+/// than four standard deviations of a count. A SYN that is lost is sent again after 1, 3 and 7 s (RFC 6298 section 2:
+/// a first timeout of 1 s, doubled each time).
+fn modes(at: &[f64], times: &[(u64, u64)]) -> Result<f64, Absent> {
+    let all: u64 = times.iter().map(|(_, count)| count).sum();
+    if all == 0 {
+        return Err(Absent::NotGiven("its response times".to_owned()));
+    }
+    let count = |from_s: f64| -> f64 {
+        let within =
+            |(ns, _): &&(u64, u64)| (from_s..from_s + MODE_WIDTH_S).contains(&(*ns as f64 / 1e9));
+        times
+            .iter()
+            .filter(within)
+            .map(|(_, count)| *count as f64)
+            .sum()
+    };
+    let excess = at.iter().map(|at| {
+        let around = count(at - MODE_WIDTH_S).max(count(at + 2.0 * MODE_WIDTH_S));
+        let within = count(*at);
+        match within - around > 4.0 * (within + around).sqrt() {
+            true => within - around,
+            false => 0.0,
+        }
+    });
+    Ok(excess.sum::<f64>() / all as f64)
+}
+
+/// Rows of one key, in the order of time.
+type Series<'a> = BTreeMap<&'a [String], Vec<&'a SampleRow>>;
+
+fn of_samples(of: &Columns, window: &Window<'_>, counters: &Counters) -> Result<f64, Absent> {
+    let name = || format!("{}.{}", of.table, of.columns.join("+"));
+    let Some(table) = counters.table(&of.table) else {
+        return Err(Absent::NotSampled(name()));
+    };
+    let mut by_host = Vec::new();
+    for host in window.hosts {
+        if of.role.is_some_and(|role| !host.roles.contains(&role)) {
+            continue;
+        }
+        let series = series(of, table, host, window);
+        if series.is_empty() {
+            match said_missing(of, host) {
+                Some(missing) => return Err(missing),
+                None => continue,
+            }
+        }
+        let reader = Reader { of, table, series };
+        let read = match of.take.is_of_counters() {
+            true => reader.differences(figure_of(window.trial, Figure::RateCompleted)),
+            false => reader.gauges(),
+        };
+        // What the sampler said of it is worth more than that a cell is empty.
+        by_host.push(read.map_err(|absent| match absent {
+            Absent::NotSampled(_) => said_missing(of, host).unwrap_or(absent),
+            absent => absent,
+        })?);
+    }
+    match by_host.is_empty() {
+        true => Err(Absent::NotSampled(name())),
+        false => Ok(together(of.keys, &by_host) * of.scale),
+    }
+}
+
+fn said_missing(of: &Columns, host: &HostSamples) -> Option<Absent> {
+    let names_it = |column: &str| {
+        let mut own = of
+            .columns
+            .iter()
+            .chain(&of.share_of)
+            .chain(of.only.get("counter"));
+        column.is_empty() || own.any(|name| name == column)
+    };
+    let role = of.role.map_or("", Role::name);
+    let missing = host.missing.iter().find(|missing| {
+        let is_role = missing.role.is_empty() || role.is_empty() || missing.role == role;
+        missing.table == of.table && is_role && names_it(&missing.column)
+    })?;
+    Some(Absent::Missing {
+        column: format!("{}.{}", missing.table, missing.column),
+        why: missing.why.clone(),
+    })
+}
+
+fn together(keys: Keys, values: &[f64]) -> f64 {
+    let fold = |first: f64, of: fn(f64, f64) -> f64| values.iter().copied().fold(first, of);
+    match keys {
+        Keys::Sum => values.iter().sum(),
+        Keys::Busiest => fold(f64::NEG_INFINITY, f64::max),
+        Keys::Least => fold(f64::INFINITY, f64::min),
+        Keys::Mean => values.iter().sum::<f64>() / values.len() as f64,
+    }
+}
+
+/// The rows that a derivation is about. Rows of a namespace that roles share count as the proxy's, and as nobody
+/// else's, because a proxy's sockets are what they are read for.
+fn series<'a>(
+    of: &Columns,
+    table: &Table,
+    host: &'a HostSamples,
+    window: &Window<'_>,
+) -> Series<'a> {
+    let place = |name: &str| table.keys().position(|key| key == name);
+    let role_key = place("role").zip(of.role);
+    let only: Vec<(usize, &String)> = of
+        .only
+        .iter()
+        .filter_map(|(key, value)| Some((place(key)?, value)))
+        .collect();
+    let cpus = of
+        .role
+        .and_then(|role| host.cpus.get(&role))
+        .zip(place("cpu"));
+    let is_one = |row: &&SampleRow| {
+        let key = |place: usize| row.keys.get(place).map(String::as_str);
+        row.table == of.table
+            && (row.arm.is_empty() || window.arm.is_empty() || row.arm == window.arm)
+            && (window.from_ns..=window.until_ns).contains(&row.at_ns)
+            && only.iter().all(|(place, value)| key(*place) == Some(value))
+            && role_key.is_none_or(|(place, role)| {
+                let is_shared = role == Role::Proxy && key(place) == Some(SHARED);
+                is_shared || key(place) == Some(role.name())
+            })
+            && cpus.is_none_or(|(cpus, place)| {
+                let number = key(place).and_then(|cpu| cpu.parse().ok());
+                number.is_some_and(|cpu: u64| cpus.contains(&cpu))
+            })
+    };
+    let mut series = Series::new();
+    for row in host.rows.iter().filter(is_one) {
+        series.entry(&row.keys).or_default().push(row);
+    }
+    series
+}
+
+/// Reads the rows of one host.
+struct Reader<'a> {
+    of: &'a Columns,
+    table: &'a Table,
+    series: Series<'a>,
+}
+
+impl Reader<'_> {
+    fn name(&self, column: &str) -> String {
+        format!("{}.{column}", self.of.table)
+    }
+
+    fn cell(&self, row: &SampleRow, column: &str) -> Option<u64> {
+        let place = self.table.values().position(|name| name == column)?;
+        row.values.get(place).copied().flatten()
+    }
+
+    fn differences(&self, rate: Result<f64, Absent>) -> Result<f64, Absent> {
+        let all = || self.series.values().flatten().map(|row| row.at_ns);
+        let (first, last) = (all().min(), all().max());
+        let (mut parts, mut wholes, mut values) = (0.0, 0.0, Vec::new());
+        let mut seconds: f64 = 0.0;
+        for rows in self.series.values() {
+            let (begin, end) = (
+                rows.first().map(|row| row.at_ns),
+                rows.last().map(|row| row.at_ns),
+            );
+            if (begin, end) != (first, last) || self.is_restarted(rows) {
+                return Err(Absent::CameOrWent(self.of.table.clone()));
+            }
+            let part = self.sum(&self.of.columns, rows)?;
+            let span = end.unwrap_or(0).saturating_sub(begin.unwrap_or(0)) as f64 / 1e9;
+            seconds = seconds.max(span);
+            let whole = match self.of.share_of.is_empty() {
+                true => 1.0,
+                false => self.sum(&self.of.share_of, rows)?,
+            };
+            parts += part;
+            wholes += whole;
+            values.push(match whole == 0.0 {
+                true => 0.0,
+                false => part / whole,
+            });
+        }
+        let value = match self.of.keys {
+            Keys::Sum if !self.of.share_of.is_empty() => {
+                share(parts, wholes, &self.name(&self.of.share_of.join("+")))?
+            }
+            Keys::Sum => parts,
+            keys => together(keys, &values),
+        };
+        match self.of.take {
+            Take::Rate => share(value, seconds, "the window"),
+            Take::PerRequest => share(value, rate? * seconds, "the number of requests"),
+            _ => Ok(value),
+        }
+    }
+
+    /// How much columns grew together from the first row to the last.
+    fn sum(&self, columns: &[String], rows: &[&SampleRow]) -> Result<f64, Absent> {
+        if rows.len() < 2 {
+            return Err(Absent::NotSampled(format!(
+                "{} twice",
+                self.name(&columns.join("+"))
+            )));
+        }
+        let mut grown = 0;
+        for pair in rows.windows(2) {
+            let [before, after] = pair else { continue };
+            if after.at_ns <= before.at_ns {
+                return Err(Absent::Clock(self.of.table.clone()));
+            }
+            for column in columns {
+                let cells = self.cell(before, column).zip(self.cell(after, column));
+                let (before, after) = cells.ok_or_else(|| Absent::NotSampled(self.name(column)))?;
+                let more = after.checked_sub(before);
+                grown += more.ok_or_else(|| Absent::WentBack(self.name(column)))?;
+            }
+        }
+        Ok(grown as f64)
+    }
+
+    /// Whether the number of a process was given to another one.
+    fn is_restarted(&self, rows: &[&SampleRow]) -> bool {
+        let started = |row: &&SampleRow| self.cell(row, "started_ticks");
+        rows.windows(2)
+            .any(|pair| started(&pair[0]) != started(&pair[1]))
+    }
+
+    /// At each moment the keys together, and then what is asked for of all moments. Moments at which a cell is empty
+    /// are left out: some gauges are not read every time.
+    fn gauges(&self) -> Result<f64, Absent> {
+        let mut moments: BTreeMap<u64, Option<(Vec<f64>, f64, f64)>> = BTreeMap::new();
+        for row in self.series.values().flatten() {
+            let sum = |columns: &[String]| -> Option<f64> {
+                let mut cells = columns.iter().map(|column| self.cell(row, column));
+                cells.try_fold(0.0, |sum, cell| Some(sum + cell? as f64))
+            };
+            let part = sum(&self.of.columns);
+            let whole = match self.of.share_of.is_empty() {
+                true => Some(1.0),
+                false => sum(&self.of.share_of).filter(|whole| *whole > 0.0),
+            };
+            let moment = moments
+                .entry(row.at_ns)
+                .or_insert_with(|| Some((Vec::new(), 0.0, 0.0)));
+            match (part.zip(whole), moment.as_mut()) {
+                (Some((part, whole)), Some((values, parts, wholes))) => {
+                    values.push(part / whole);
+                    *parts += part;
+                    *wholes += whole;
+                }
+                _ => *moment = None,
+            }
+        }
+        let is_share = !self.of.share_of.is_empty();
+        let at_once = |(values, parts, wholes): (Vec<f64>, f64, f64)| match self.of.keys {
+            Keys::Sum if is_share => parts / wholes,
+            keys => together(keys, &values),
+        };
+        let over_time: Vec<f64> = moments.into_values().flatten().map(at_once).collect();
+        let Some(last) = over_time.last() else {
+            return Err(Absent::NotSampled(self.name(&self.of.columns.join("+"))));
+        };
+        Ok(match self.of.take {
+            Take::Most => together(Keys::Busiest, &over_time),
+            Take::Least => together(Keys::Least, &over_time),
+            Take::Mean => together(Keys::Mean, &over_time),
+            _ => *last,
+        })
+    }
+}

@@ -1,0 +1,30 @@
+//! What limits a proxy under load: rules as data, judged on the samples of a trial.
+//!
+//! Three files of `limits/` hold all that is known. `counters.yaml` says which tables and columns samplers read,
+//! `quantities.yaml` what is derived from them ([`Quantities`]), and `rules.yaml` which quantities show which limiter
+//! ([`Rules`]). Code here knows *kinds* of derivations and of conditions, never a limiter by name; another limiter is
+//! another row.
+//!
+//! The way of a figure: [`Window`] (rows of a trial, and what the generator saw) → [`Evidence::of`] → [`judge`] →
+//! [`Judgement`]. A quantity that could not be read is absent from the evidence, with the reason, and never 0: a rule
+//! that needs it says that it is unknown.
+//!
+//! [`growth()`] is the macro-benchmark: how each resource grows with the rate.
+
+mod derive;
+mod error;
+mod evidence;
+mod growth;
+mod judge;
+mod quantities;
+mod rules;
+mod text;
+mod window;
+
+pub use error::DataError;
+pub use evidence::{Absent, Evidence, Fact};
+pub use growth::{Grown, growth};
+pub use judge::{Answer, Behind, Finding, Judgement, Ruled, Shown, Unknown, judge};
+pub use quantities::{Columns, Derivation, Keys, Quantities, Quantity, Resource, Take};
+pub use rules::{Condition, Rule, Rules, Turn, Way};
+pub use window::{Figure, HostSamples, Role, Trial, Window};

@@ -1,0 +1,380 @@
+//! The rules: `limits/rules.yaml`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+
+use serde::{Deserialize, Serialize};
+use serde_saphyr::Spanned;
+use weir_model::study::ProxyKind;
+
+use crate::error::{DataError, read};
+use crate::evidence::Evidence;
+use crate::quantities::{Derivation, Quantities};
+use crate::text::{slots, value};
+use crate::window::Role;
+
+/// Among the proxies of `turn`: what goes with every proxy that has no list of its own.
+const EVERY: &str = "every";
+
+/// Which way a parameter is turned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// To more, or to a newer version.
+    Up,
+    /// To less.
+    Down,
+    /// To this level.
+    To(String),
+    /// It depends.
+    Either,
+}
+
+/// A parameter to turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String")]
+pub struct Turn {
+    /// Its id in the catalog.
+    pub parameter: String,
+    /// Which way.
+    pub way: Way,
+}
+
+impl From<String> for Turn {
+    /// `worker_connections up`, `access_log off`, `http_reuse =always`.
+    fn from(text: String) -> Turn {
+        let (parameter, way) = text.split_once(' ').unwrap_or((&text, ""));
+        let way = match way {
+            "up" => Way::Up,
+            "down" => Way::Down,
+            "" => Way::Either,
+            level => Way::To(level.strip_prefix('=').unwrap_or(level).to_owned()),
+        };
+        Turn {
+            parameter: parameter.to_owned(),
+            way,
+        }
+    }
+}
+
+/// A bound of a condition.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Bound {
+    Above(f64),
+    Below(f64),
+    Grows(f64),
+}
+
+/// What must be so of a quantity.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Condition {
+    /// The quantity.
+    pub quantity: Spanned<String>,
+    /// Its share in another one is meant.
+    #[serde(default)]
+    pub of: Option<String>,
+    /// It is above this.
+    #[serde(default)]
+    above: Option<f64>,
+    /// It is below this.
+    #[serde(default)]
+    below: Option<f64>,
+    /// It is at least this many times what it is at a low load.
+    #[serde(default)]
+    grows: Option<f64>,
+    /// Added to the log odds of the limiter where it is so.
+    #[serde(default)]
+    pub weight: f64,
+    /// Taken off them where it is known not to be so.
+    #[serde(default)]
+    pub against: f64,
+}
+
+impl Condition {
+    pub(crate) fn bound(&self) -> Bound {
+        match (self.above, self.below, self.grows) {
+            (Some(above), _, _) => Bound::Above(above),
+            (_, Some(below), _) => Bound::Below(below),
+            (_, _, grows) => Bound::Grows(grows.unwrap_or(1.0)),
+        }
+    }
+
+    /// What it asks of a value in this unit: `above 93 %`. Of a share of another quantity the unit is `share`.
+    pub fn bound_in(&self, unit: &str) -> String {
+        match self.bound() {
+            Bound::Above(bound) => format!("above {}", value(bound, unit)),
+            Bound::Below(bound) => format!("below {}", value(bound, unit)),
+            Bound::Grows(factor) => format!("{factor} times that at a low load"),
+        }
+    }
+
+    /// Its quantities.
+    pub(crate) fn quantities(&self) -> impl Iterator<Item = &String> {
+        [&self.quantity.value].into_iter().chain(&self.of)
+    }
+
+    /// Those of them that are unknown.
+    pub(crate) fn missing(&self, evidence: &Evidence) -> Vec<String> {
+        let unknown = |name: &&String| {
+            let fact = evidence.quantities.get(*name);
+            let is_needed_low = matches!(self.bound(), Bound::Grows(_));
+            fact.is_none_or(|fact| is_needed_low && fact.at_low_load.is_none())
+        };
+        self.quantities().filter(unknown).cloned().collect()
+    }
+
+    /// Whether it is so; `None`: not known.
+    pub(crate) fn holds(&self, evidence: &Evidence) -> Option<bool> {
+        let fact = evidence.quantities.get(&self.quantity.value)?;
+        let other = match &self.of {
+            Some(of) => Some(evidence.quantities.get(of)?),
+            None => None,
+        };
+        // A share of nothing is nothing that could be known.
+        let share = |value: f64, whole: Option<f64>| match whole {
+            Some(0.0) => None,
+            Some(whole) => Some(value / whole),
+            None => Some(value),
+        };
+        let value = share(fact.value, other.map(|of| of.value))?;
+        Some(match self.bound() {
+            Bound::Above(above) => value > above,
+            Bound::Below(below) => value < below,
+            Bound::Grows(factor) => {
+                let low = match other {
+                    Some(of) => Some(of.at_low_load?),
+                    None => None,
+                };
+                let low = share(fact.at_low_load?, low)?;
+                value > 0.0 && value >= factor * low
+            }
+        })
+    }
+}
+
+/// One way in which a limiter shows.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// Its name: stable from version to version.
+    pub limiter: Spanned<String>,
+    /// Whose resource it is.
+    pub role: Role,
+    /// The proxies that it can be of; empty: every one.
+    #[serde(default)]
+    pub proxies: Vec<ProxyKind>,
+    /// Log odds before anything is known.
+    pub prior: f64,
+    /// All must be so.
+    pub symptoms: Vec<Condition>,
+    /// These make it more certain, or less.
+    #[serde(default)]
+    pub supports: Vec<Condition>,
+    /// Each of these rules it out.
+    #[serde(default)]
+    pub contradicts: Vec<Condition>,
+    /// Limiters that are its consequence, where they show as well.
+    #[serde(default)]
+    pub explains: Vec<Spanned<String>>,
+    /// Limiters that are named before it, where they show as well.
+    #[serde(default)]
+    pub yields_to: Vec<Spanned<String>>,
+    /// Where one of these is so, it yields to none.
+    #[serde(default)]
+    pub stands_when: Vec<Condition>,
+    /// Parameters to turn by proxy, the first first; `every` is for proxies that have no list.
+    #[serde(default)]
+    pub turn: BTreeMap<String, Vec<Turn>>,
+    /// What is said of it, with quantities in braces.
+    pub says: String,
+    /// What to do.
+    #[serde(rename = "do")]
+    pub advice: String,
+    /// Where the mechanism is documented.
+    pub source: String,
+    /// Findings of `weir doctor` that foresee it.
+    #[serde(default)]
+    pub doctor: Vec<String>,
+}
+
+impl Rule {
+    /// What to turn of a proxy.
+    pub fn turns(&self, proxy: Option<ProxyKind>) -> &[Turn] {
+        let own = proxy.and_then(|proxy| self.turn.get(proxy.name()));
+        own.or_else(|| self.turn.get(EVERY))
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether it can be of this proxy.
+    pub(crate) fn is_of(&self, proxy: Option<ProxyKind>) -> bool {
+        self.proxies.is_empty() || proxy.is_none_or(|proxy| self.proxies.contains(&proxy))
+    }
+
+    pub(crate) fn conditions(&self) -> impl Iterator<Item = &Condition> {
+        let others = self.contradicts.iter().chain(&self.stands_when);
+        self.symptoms.iter().chain(&self.supports).chain(others)
+    }
+
+    fn others(&self) -> impl Iterator<Item = &Spanned<String>> {
+        self.explains.iter().chain(&self.yields_to)
+    }
+}
+
+/// All rules, in the order of the file.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rules {
+    /// What weights are multiplied by, because conditions depend on each other.
+    pub(crate) shrink: f64,
+    /// The least confidence of a finding.
+    pub(crate) shown_from: f64,
+    rules: Vec<Rule>,
+    /// Quantities that can be used up, and at which value, in the order of their file.
+    #[serde(skip)]
+    pub(crate) full: Vec<(String, f64)>,
+}
+
+impl Rules {
+    /// The rules that come with weir.
+    pub fn builtin() -> &'static Rules {
+        static BUILTIN: OnceLock<Rules> = OnceLock::new();
+        BUILTIN.get_or_init(|| {
+            let text = include_str!("../../../limits/rules.yaml");
+            Rules::parse("limits/rules.yaml", text, Quantities::builtin())
+                .expect("embedded data, which the tests of this crate read")
+        })
+    }
+
+    /// Reads a file and holds it against the quantities.
+    ///
+    /// # Errors
+    /// The text is no file of rules, or a rule names a quantity or a limiter that is not there, says what it does not
+    /// know, or has a condition without exactly one bound; or rules explain each other in a circle.
+    pub fn parse(file: &str, text: &str, quantities: &Quantities) -> Result<Rules, DataError> {
+        let mut all: Rules = read(file, text)?;
+        let names: BTreeSet<&str> = all
+            .rules
+            .iter()
+            .map(|rule| rule.limiter.value.as_str())
+            .collect();
+        for rule in &all.rules {
+            for condition in rule.conditions() {
+                check(condition, quantities)
+                    .map_err(|what| DataError::at(file, &condition.quantity, what))?;
+            }
+            if let Some(other) = rule
+                .others()
+                .find(|other| !names.contains(other.value.as_str()))
+            {
+                let what = format!("there is no limiter `{}`", other.value);
+                return Err(DataError::at(file, other, what));
+            }
+            check_rule(rule, quantities)
+                .map_err(|what| DataError::at(file, &rule.limiter, what))?;
+        }
+        if let Some(rule) = all
+            .rules
+            .iter()
+            .find(|rule| all.is_before_itself(&rule.limiter.value))
+        {
+            let what = format!(
+                "`{}` is explained by, or yields to, itself in a circle",
+                rule.limiter.value
+            );
+            return Err(DataError::at(file, &rule.limiter, what));
+        }
+        let full = quantities.all().iter();
+        all.full = full
+            .filter_map(|quantity| Some((quantity.name.value.clone(), quantity.full?)))
+            .collect();
+        Ok(all)
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// The names of the limiters, each once, in the order of the file.
+    pub fn limiters(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for rule in &self.rules {
+            if !names.contains(&rule.limiter.value.as_str()) {
+                names.push(&rule.limiter.value);
+            }
+        }
+        names
+    }
+
+    /// Whether a limiter would be told after itself.
+    fn is_before_itself(&self, limiter: &str) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut open = vec![limiter];
+        while let Some(one) = open.pop() {
+            for rule in &self.rules {
+                let name = rule.limiter.value.as_str();
+                let mut explained = rule.explains.iter().filter(|other| other.value == one);
+                if explained.next().is_some() && seen.insert(name) {
+                    open.push(name);
+                }
+                if name == one {
+                    for other in &rule.yields_to {
+                        if seen.insert(other.value.as_str()) {
+                            open.push(&other.value);
+                        }
+                    }
+                }
+            }
+        }
+        seen.contains(limiter)
+    }
+}
+
+fn check(condition: &Condition, quantities: &Quantities) -> Result<(), String> {
+    if let Some(name) = condition
+        .quantities()
+        .find(|name| quantities.get(name).is_none())
+    {
+        return Err(format!("there is no quantity `{name}`"));
+    }
+    let bounds = [condition.above, condition.below, condition.grows];
+    match bounds.iter().flatten().count() {
+        1 => Ok(()),
+        _ => Err("a condition has one of `above`, `below` and `grows`".to_owned()),
+    }
+}
+
+fn check_rule(rule: &Rule, quantities: &Quantities) -> Result<(), String> {
+    if rule.symptoms.is_empty() {
+        return Err("a rule has symptoms".to_owned());
+    }
+    // Where a ratio is known, so is what it is made of.
+    let mut open: Vec<&String> = rule
+        .symptoms
+        .iter()
+        .flat_map(Condition::quantities)
+        .collect();
+    let mut known = BTreeSet::new();
+    while let Some(name) = open.pop() {
+        known.insert(name.as_str());
+        if let Some(Derivation::Ratio { of, by }) = quantities.get(name).map(|one| &one.from) {
+            open.extend([of, by]);
+        }
+    }
+    if let Some(slot) = slots(&rule.says).find(|slot| !known.contains(slot)) {
+        return Err(format!(
+            "it says `{slot}`, which is no symptom, so it may be unknown"
+        ));
+    }
+    let is_proxy = |name: &&String| {
+        *name == EVERY
+            || ProxyKind::ALL
+                .iter()
+                .any(|kind| kind.name() == name.as_str())
+    };
+    match rule.turn.keys().find(|name| !is_proxy(name)) {
+        Some(name) => Err(format!("`{name}` is no proxy")),
+        None => Ok(()),
+    }
+}

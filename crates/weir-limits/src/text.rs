@@ -1,0 +1,113 @@
+//! Values and sentences for people.
+
+use crate::evidence::Evidence;
+
+/// The names in braces of a sentence.
+pub(crate) fn slots(sentence: &str) -> impl Iterator<Item = &str> {
+    let parts = sentence.split('{').skip(1);
+    parts.filter_map(|part| part.split_once('}').map(|(name, _)| name))
+}
+
+/// A sentence with values in the place of names.
+pub(crate) fn filled(sentence: &str, evidence: &Evidence) -> String {
+    let mut text = sentence.to_owned();
+    for slot in slots(sentence) {
+        let shown = match evidence.quantities.get(slot) {
+            Some(fact) => value(fact.value, &fact.unit),
+            None => "?".to_owned(),
+        };
+        text = text.replace(&format!("{{{slot}}}"), &shown);
+    }
+    text
+}
+
+/// A value with its unit, to three digits: `93 %`, `1.2 ms`, `340/s`, `2.1 MB`.
+pub(crate) fn value(value: f64, unit: &str) -> String {
+    match unit {
+        "share" => format!("{} %", digits(100.0 * value)),
+        "s" => {
+            let (scale, name) = step(
+                value,
+                &[(1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s")],
+            );
+            format!("{} {name}", digits(value / scale))
+        }
+        "bytes" | "bytes/s" => {
+            let (scale, name) = step(
+                value,
+                &[(1.0, "bytes"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB")],
+            );
+            format!("{} {name}{}", digits(value / scale), &unit["bytes".len()..])
+        }
+        "/s" => format!("{}/s", digits(value)),
+        "" => digits(value),
+        unit => format!("{} {unit}", digits(value)),
+    }
+}
+
+/// The largest step that a value reaches, or the first.
+fn step<'a>(value: f64, steps: &[(f64, &'a str)]) -> (f64, &'a str) {
+    let reached = steps.iter().rev().find(|(scale, _)| value.abs() >= *scale);
+    reached.or(steps.first()).copied().unwrap_or((1.0, ""))
+}
+
+/// Three digits, no exponent, thousands apart.
+fn digits(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return format!("{value}");
+    }
+    let order = value.abs().log10().floor();
+    let places = (2.0 - order).clamp(0.0, 6.0);
+    let text = format!("{value:.*}", places as usize);
+    let short = match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.'),
+        false => &text,
+    };
+    let (sign, number) = match short.strip_prefix('-') {
+        Some(number) => ("-", number),
+        None => ("", short),
+    };
+    let whole = number.split('.').next().unwrap_or(number);
+    if whole.len() < 5 {
+        return short.to_owned();
+    }
+    let mut grouped = String::new();
+    for (place, digit) in whole.chars().enumerate() {
+        if place > 0 && (whole.len() - place) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    format!("{sign}{grouped}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_shown_with_their_unit() {
+        for (number, unit, shown) in [
+            (0.9312, "share", "93.1 %"),
+            (1.0, "share", "100 %"),
+            (0.00123, "s", "1.23 ms"),
+            (2.5e-7, "s", "250 ns"),
+            (3.0, "s", "3 s"),
+            (0.0, "s", "0 ns"),
+            (30_941.7, "/s", "30,942/s"),
+            (4.0, "/s", "4/s"),
+            (2_100_000.0, "bytes/s", "2.1 MB/s"),
+            (120.0, "bytes", "120 bytes"),
+            (0.98, "CPUs", "0.98 CPUs"),
+            (1_234_567.0, "", "1,234,567"),
+        ] {
+            assert_eq!(value(number, unit), shown);
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_shown_as_zero() {
+        let text = filled("{a} of {b}", &Evidence::default());
+        assert_eq!(text, "? of ?");
+    }
+}

@@ -1,0 +1,103 @@
+//! What a judgement starts from: the samples between two moments of a trial, and what the generator saw.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use weir_model::sample::{MissingCounter, SampleRow};
+
+/// What a process does in a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// It sends the load.
+    Generator,
+    /// It is asked about.
+    Proxy,
+    /// It answers the proxy.
+    Origin,
+}
+
+impl Role {
+    /// Its name in samples and files: `proxy`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Generator => "generator",
+            Role::Proxy => "proxy",
+            Role::Origin => "origin",
+        }
+    }
+}
+
+/// The samples of one host.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct HostSamples {
+    /// Who is on it.
+    pub roles: Vec<Role>,
+    /// CPUs that a role may use; a role that is not here may use all of them.
+    pub cpus: BTreeMap<Role, Vec<u64>>,
+    /// Rows in the order of time.
+    pub rows: Vec<SampleRow>,
+    /// What could not be read.
+    pub missing: Vec<MissingCounter>,
+}
+
+/// A figure of a trial, as the generator and the lab know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Figure {
+    /// Requests per second asked for; of an open loop.
+    RateIntended,
+    /// Requests per second sent.
+    RateOffered,
+    /// Requests per second answered as expected.
+    RateCompleted,
+    /// 1 where the load asked for more than was carried (the objective did not hold, or a closed loop's rate no longer
+    /// grows with its connections), 0 where it did not.
+    Saturated,
+    /// Mean response time, in seconds.
+    ResponseTimeS,
+    /// 0.99 quantile of the generator's own lateness, in seconds.
+    DispatchLagS,
+    /// Mean time that the proxy waited for the origin's response, in seconds.
+    OriginTimeS,
+    /// Bytes per second that generator and proxy exchanged, in the direction that had more.
+    BytesPerS,
+    /// What the link between them carried before the trial, in bytes per second.
+    NetworkBytesPerS,
+    /// Connections that the load's own policy opens, for each request.
+    OpenedPerRequest,
+    /// TLS handshakes per second that were full ones.
+    FullHandshakesPerS,
+    /// Threads or processes of the proxy that serve requests.
+    Workers,
+}
+
+/// What the generator and the lab know of a window.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Trial {
+    /// Figures; one that is not here is unknown.
+    pub figures: BTreeMap<Figure, f64>,
+    /// Response times as a histogram: nanoseconds and how often, ascending. Empty: unknown.
+    pub response_times: Vec<(u64, u64)>,
+    /// Failed requests by kind, as records name them (`connect`, `timeout`); `None`: unknown.
+    pub errors: Option<BTreeMap<String, u64>>,
+    /// Requests that ended, failed ones included.
+    pub requests: u64,
+    /// Effective settings of the arm, by the catalog's ids.
+    pub settings: BTreeMap<String, String>,
+}
+
+/// Samples between two moments of a trial, on the clock of the rows.
+#[derive(Debug, Clone, Copy)]
+pub struct Window<'a> {
+    /// Every host of the trial.
+    pub hosts: &'a [HostSamples],
+    /// First moment; rows before it are left out.
+    pub from_ns: u64,
+    /// Last moment; rows after it are left out.
+    pub until_ns: u64,
+    /// The arm that is judged; rows of others are left out. Empty: rows of all arms count.
+    pub arm: &'a str,
+    /// What was seen from outside.
+    pub trial: &'a Trial,
+}

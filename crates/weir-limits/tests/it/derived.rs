@@ -1,0 +1,350 @@
+//! Quantities from rows: differences, gauges, keys, shares, roles, and what makes them unknown.
+
+use std::collections::BTreeMap;
+
+use weir_limits::{
+    Absent, Evidence, Fact, Figure, HostSamples, Quantities, Resource, Role, Trial, Window, growth,
+};
+use weir_model::sample::{Counters, MissingCounter, SampleRow};
+
+const S: u64 = 1_000_000_000;
+
+fn row(table: &str, at_s: u64, keys: &[&str], cells: &[(&str, u64)]) -> SampleRow {
+    let table_of = Counters::builtin().table(table).expect("a table");
+    let cell = |name: &str| {
+        cells
+            .iter()
+            .find(|(own, _)| *own == name)
+            .map(|(_, value)| *value)
+    };
+    SampleRow {
+        table: table.to_owned(),
+        at_ns: at_s * S,
+        arm: String::new(),
+        keys: keys.iter().map(|key| (*key).to_owned()).collect(),
+        values: table_of.values().map(cell).collect(),
+    }
+}
+
+fn quantity(from: &str) -> Quantities {
+    let text = format!("quantities:\n  - {{name: q, means: m, from: {from}}}\n");
+    Quantities::parse("q", &text, Counters::builtin()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn trial() -> Trial {
+    Trial {
+        figures: BTreeMap::from([(Figure::RateCompleted, 50.0)]),
+        ..Trial::default()
+    }
+}
+
+fn derive(from: &str, hosts: &[HostSamples], trial: &Trial) -> Result<Fact, Absent> {
+    let window = Window {
+        hosts,
+        from_ns: 10 * S,
+        until_ns: 20 * S,
+        arm: "a",
+        trial,
+    };
+    let mut evidence = Evidence::of(&quantity(from), Counters::builtin(), &window, None);
+    match evidence.quantities.remove("q") {
+        Some(fact) => Ok(fact),
+        None => Err(evidence.absent.remove("q").expect("a reason")),
+    }
+}
+
+fn host(rows: Vec<SampleRow>) -> HostSamples {
+    HostSamples {
+        roles: vec![Role::Proxy],
+        rows,
+        ..HostSamples::default()
+    }
+}
+
+fn value(from: &str, rows: Vec<SampleRow>) -> Result<f64, Absent> {
+    derive(from, &[host(rows)], &trial()).map(|fact| fact.value)
+}
+
+/// Two CPUs over ten seconds, with a sample before the window and one behind it.
+fn cpus() -> Vec<SampleRow> {
+    let mut rows = Vec::new();
+    for at in [0, 10, 15, 20, 30] {
+        for (cpu, user) in [("0", 3), ("1", 1)] {
+            let cells = [
+                ("user_ns", at * user * 100),
+                ("idle_ns", at * (4 - user) * 100),
+            ];
+            rows.push(row("cpus", at, &[cpu], &cells));
+        }
+    }
+    rows
+}
+
+#[test]
+fn rows_of_the_window_become_what_is_asked_for() {
+    let user = "samples: {table: cpus, columns: [user_ns], take";
+    for (from, expected) in [
+        (format!("{{{user}: difference}}}}"), 4000.0),
+        (format!("{{{user}: rate}}}}"), 400.0),
+        (format!("{{{user}: rate, scale: 0.5}}}}"), 200.0),
+        // 50 requests in each of ten seconds.
+        (format!("{{{user}: per_request}}}}"), 8.0),
+        (format!("{{{user}: rate, keys: busiest}}}}"), 300.0),
+        (format!("{{{user}: rate, keys: least}}}}"), 100.0),
+        (format!("{{{user}: rate, keys: mean}}}}"), 200.0),
+        (format!("{{{user}: rate, where: {{cpu: '1'}}}}}}"), 100.0),
+        (
+            format!("{{{user}: difference, share_of: [user_ns, idle_ns]}}}}"),
+            0.5,
+        ),
+        (
+            format!("{{{user}: difference, share_of: [user_ns, idle_ns], keys: busiest}}}}"),
+            0.75,
+        ),
+    ] {
+        assert_eq!(value(&from, cpus()), Ok(expected), "{from}");
+    }
+    let listeners: Vec<SampleRow> = [(10, 4, 8), (15, 6, 2), (20, 1, 3)]
+        .into_iter()
+        .flat_map(|(at, a, b)| {
+            [("1", a), ("2", b)].map(|(port, queue)| {
+                row(
+                    "listeners",
+                    at,
+                    &["proxy", port],
+                    &[("queue", queue), ("backlog", 16)],
+                )
+            })
+        })
+        .collect();
+    let queue = "samples: {table: listeners, columns: [queue], role: proxy, take";
+    for (from, expected) in [
+        (format!("{{{queue}: last}}}}"), 4.0),
+        (format!("{{{queue}: most, keys: busiest}}}}"), 8.0),
+        (format!("{{{queue}: least}}}}"), 4.0),
+        (format!("{{{queue}: mean}}}}"), 8.0),
+        (
+            format!("{{{queue}: most, keys: busiest, share_of: [backlog]}}}}"),
+            0.5,
+        ),
+    ] {
+        assert_eq!(value(&from, listeners.clone()), Ok(expected), "{from}");
+    }
+}
+
+#[test]
+fn a_role_has_its_own_rows_cpus_and_hosts() {
+    let network = |role: &str, per_s: u64| {
+        [10, 20]
+            .map(|at| row("network", at, &[role], &[("active_opens", at * per_s)]))
+            .to_vec()
+    };
+    let of = |role: &str| {
+        format!(
+            "{{samples: {{table: network, columns: [active_opens], take: rate, role: {role}}}}}"
+        )
+    };
+    let both = [network("proxy", 5), network("generator", 7)].concat();
+    let mut here = host(both);
+    here.roles.push(Role::Generator);
+    let here = [here];
+    assert_eq!(
+        derive(&of("proxy"), &here, &trial()).map(|fact| fact.value),
+        Ok(5.0)
+    );
+    assert_eq!(
+        derive(&of("generator"), &here, &trial()).map(|fact| fact.value),
+        Ok(7.0)
+    );
+    assert!(derive(&of("origin"), &here, &trial()).is_err());
+    // A namespace that roles share is the proxy's.
+    assert_eq!(value(&of("proxy"), network("shared", 3)), Ok(3.0));
+    let mut shared = host(network("shared", 3));
+    shared.roles.push(Role::Origin);
+    assert!(derive(&of("origin"), &[shared], &trial()).is_err());
+    // Rows of another arm are not this one's; those of no arm are everybody's.
+    let mut arms = network("proxy", 5);
+    arms[0].arm = "a".to_owned();
+    let others = network("proxy", 9).into_iter();
+    arms.extend(others.map(|row| SampleRow {
+        arm: "b".to_owned(),
+        ..row
+    }));
+    assert_eq!(value(&of("proxy"), arms), Ok(5.0));
+    let mut kept = host(cpus());
+    kept.cpus.insert(Role::Proxy, vec![1]);
+    let user = "{samples: {table: cpus, columns: [user_ns], take: rate, role: proxy}}";
+    assert_eq!(
+        derive(user, &[kept], &trial()).map(|fact| fact.value),
+        Ok(100.0)
+    );
+}
+
+#[test]
+fn what_cannot_be_known_is_unknown_with_its_reason() {
+    let user = "{samples: {table: cpus, columns: [user_ns], take: rate}}";
+    let change = |change: &dyn Fn(&mut Vec<SampleRow>)| {
+        let mut rows = cpus();
+        change(&mut rows);
+        value(user, rows)
+    };
+    let column = || "cpus.user_ns".to_owned();
+    let cases: [(&str, Result<f64, Absent>, Absent); 5] = [
+        (
+            "reset",
+            change(&|rows| rows[4].values[0] = Some(3)),
+            Absent::WentBack(column()),
+        ),
+        (
+            "empty",
+            change(&|rows| rows[4].values[0] = None),
+            Absent::NotSampled(column()),
+        ),
+        (
+            "one CPU went",
+            change(&|rows| drop(rows.remove(7))),
+            Absent::CameOrWent("cpus".to_owned()),
+        ),
+        (
+            "once",
+            change(&|rows| rows.retain(|row| row.at_ns != 15 * S && row.at_ns != 20 * S)),
+            Absent::NotSampled("cpus.user_ns twice".to_owned()),
+        ),
+        (
+            "none",
+            change(&|rows| rows.clear()),
+            Absent::NotSampled(column()),
+        ),
+    ];
+    for (name, found, expected) in cases {
+        assert_eq!(found, Err(expected), "{name}");
+    }
+    // The clock stood still.
+    let mut still = cpus();
+    still[4].at_ns = 10 * S;
+    still[5].at_ns = 10 * S;
+    assert_eq!(value(user, still), Err(Absent::Clock("cpus".to_owned())));
+}
+
+#[test]
+fn another_process_and_a_silent_sampler_are_told() {
+    let user = "{samples: {table: cpus, columns: [user_ns], take: rate}}";
+    // The same pid, another process: its counters began anew and are higher all the same.
+    let process = |at: u64, started: u64| {
+        row(
+            "processes",
+            at,
+            &["proxy", "7", "x"],
+            &[("user_ns", at), ("started_ticks", started)],
+        )
+    };
+    let of = "{samples: {table: processes, columns: [user_ns], take: rate, role: proxy}}";
+    assert_eq!(value(of, vec![process(10, 1), process(20, 1)]), Ok(1.0));
+    let restarted = value(of, vec![process(10, 1), process(20, 2)]);
+    assert_eq!(restarted, Err(Absent::CameOrWent("processes".to_owned())));
+    // The sampler's own reason comes first.
+    let mut silent = host(Vec::new());
+    silent.missing.push(MissingCounter {
+        table: "cpus".to_owned(),
+        column: String::new(),
+        role: String::new(),
+        why: "no permission".to_owned(),
+    });
+    let said = derive(user, &[silent], &trial()).map(|fact| fact.value);
+    assert_eq!(
+        said,
+        Err(Absent::Missing {
+            column: "cpus.".to_owned(),
+            why: "no permission".to_owned()
+        })
+    );
+}
+
+#[test]
+fn the_trial_tells_errors_settings_and_lost_syns() {
+    let mut known = trial();
+    known.requests = 1000;
+    known.errors = Some(BTreeMap::from([("timeout".to_owned(), 5)]));
+    known.settings = BTreeMap::from([
+        ("gzip".to_owned(), "on".to_owned()),
+        ("level".to_owned(), "9".to_owned()),
+    ]);
+    let modes = |counts: &[(u64, u64)]| Trial {
+        response_times: counts
+            .iter()
+            .map(|(ms, count)| (ms * 1_000_000, *count))
+            .collect(),
+        ..Trial::default()
+    };
+    let lost = modes(&[(2, 99_000), (1004, 900), (3010, 90), (7005, 10)]);
+    // An overloaded queue has all times, and no modes.
+    let overload = modes(&(1..400).map(|tenth| (tenth * 20, 250)).collect::<Vec<_>>());
+    let all = "{modes: [1, 3, 7]}";
+    for (from, trial, expected) in [
+        ("{errors: [timeout]}", &known, Some(0.005)),
+        ("{errors: [connect]}", &known, Some(0.0)),
+        ("{errors: [connect]}", &trial(), None),
+        ("{setting: [compression, gzip]}", &known, Some(1.0)),
+        ("{setting: [level]}", &known, Some(9.0)),
+        ("{setting: [no]}", &known, None),
+        ("{trial: rate_completed}", &known, Some(50.0)),
+        ("{trial: saturated}", &known, None),
+        (all, &lost, Some(0.0099)),
+        (all, &overload, Some(0.0)),
+        (all, &known, None),
+    ] {
+        let found = derive(from, &[], trial).map(|fact| fact.value).ok();
+        assert_eq!(found, expected, "{from}");
+    }
+}
+
+#[test]
+fn how_resources_grow_is_told_from_windows_at_several_rates() {
+    let quantities = Quantities::builtin();
+    let window = |level: u32, again: u32| {
+        let rate = 1000.0 * f64::from(level);
+        let noise = 1.0 + 0.01 * f64::from((level * 7 + again * 5) % 3);
+        let fact = |value: f64| Fact {
+            value,
+            at_low_load: None,
+            unit: String::new(),
+            from: Vec::new(),
+        };
+        let memory = 5e6 + 100.0 * rate + 400.0 * (rate - 4000.0).max(0.0);
+        let facts = [("rate", rate), ("cpu", 1e-4 * rate), ("memory", memory)];
+        let known = facts.map(|(name, value)| {
+            (
+                name.to_owned(),
+                fact(if name == "rate" { value } else { value * noise }),
+            )
+        });
+        Evidence {
+            quantities: known.into(),
+            ..Evidence::default()
+        }
+    };
+    let windows: Vec<Evidence> = (1..=8)
+        .flat_map(|level| (0..3).map(move |again| window(level, again)))
+        .collect();
+    let grown = growth(quantities, &windows, 1);
+    let of = |resource: Resource| {
+        grown
+            .iter()
+            .find(|one| one.resource == resource)
+            .expect("it is asked about")
+    };
+    let cpu = of(Resource::Cpu).growth.expect("enough windows");
+    assert!(
+        cpu.is_linear() && cpu.slope.low <= 1.02e-4 && 1e-4 <= cpu.slope.high,
+        "{cpu:?}"
+    );
+    let bend = of(Resource::Memory)
+        .growth
+        .and_then(|memory| memory.bend)
+        .expect("a bend");
+    assert!(
+        bend.at.low <= 4000.0 && 4000.0 <= bend.at.high && bend.after > 2.0 * bend.before,
+        "{bend:?}"
+    );
+    assert!(of(Resource::Network).growth.is_none() && of(Resource::Connections).growth.is_none());
+}

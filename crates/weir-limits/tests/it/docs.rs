@@ -1,0 +1,71 @@
+//! docs/limits.md has the table of limiters that the rules make.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use weir_limits::{Condition, Quantities, Rule, Rules};
+
+fn condition(one: &Condition) -> String {
+    let name = &one.quantity.value;
+    match &one.of {
+        Some(of) => format!("`{name}` of `{of}` {}", one.bound_in("share")),
+        None => {
+            let unit = Quantities::builtin().get(name).map_or("", |one| &one.unit);
+            format!("`{name}` {}", one.bound_in(unit))
+        }
+    }
+}
+
+/// Each once, in the order of the rules.
+fn listed(texts: impl IntoIterator<Item = String>, between: &str) -> String {
+    let mut seen = BTreeSet::new();
+    let texts: Vec<String> = texts
+        .into_iter()
+        .filter(|text| seen.insert(text.clone()))
+        .collect();
+    texts.join(between)
+}
+
+fn table() -> String {
+    let rules = Rules::builtin();
+    let mut table = "| limiter | of | shows by | ruled out by | told after it | turned |\n|---|---|---|---|---|---|\n".to_owned();
+    for limiter in rules.limiters() {
+        let own: Vec<&Rule> = rules
+            .all()
+            .iter()
+            .filter(|rule| rule.limiter.value == limiter)
+            .collect();
+        let all = |conditions: &[Condition]| listed(conditions.iter().map(condition), ", ");
+        let shows = listed(own.iter().map(|rule| all(&rule.symptoms)), "; or ");
+        let against = listed(
+            own.iter()
+                .flat_map(|rule| rule.contradicts.iter().map(condition)),
+            "; ",
+        );
+        let after = own
+            .iter()
+            .flat_map(|rule| rule.explains.iter().map(|name| name.value.clone()));
+        let turned = own
+            .iter()
+            .flat_map(|rule| rule.turn.values())
+            .flat_map(|turns| turns.first());
+        let turned = listed(turned.map(|turn| format!("`{}`", turn.parameter)), ", ");
+        let (role, after) = (own[0].role.name(), listed(after, ", "));
+        writeln!(
+            table,
+            "| {limiter} | {role} | {shows} | {against} | {after} | {turned} |"
+        )
+        .expect("a string");
+    }
+    table
+}
+
+#[test]
+fn the_guide_has_the_table_of_the_rules() {
+    let guide = include_str!("../../../../docs/limits.md");
+    let table = table();
+    assert!(
+        guide.contains(&table),
+        "docs/limits.md is to have:\n{table}"
+    );
+}

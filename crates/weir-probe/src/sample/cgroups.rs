@@ -1,0 +1,283 @@
+//! The table `cgroups`: the control groups that processes are in, versions 1 and 2.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::Whose;
+use super::rows::{Counter, Rows, Why, absent};
+use super::source::{Source, named, number, pressure};
+use crate::throttle::{MOUNT, is_bounded};
+
+/// A limit of memory of version 1 that is none (`PAGE_COUNTER_MAX`, rounded to pages of any size).
+const NO_LIMIT: u64 = 1 << 62;
+
+/// Controllers of version 1 that have something to tell.
+const CONTROLLERS: [&str; 3] = ["cpu", "cpuacct", "memory"];
+
+/// Control groups of some processes.
+#[derive(Debug)]
+pub(super) struct Groups(Vec<Group>);
+
+/// One, by its path below the mounts. Version 1 has a folder for each controller.
+#[derive(Debug)]
+struct Group {
+    path: String,
+    cpu_max: Option<Source>,
+    cpu_stat: Option<Source>,
+    cpu_usage: Option<Source>,
+    cpu_quota: Option<Source>,
+    cpu_period: Option<Source>,
+    cpu_pressure: Option<Source>,
+    memory: Option<Source>,
+    memory_most: Option<Source>,
+    oom: Option<Source>,
+}
+
+impl Groups {
+    /// Their own, and those above that have a quota.
+    pub(super) fn of(pids: &[u32]) -> Groups {
+        let texts = pids
+            .iter()
+            .filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/cgroup")).ok());
+        Groups::below(Path::new(MOUNT), texts)
+    }
+
+    fn below(mount: &Path, texts: impl Iterator<Item = String>) -> Groups {
+        let mut folders: BTreeMap<String, BTreeSet<PathBuf>> = BTreeMap::new();
+        for text in texts {
+            for (tops, path) in text.lines().filter_map(|line| hierarchy(mount, line)) {
+                let own = Path::new(path.trim_start_matches('/'));
+                for (top, (depth, above)) in tops
+                    .iter()
+                    .flat_map(|top| own.ancestors().enumerate().map(move |each| (top, each)))
+                {
+                    let folder = top.join(above);
+                    let is_own = depth == 0 && above != Path::new("") && folder.is_dir();
+                    if is_own || is_bounded(&folder) {
+                        let path = format!("/{}", above.display());
+                        folders.entry(path).or_default().insert(folder);
+                    }
+                }
+            }
+        }
+        let each = folders.into_iter();
+        Groups(
+            each.map(|(path, folders)| Group::open(path, &folders))
+                .collect(),
+        )
+    }
+
+    pub(super) fn read(&mut self, whose: &Whose, rows: &mut Rows<'_>) {
+        for group in &mut self.0 {
+            let values = group.read();
+            rows.of(whose, "cgroups", vec![group.path.clone()], &values);
+        }
+    }
+}
+
+/// A line of /proc/PID/cgroup: where its controllers may be mounted, and the path there. Hosts that have both versions
+/// have the second below `unified`.
+fn hierarchy<'a>(mount: &Path, line: &'a str) -> Option<(Vec<PathBuf>, &'a str)> {
+    let mut parts = line.splitn(3, ':').skip(1);
+    let (controllers, path) = (parts.next()?, parts.next()?);
+    let tops = match controllers {
+        "" => vec![mount.to_owned(), mount.join("unified")],
+        named => {
+            let ours = named.split(',').filter(|name| CONTROLLERS.contains(name));
+            let ours: Vec<&str> = ours.collect();
+            let joined = (!ours.is_empty()).then(|| mount.join(named));
+            joined
+                .into_iter()
+                .chain(ours.iter().map(|name| mount.join(name)))
+                .collect()
+        }
+    };
+    Some((tops, path))
+}
+
+impl Group {
+    fn open(path: String, folders: &BTreeSet<PathBuf>) -> Group {
+        let first = |names: &[&str]| {
+            let all = names
+                .iter()
+                .flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+            all.into_iter().find(|path| path.exists()).map(Source::open)
+        };
+        Group {
+            path,
+            cpu_max: first(&["cpu.max"]),
+            cpu_stat: first(&["cpu.stat"]),
+            cpu_usage: first(&["cpuacct.usage"]),
+            cpu_quota: first(&["cpu.cfs_quota_us"]),
+            cpu_period: first(&["cpu.cfs_period_us"]),
+            cpu_pressure: first(&["cpu.pressure"]),
+            memory: first(&["memory.current", "memory.usage_in_bytes"]),
+            memory_most: first(&["memory.max", "memory.limit_in_bytes"]),
+            oom: first(&["memory.events", "memory.oom_control"]),
+        }
+    }
+
+    fn read(&mut self) -> [(&'static str, Counter); 9] {
+        let (quota, period) = self.quota();
+        let stat = read(&mut self.cpu_stat, "cpu.stat", |text| Some(text.to_owned()));
+        let of_stat = |of: &dyn Fn(&str) -> Option<u64>| -> Counter {
+            let text = stat.as_ref().map_err(Why::clone)?;
+            of(text).ok_or_else(|| "its cpu.stat does not have it".into())
+        };
+        let throttled_us = of_stat(&|text| {
+            let older = || Some(named(text, "throttled_time")? / 1000);
+            named(text, "throttled_usec").or_else(older)
+        });
+        let usage = match &mut self.cpu_usage {
+            Some(usage) => usage.parsed(|text| Some(number(text, 0)? / 1000)),
+            None => of_stat(&|text| named(text, "usage_usec")),
+        };
+        let memory = read(&mut self.memory, "memory controller", |text| {
+            number(text, 0)
+        });
+        let most = read(&mut self.memory_most, "memory controller", limit);
+        [
+            ("quota_us", quota),
+            ("period_us", period),
+            ("throttled", of_stat(&|text| named(text, "nr_throttled"))),
+            ("throttled_us", throttled_us),
+            ("usage_us", usage),
+            ("memory_bytes", memory),
+            (
+                "memory_most_bytes",
+                most.and_then(|most| most.map_or_else(absent, Ok)),
+            ),
+            (
+                "pressure_cpu_us",
+                read(&mut self.cpu_pressure, "cpu.pressure", pressure),
+            ),
+            (
+                "oom_kills",
+                read(&mut self.oom, "memory controller", |text| {
+                    named(text, "oom_kill")
+                }),
+            ),
+        ]
+    }
+
+    /// Its quota and period; a quota that is none is absent.
+    fn quota(&mut self) -> (Counter, Counter) {
+        let none = |quota: Option<u64>| quota.map_or_else(absent, Ok);
+        if let Some(both) = &mut self.cpu_max {
+            let quota = both.parsed(|text| Some(number(text, 0)));
+            return (quota.and_then(none), both.parsed(|text| number(text, 1)));
+        }
+        // -1 is none.
+        let quota = read(&mut self.cpu_quota, "cpu controller", |text| {
+            Some(number(text, 0))
+        });
+        let period = read(&mut self.cpu_period, "cpu controller", |text| {
+            number(text, 0)
+        });
+        (quota.and_then(none), period)
+    }
+}
+
+/// `max`, or a number; a very large one is none.
+fn limit(text: &str) -> Option<Option<u64>> {
+    match text.trim() {
+        "max" => Some(None),
+        bytes => {
+            let bytes = bytes.parse().ok()?;
+            Some(Some(bytes).filter(|bytes| *bytes < NO_LIMIT))
+        }
+    }
+}
+
+fn read<T>(
+    source: &mut Option<Source>,
+    name: &str,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<T, Why> {
+    let without = || Why::from(format!("the group has no {name}"));
+    source.as_mut().ok_or_else(without)?.parsed(parse)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As kernels wrote them: a group with a quota, one below it without, and one of version 1.
+    const FILES: [(&str, &str); 15] = [
+        ("pod/cpu.max", "50000 100000\n"),
+        (
+            "pod/cpu.stat",
+            "usage_usec 9\nnr_periods 8\nnr_throttled 3\nthrottled_usec 70\n",
+        ),
+        ("pod/own/cpu.max", "max 100000\n"),
+        (
+            "pod/own/cpu.stat",
+            "usage_usec 5\nnr_throttled 0\nthrottled_usec 0\n",
+        ),
+        (
+            "pod/own/cpu.pressure",
+            "some avg10=0.00 avg60=0.00 avg300=0.00 total=11\n",
+        ),
+        ("pod/own/memory.current", "4096\n"),
+        ("pod/own/memory.max", "max\n"),
+        (
+            "pod/own/memory.events",
+            "low 0\nhigh 0\nmax 2\noom 1\noom_kill 1\n",
+        ),
+        ("cpu,cpuacct/old/cpu.cfs_quota_us", "20000\n"),
+        ("cpu,cpuacct/old/cpu.cfs_period_us", "100000\n"),
+        (
+            "cpu,cpuacct/old/cpu.stat",
+            "nr_periods 1\nnr_throttled 2\nthrottled_time 400000\n",
+        ),
+        ("cpu,cpuacct/old/cpuacct.usage", "7000\n"),
+        ("memory/old/memory.usage_in_bytes", "8192\n"),
+        ("memory/old/memory.limit_in_bytes", "9223372036854771712\n"),
+        (
+            "memory/old/memory.oom_control",
+            "oom_kill_disable 0\nunder_oom 0\noom_kill 4\n",
+        ),
+    ];
+
+    /// Paths and values of the groups that /proc/PID/cgroup names, -1 for none, in the order of the table.
+    fn read_all(mount: &Path, text: &str) -> Vec<(String, [i64; 9])> {
+        let groups = Groups::below(mount, [text.to_owned()].into_iter());
+        let read = |mut group: Group| {
+            let values = group.read();
+            (
+                group.path,
+                values.map(|(_, value)| value.map_or(-1, u64::cast_signed)),
+            )
+        };
+        groups.0.into_iter().map(read).collect()
+    }
+
+    #[test]
+    fn groups_of_both_versions_are_read_with_those_above_that_bound_them() {
+        let mount = std::env::temp_dir().join(format!("weir-groups-{}", std::process::id()));
+        for (name, text) in FILES {
+            let path = mount.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let wanted = [
+            (
+                "/pod".to_owned(),
+                [50_000, 100_000, 3, 70, 9, -1, -1, -1, -1],
+            ),
+            (
+                "/pod/own".to_owned(),
+                [-1, 100_000, 0, 0, 5, 4096, -1, 11, 1],
+            ),
+        ];
+        assert_eq!(read_all(&mount, "0::/pod/own\n"), wanted);
+        let text = "4:cpu,cpuacct:/old\n3:memory:/old\n1:name=systemd:/x\n";
+        let wanted = [(
+            "/old".to_owned(),
+            [20_000, 100_000, 2, 400, 7, 8192, -1, -1, 4],
+        )];
+        assert_eq!(read_all(&mount, text), wanted);
+        fs::remove_dir_all(&mount).unwrap();
+    }
+}

@@ -1,0 +1,212 @@
+//! Tables of the whole host: `cpus`, `host`, `softnet` and `disks`.
+
+use super::rows::{Counter, Rows};
+use super::source::{Source, number, pressure};
+
+/// Devices that are memory or parts of files, and those behind which other devices stand.
+const NO_DISKS: [&str; 4] = ["loop", "ram", "zram", "sr"];
+
+/// Bytes of a sector in /proc/diskstats (iostats.rst), whatever the disk has.
+const SECTOR: u64 = 512;
+
+/// Files that are the host's, whoever reads.
+#[derive(Debug)]
+pub(super) struct HostFiles {
+    stat: Source,
+    softnet: Source,
+    pressure: [Source; 3],
+    files: Source,
+    meminfo: Source,
+    load: Source,
+    diskstats: Source,
+    /// Names below /sys/block.
+    disks: Vec<String>,
+    tick_ns: u64,
+}
+
+impl HostFiles {
+    pub(super) fn open() -> HostFiles {
+        let pressure = ["cpu", "memory", "io"];
+        HostFiles {
+            stat: Source::open("/proc/stat"),
+            softnet: Source::open("/proc/net/softnet_stat"),
+            pressure: pressure.map(|name| Source::open(format!("/proc/pressure/{name}"))),
+            files: Source::open("/proc/sys/fs/file-nr"),
+            meminfo: Source::open("/proc/meminfo"),
+            load: Source::open("/proc/loadavg"),
+            diskstats: Source::open("/proc/diskstats"),
+            disks: disks(),
+            tick_ns: tick_ns(),
+        }
+    }
+
+    pub(super) fn read(&mut self, rows: &mut Rows<'_>) {
+        let cpus = self.stat.text().map(|text| cpus(text, self.tick_ns));
+        match cpus {
+            Ok(cpus) => cpus.into_iter().for_each(|(cpu, values)| {
+                rows.of_host("cpus", vec![cpu], &values);
+            }),
+            Err(why) => rows.miss_table("cpus", "", &why),
+        }
+        let softnet = self.softnet.parsed(softnet);
+        let sum = |name: &str| -> Counter {
+            let softnet = softnet.as_ref().map_err(Clone::clone)?;
+            let values = softnet.iter().flat_map(|(_, values)| values);
+            let values = values.filter(|(own, _)| *own == name);
+            values.map(|(_, value)| value.clone()).sum()
+        };
+        let (dropped, squeezed) = (sum("dropped"), sum("squeezed"));
+        self.read_whole(dropped, squeezed, rows);
+        match softnet {
+            Ok(cpus) => cpus.into_iter().for_each(|(cpu, values)| {
+                rows.of_host("softnet", vec![cpu], &values);
+            }),
+            Err(why) => rows.miss_table("softnet", "", &why),
+        }
+        match self.diskstats.text() {
+            Ok(text) => {
+                let lines = text.lines().filter_map(|line| disk(line, &self.disks));
+                lines.for_each(|(name, values)| rows.of_host("disks", vec![name], &values));
+            }
+            Err(why) => rows.miss_table("disks", "", &why),
+        }
+    }
+
+    /// The row of the host.
+    fn read_whole(&mut self, dropped: Counter, squeezed: Counter, rows: &mut Rows<'_>) {
+        let [cpu, memory, io] = &mut self.pressure;
+        let [switches] = self.stat.named(["ctxt"]);
+        let [available] = self.meminfo.named(["MemAvailable"]);
+        let files = self.files.text().map(str::to_owned);
+        let of_files = |place: usize| -> Counter {
+            let text = files.as_ref().map_err(Clone::clone)?;
+            number(text, place).ok_or_else(|| "/proc/sys/fs/file-nr does not read".into())
+        };
+        let values = [
+            ("pressure_cpu_us", cpu.parsed(pressure)),
+            ("pressure_memory_us", memory.parsed(pressure)),
+            ("pressure_io_us", io.parsed(pressure)),
+            ("files", of_files(0)),
+            ("files_most", of_files(2)),
+            ("mem_available_bytes", available.map(|kib| kib * 1024)),
+            ("softnet_dropped", dropped),
+            ("softnet_squeezed", squeezed),
+            ("context_switches", switches),
+            ("load_hundredths", self.load.parsed(load)),
+        ];
+        rows.of_host("host", Vec::new(), &values);
+    }
+}
+
+/// Length of a clock tick.
+pub(super) fn tick_ns() -> u64 {
+    1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)
+}
+
+type Named<const N: usize> = (String, [(&'static str, Counter); N]);
+
+/// Lines such as `cpu0 11 1 1 100 10 1 1 10 7 7`: user, nice, system, idle, iowait, irq, softirq, steal.
+fn cpus(text: &str, tick_ns: u64) -> Vec<Named<6>> {
+    let lines = text.lines().take_while(|line| line.starts_with("cpu"));
+    let cpu = |line: &str| {
+        let (cpu, ticks) = line.strip_prefix("cpu")?.split_once(' ')?;
+        cpu.parse::<u32>().ok()?;
+        let mut fields = ticks.split_ascii_whitespace();
+        let mut next = || Some(fields.next()?.parse::<u64>().ok()? * tick_ns);
+        let (user, nice, system, idle, waiting) = (next()?, next()?, next()?, next()?, next()?);
+        let (irq, softirq, steal) = (next()?, next()?, next()?);
+        let values = [
+            ("user_ns", Ok(user + nice)),
+            ("system_ns", Ok(system)),
+            ("softirq_ns", Ok(softirq)),
+            ("irq_ns", Ok(irq)),
+            ("steal_ns", Ok(steal)),
+            ("idle_ns", Ok(idle + waiting)),
+        ];
+        Some((cpu.to_owned(), values))
+    };
+    lines.filter_map(cpu).collect()
+}
+
+/// A line for each CPU that is online, hexadecimal; the 13th column is its number (since Linux 5.10).
+fn softnet(text: &str) -> Option<Vec<Named<4>>> {
+    let line = |(place, line): (usize, &str)| {
+        let numbers = line.split_ascii_whitespace();
+        let numbers: Result<Vec<u64>, _> =
+            numbers.map(|hex| u64::from_str_radix(hex, 16)).collect();
+        let numbers = numbers.ok()?;
+        let of = |place: usize| numbers.get(place).copied();
+        let cpu = of(12).unwrap_or(place as u64).to_string();
+        let rps = of(9).ok_or_else(|| "softnet_stat has no received_rps on this kernel".into());
+        let values = [
+            ("processed", Ok(of(0)?)),
+            ("dropped", Ok(of(1)?)),
+            ("squeezed", Ok(of(2)?)),
+            ("received_rps", rps),
+        ];
+        Some((cpu, values))
+    };
+    text.lines().enumerate().map(line).collect()
+}
+
+/// `0.52 0.58 0.59 1/467 12345`.
+fn load(text: &str) -> Option<u64> {
+    let load: f64 = text.split_ascii_whitespace().next()?.parse().ok()?;
+    Some((load * 100.0).round() as u64)
+}
+
+/// Whole disks.
+fn disks() -> Vec<String> {
+    let found = std::fs::read_dir("/sys/block").into_iter().flatten();
+    let names = found.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let is_disk = |name: &String| !NO_DISKS.iter().any(|other| name.starts_with(other));
+    names.filter(is_disk).collect()
+}
+
+/// A line such as `8 0 sda reads merged sectors ms writes merged sectors ms in_flight ms weighted …`; `None`: it is no
+/// whole disk, or has not done anything.
+fn disk(line: &str, disks: &[String]) -> Option<Named<6>> {
+    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+    let name = (*fields.get(2)?).to_owned();
+    let of = |place: usize| fields.get(place)?.parse::<u64>().ok();
+    let values = [
+        ("reads", Ok(of(3)?)),
+        ("writes", Ok(of(7)?)),
+        ("read_bytes", Ok(of(5)? * SECTOR)),
+        ("written_bytes", Ok(of(9)? * SECTOR)),
+        ("io_ms", Ok(of(12)?)),
+        ("weighted_io_ms", Ok(of(13)?)),
+    ];
+    let is_idle = of(3)? + of(7)? == 0;
+    (disks.contains(&name) && !is_idle).then_some((name, values))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values<const N: usize>(row: &Named<N>) -> (&str, Vec<u64>) {
+        let values = row.1.iter().map(|(_, value)| *value.as_ref().unwrap());
+        (&row.0, values.collect())
+    }
+
+    #[test]
+    fn cpus_disks_and_packets_are_read_from_their_lines() {
+        let text = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu3 1 2 3 4 5 6 7 8 9 9\nintr 5\n";
+        let found = cpus(text, 10);
+        assert_eq!(found.len(), 1);
+        assert_eq!(values(&found[0]), ("3", vec![30, 30, 70, 60, 80, 90]));
+
+        let text = "0000000a 1 2 0 0 0 0 0 0 3 0 0 00000005\n0000000b 0 0 0 0 0 0 0 0 0\n";
+        let found = softnet(text).unwrap();
+        assert_eq!(values(&found[0]), ("5", vec![10, 1, 2, 3]));
+        assert_eq!(values(&found[1]).0, "1");
+        assert!(softnet("nonsense\n").is_none());
+
+        let line = " 254 0 vda 7 1 16 3 5 2 8 4 0 11 12 0 0 0 0";
+        let found = disk(line, &["vda".to_owned()]).unwrap();
+        assert_eq!(values(&found), ("vda", vec![7, 5, 8192, 4096, 11, 12]));
+        assert!(disk(line, &[]).is_none(), "a part of a disk");
+        assert_eq!(load("0.52 0.58 0.59 1/467 12\n"), Some(52));
+    }
+}

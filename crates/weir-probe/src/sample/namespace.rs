@@ -1,0 +1,395 @@
+//! Tables of a network namespace: `network`, `listeners`, `sockets` and `connections`.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use rustix::fs::stat;
+
+use super::Whose;
+use super::diagnosis::{Connection, Diagnosis, ESTABLISHED, STATES, SYN_RECV, Socket};
+use super::pace::Pace;
+use super::rows::{Counter, Rows, Why, absent};
+use super::source::{Source, named, unread};
+use crate::network::counter;
+
+/// Connections of each side that are looked at, at most.
+const LOOKED_AT: usize = 200;
+
+/// Columns of `network`, and what each is called in netstat and snmp.
+const COUNTED: [(&str, &str, &str); 18] = [
+    ("listen_overflows", "TcpExt:", "ListenOverflows"),
+    ("listen_drops", "TcpExt:", "ListenDrops"),
+    ("req_q_full_drop", "TcpExt:", "TCPReqQFullDrop"),
+    ("req_q_full_cookies", "TcpExt:", "TCPReqQFullDoCookies"),
+    ("time_wait_overflow", "TcpExt:", "TCPTimeWaitOverflow"),
+    ("abort_on_memory", "TcpExt:", "TCPAbortOnMemory"),
+    ("abort_on_timeout", "TcpExt:", "TCPAbortOnTimeout"),
+    ("backlog_drop", "TcpExt:", "TCPBacklogDrop"),
+    ("syn_retransmitted", "TcpExt:", "TCPSynRetrans"),
+    ("timeouts", "TcpExt:", "TCPTimeouts"),
+    ("retransmitted", "Tcp:", "RetransSegs"),
+    ("out_resets", "Tcp:", "OutRsts"),
+    ("in_errors", "Tcp:", "InErrs"),
+    ("active_opens", "Tcp:", "ActiveOpens"),
+    ("passive_opens", "Tcp:", "PassiveOpens"),
+    ("attempt_fails", "Tcp:", "AttemptFails"),
+    ("established_resets", "Tcp:", "EstabResets"),
+    ("in_use", "TCP:", "inuse"),
+];
+
+/// Readers of one network namespace, for any thread to read.
+#[derive(Debug)]
+pub struct Namespace {
+    id: Option<u64>,
+    netstat: Source,
+    snmp: Source,
+    sockstat: Source,
+    device: Source,
+    ports: Source,
+    conntrack: Source,
+    conntrack_most: Source,
+    conntrack_stat: Source,
+    sockets: Result<Diagnosis, Why>,
+    links: Result<Diagnosis, Why>,
+    pace: Pace,
+}
+
+/// What listens at a port.
+#[derive(Debug, Default, Clone, Copy)]
+struct Listener {
+    sockets: u64,
+    queue: u64,
+    backlog: u64,
+}
+
+/// Sockets of a side.
+#[derive(Debug, Default)]
+struct Side {
+    by_state: [u64; STATES.len()],
+    looked_at: Vec<Socket>,
+}
+
+impl Namespace {
+    /// Opens the one that the calling thread is in.
+    pub fn of_this_thread() -> Namespace {
+        // `/proc/net` is the namespace of the process's first thread; what is open stays the namespace's.
+        let open = |name: &str| Source::open(format!("/proc/thread-self/net/{name}"));
+        let setting = |name: &str| Source::open(format!("/proc/sys/net/{name}"));
+        let asked = |opened: io::Result<Diagnosis>| {
+            opened.map_err(|error| Why::from(format!("cannot ask the kernel: {error}")))
+        };
+        Namespace {
+            id: stat("/proc/thread-self/ns/net")
+                .ok()
+                .map(|found| found.st_ino),
+            netstat: open("netstat"),
+            snmp: open("snmp"),
+            sockstat: open("sockstat"),
+            device: open("dev"),
+            ports: setting("ipv4/ip_local_port_range"),
+            conntrack: setting("netfilter/nf_conntrack_count"),
+            conntrack_most: setting("netfilter/nf_conntrack_max"),
+            conntrack_stat: open("stat/nf_conntrack"),
+            sockets: asked(Diagnosis::of_sockets()),
+            links: asked(Diagnosis::of_links()),
+            pace: Pace::default(),
+        }
+    }
+
+    /// Whether both are of the same namespace.
+    pub(super) fn is(&self, other: &Namespace) -> bool {
+        self.id.is_some() && self.id == other.id
+    }
+
+    pub(super) fn read(&mut self, whose: &Whose, rows: &mut Rows<'_>) {
+        let values = self.network();
+        rows.of(whose, "network", Vec::new(), &values);
+        if let Err(why) = self.read_sockets(whose, rows) {
+            for table in ["listeners", "sockets", "connections"] {
+                rows.miss_table(table, whose.role, &why);
+            }
+        }
+    }
+
+    fn network(&mut self) -> Vec<(&'static str, Counter)> {
+        let (netstat, snmp) = (text_of(&mut self.netstat), text_of(&mut self.snmp));
+        let sockstat = text_of(&mut self.sockstat);
+        let of = |&(column, group, name): &(&'static str, &str, &str)| {
+            let value = match group {
+                "TcpExt:" => told(&netstat, |text| counter(text, group, name), name),
+                "Tcp:" => told(&snmp, |text| counter(text, group, name), name),
+                _ => told(&sockstat, |text| of_tcp(text, name), name),
+            };
+            (column, value)
+        };
+        let mut values: Vec<(&'static str, Counter)> = COUNTED.iter().map(of).collect();
+        let state = |name| told(&sockstat, |text| of_tcp(text, name), name);
+        let device = text_of(&mut self.device);
+        let tracked = text_of(&mut self.conntrack_stat);
+        let of_tracking = |name| told(&tracked, |text| of_conntrack(text, name), name);
+        values.extend([
+            ("time_wait", state("tw")),
+            ("orphans", state("orphan")),
+            ("mem_pages", state("mem")),
+            ("conntrack_insert_failed", of_tracking("insert_failed")),
+            ("conntrack_drop", of_tracking("drop")),
+            ("rx_drops", of_links(&device, 3)),
+            ("tx_drops", of_links(&device, 11)),
+        ]);
+        values.extend([
+            ("local_ports", self.ports.parsed(ports)),
+            (
+                "conntrack",
+                self.conntrack.parsed(|text| text.trim().parse().ok()),
+            ),
+            (
+                "conntrack_most",
+                self.conntrack_most.parsed(|text| text.trim().parse().ok()),
+            ),
+            (
+                "qdisc_drops",
+                asked(&mut self.links, Diagnosis::discipline_drops),
+            ),
+        ]);
+        values
+    }
+
+    /// Listeners always; the others where it is their time.
+    fn read_sockets(&mut self, whose: &Whose, rows: &mut Rows<'_>) -> Result<(), Why> {
+        let mut listeners: BTreeMap<u16, Listener> = BTreeMap::new();
+        asked(&mut self.sockets, |kernel| {
+            kernel.listeners(&mut |socket| listeners.entry(socket.port).or_default().add(&socket))
+        })?;
+        let (sockets, pace) = (&mut self.sockets, &mut self.pace);
+        let counted = pace.paced(|| count(sockets, &listeners)).transpose()?;
+        for (port, listener) in &listeners {
+            let half_open = counted.as_ref().map_or_else(absent, |counted| {
+                Ok(counted.half_open.get(port).copied().unwrap_or(0))
+            });
+            let values = [
+                ("sockets", Ok(listener.sockets)),
+                ("queue", Ok(listener.queue)),
+                ("backlog", Ok(listener.backlog)),
+                ("syn_recv", half_open),
+            ];
+            rows.of(whose, "listeners", vec![port.to_string()], &values);
+        }
+        for (side, sockets, connections) in counted.into_iter().flat_map(|counted| counted.sides) {
+            for (state, count) in STATES.iter().zip(sockets.by_state) {
+                if count > 0 {
+                    let keys = vec![side.to_owned(), (*state).to_owned()];
+                    rows.of(whose, "sockets", keys, &[("count", Ok(count))]);
+                }
+            }
+            if !connections.is_empty() {
+                rows.of(
+                    whose,
+                    "connections",
+                    vec![side.to_owned()],
+                    &together(&connections),
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Listener {
+    fn add(&mut self, socket: &Socket) {
+        self.sockets += 1;
+        let (queue, backlog) = (socket.receive_queue.into(), socket.send_queue.into());
+        if self.sockets == 1 || queue > self.queue {
+            (self.queue, self.backlog) = (queue, backlog);
+        }
+    }
+}
+
+/// What was found of sockets that do not listen.
+struct Counted {
+    half_open: BTreeMap<u16, u64>,
+    sides: [(&'static str, Side, Vec<Connection>); 2],
+}
+
+fn count(
+    kernel: &mut Result<Diagnosis, Why>,
+    listeners: &BTreeMap<u16, Listener>,
+) -> Result<Counted, Why> {
+    let mut half_open: BTreeMap<u16, u64> = BTreeMap::new();
+    let (mut inbound, mut outbound) = (Side::default(), Side::default());
+    asked(kernel, |kernel| {
+        kernel.others(&mut |socket| {
+            if socket.state == SYN_RECV {
+                *half_open.entry(socket.port).or_default() += 1;
+            }
+            match listeners.contains_key(&socket.port) {
+                true => inbound.add(socket),
+                false => outbound.add(socket),
+            }
+        })
+    })?;
+    let mut look = |side: &Side| asked(kernel, |kernel| kernel.connections(&side.looked_at));
+    let (in_connections, out_connections) = (look(&inbound)?, look(&outbound)?);
+    Ok(Counted {
+        half_open,
+        sides: [
+            ("inbound", inbound, in_connections),
+            ("outbound", outbound, out_connections),
+        ],
+    })
+}
+
+impl Side {
+    /// The kernel lists sockets by a hash of their addresses, so the first ones are as good as any.
+    fn add(&mut self, socket: Socket) {
+        let state = usize::from(socket.state).wrapping_sub(1);
+        if let Some(count) = self.by_state.get_mut(state) {
+            *count += 1;
+        }
+        if socket.state == ESTABLISHED && self.looked_at.len() < LOOKED_AT {
+            self.looked_at.push(socket);
+        }
+    }
+}
+
+/// What connections of a side have in common.
+fn together(connections: &[Connection]) -> [(&'static str, Counter); 8] {
+    let quantile = |of: &dyn Fn(&Connection) -> Option<u64>, quantile: f64| -> Counter {
+        let mut values: Vec<u64> = connections.iter().filter_map(of).collect();
+        values.sort_unstable();
+        let place = (values.len() as f64 * quantile) as usize;
+        let place = place.min(values.len().saturating_sub(1));
+        values.get(place).copied().ok_or_else(too_old)
+    };
+    let sum = |of: &dyn Fn(&Connection) -> Option<u64>| -> Counter {
+        let sum: Option<u64> = connections.iter().map(of).sum();
+        sum.ok_or_else(too_old)
+    };
+    [
+        ("count", Ok(connections.len() as u64)),
+        ("retransmits_total", sum(&|each| Some(each.retransmits))),
+        ("rtt_us", quantile(&|each| Some(each.rtt_us), 0.5)),
+        ("rtt_p99_us", quantile(&|each| Some(each.rtt_us), 0.99)),
+        ("delivery_bytes_per_s", quantile(&|each| each.delivery, 0.5)),
+        ("unacked", sum(&|each| Some(each.unacked))),
+        ("rwnd_limited_us", sum(&|each| each.rwnd_limited_us)),
+        ("sndbuf_limited_us", sum(&|each| each.sndbuf_limited_us)),
+    ]
+}
+
+fn too_old() -> Why {
+    "the kernel's tcp_info does not have it".into()
+}
+
+/// Has the kernel asked, where that can be.
+fn asked<T>(
+    kernel: &mut Result<Diagnosis, Why>,
+    ask: impl FnOnce(&mut Diagnosis) -> io::Result<T>,
+) -> Result<T, Why> {
+    let kernel = kernel.as_mut().map_err(|why| why.clone())?;
+    ask(kernel).map_err(|error| unread(Path::new("sock_diag(7)"), &error))
+}
+
+fn text_of(source: &mut Source) -> Result<String, Why> {
+    source.text().map(str::to_owned)
+}
+
+/// A number of a text, or why there is none.
+fn told(text: &Result<String, Why>, find: impl FnOnce(&str) -> Option<u64>, name: &str) -> Counter {
+    let text = text.as_ref().map_err(Why::clone)?;
+    find(text).ok_or_else(|| format!("this kernel does not count {name}").into())
+}
+
+/// Of the line `TCP: inuse 4 orphan 0 tw 14 alloc 4 mem 0` of sockstat.
+fn of_tcp(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("TCP:"))?;
+    named(
+        &line.replace(&format!(" {name} "), &format!("\n{name} ")),
+        name,
+    )
+}
+
+/// A column of nf_conntrack, hexadecimal, of all CPUs; the first line has the names.
+fn of_conntrack(text: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines();
+    let mut names = lines.next()?.split_ascii_whitespace();
+    let place = names.position(|own| own == name)?;
+    let each = lines.map(|line| {
+        let hex = line.split_ascii_whitespace().nth(place)?;
+        u64::from_str_radix(hex, 16).ok()
+    });
+    each.sum()
+}
+
+/// `32768\t60999`, both ends included.
+fn ports(text: &str) -> Option<u64> {
+    crate::host::range_of(text).map(|range| range.count() as u64)
+}
+
+/// The sum of a column of net/dev over all links: 3 for dropped when received, 11 for when sent.
+fn of_links(text: &Result<String, Why>, place: usize) -> Counter {
+    let of_link = |line: &str| {
+        let (_, numbers) = line.split_once(':')?;
+        numbers
+            .split_ascii_whitespace()
+            .nth(place)?
+            .parse::<u64>()
+            .ok()
+    };
+    let sum = |text: &str| text.lines().skip(2).map(of_link).sum();
+    told(text, sum, "net/dev")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_a_namespace_are_found_by_their_names() {
+        let text =
+            "sockets: used 33\nTCP: inuse 4 orphan 1 tw 14 alloc 4 mem 9\nUDP: inuse 7 mem 0\n";
+        let found = ["inuse", "orphan", "tw", "mem", "used"].map(|name| of_tcp(text, name));
+        assert_eq!(found, [Some(4), Some(1), Some(14), Some(9), None]);
+        let text = "entries found insert_failed drop\n0a 1 0f 2\n0a 1 01 3\n";
+        let found = ["insert_failed", "drop", "none"].map(|name| of_conntrack(text, name));
+        assert_eq!(found, [Some(16), Some(5), None]);
+        let text = "Inter-| Receive\n face |bytes\n lo: 1 1 1 5 1 1 1 1 2 2 2 7 2 2 2 2\n\
+                    eth0: 1 1 1 6 1 1 1 1 2 2 2 8 2 2 2 2\n";
+        let text = Ok(text.to_owned());
+        assert_eq!((of_links(&text, 3), of_links(&text, 11)), (Ok(11), Ok(15)));
+        assert_eq!(ports("32768\t32777\n"), Some(10));
+    }
+
+    #[test]
+    fn connections_of_a_side_are_told_by_their_median_and_sum() {
+        let connection = |rtt_us, delivery| Connection {
+            unacked: 1,
+            rtt_us,
+            retransmits: 2,
+            delivery,
+            rwnd_limited_us: None,
+            sndbuf_limited_us: Some(3),
+        };
+        let told = together(&[
+            connection(9, Some(1)),
+            connection(1, None),
+            connection(5, Some(8)),
+        ]);
+        let value = |name| &told.iter().find(|(own, _)| *own == name).unwrap().1;
+        let known = [
+            "count",
+            "rtt_us",
+            "rtt_p99_us",
+            "retransmits_total",
+            "sndbuf_limited_us",
+        ];
+        let known = known.map(|name| *value(name).as_ref().unwrap());
+        assert_eq!(known, [3, 5, 9, 6, 9]);
+        assert_eq!(*value("delivery_bytes_per_s"), Ok(8));
+        assert!(
+            value("rwnd_limited_us")
+                .as_ref()
+                .is_err_and(|why| why.contains("tcp_info"))
+        );
+    }
+}

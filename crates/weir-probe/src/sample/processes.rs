@@ -1,0 +1,292 @@
+//! Tables of what runs: `processes` and `threads`.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags, fstat, open};
+
+use super::host::tick_ns;
+use super::pace::Pace;
+use super::rows::{Counter, Rows, Why, absent};
+use super::source::{Source, number, unread};
+use super::{Tasks, Whose};
+use crate::process::{children, parse_nofile};
+
+/// How often processes are looked for, at most: without CONFIG_PROC_CHILDREN the whole of /proc is read.
+const SEARCH: Duration = Duration::from_secs(5);
+
+/// A process with more threads than that is not looked into.
+const MOST_THREADS: usize = 128;
+
+/// What runs at a place, as far as it is known.
+#[derive(Debug)]
+pub(super) struct TaskTable {
+    tasks: Tasks,
+    known: BTreeMap<u32, Task>,
+    search: Pace,
+}
+
+/// A process or a thread.
+#[derive(Debug)]
+struct Task {
+    files: Files,
+    limits: Source,
+    descriptors: Descriptors,
+    /// Of a proxy's process that has several.
+    threads: BTreeMap<u32, Files>,
+}
+
+/// What both have.
+#[derive(Debug)]
+struct Files {
+    folder: PathBuf,
+    stat: Source,
+    schedstat: Source,
+    status: Source,
+}
+
+/// What `stat` says (proc_pid_stat(5)).
+struct Stat {
+    name: String,
+    user_ns: u64,
+    system_ns: u64,
+    threads: u64,
+    started_ticks: u64,
+}
+
+impl TaskTable {
+    pub(super) fn open(tasks: Tasks) -> TaskTable {
+        TaskTable {
+            tasks,
+            known: BTreeMap::new(),
+            search: Pace::default(),
+        }
+    }
+
+    pub(super) fn read(&mut self, whose: &Whose, rows: &mut Rows<'_>) {
+        let is_threads = matches!(self.tasks, Tasks::Threads(_));
+        let found = match &self.tasks {
+            // Those of a load come and go with each trial.
+            Tasks::Threads(prefix) => Some(own_threads(prefix)),
+            Tasks::Processes(roots) => self.search.every(SEARCH, || with_children(roots)),
+        };
+        if let Some(found) = found {
+            self.known.retain(|id, _| found.contains_key(id));
+            for (id, folder) in found {
+                self.known.entry(id).or_insert_with(|| Task::open(folder));
+            }
+        }
+        let before = self.known.len();
+        // One that has ended has no row; the kernel says so of its files.
+        self.known
+            .retain(|&id, task| task.read(id, is_threads, whose, rows).is_some());
+        if self.known.len() < before {
+            self.search.hurry();
+        }
+    }
+}
+
+/// Processes and what they have started, with their folders.
+fn with_children(roots: &[u32]) -> BTreeMap<u32, PathBuf> {
+    let mut found = BTreeMap::new();
+    let mut left = roots.to_vec();
+    while let Some(pid) = left.pop() {
+        if found
+            .insert(pid, PathBuf::from(format!("/proc/{pid}")))
+            .is_none()
+        {
+            left.extend(children(pid).unwrap_or_default());
+        }
+    }
+    found
+}
+
+/// Threads of this process whose name begins so.
+fn own_threads(prefix: &str) -> BTreeMap<u32, PathBuf> {
+    let named = |(id, folder): (u32, PathBuf)| {
+        let name = std::fs::read_to_string(folder.join("comm")).ok()?;
+        name.starts_with(prefix).then_some((id, folder))
+    };
+    threads(Path::new("/proc/self")).filter_map(named).collect()
+}
+
+fn threads(process: &Path) -> impl Iterator<Item = (u32, PathBuf)> {
+    let found = std::fs::read_dir(process.join("task"))
+        .into_iter()
+        .flatten();
+    found.filter_map(|entry| {
+        let entry = entry.ok()?;
+        Some((entry.file_name().to_str()?.parse().ok()?, entry.path()))
+    })
+}
+
+impl Task {
+    fn open(folder: PathBuf) -> Task {
+        Task {
+            limits: Source::open(folder.join("limits")),
+            descriptors: Descriptors::open(&folder),
+            files: Files::open(folder),
+            threads: BTreeMap::new(),
+        }
+    }
+
+    /// Its rows; `None`: it has ended.
+    fn read(&mut self, id: u32, is_thread: bool, whose: &Whose, rows: &mut Rows<'_>) -> Option<()> {
+        let stat = self.files.stat()?;
+        let [resident] = self.files.status.named(["VmRSS"]);
+        let [mut wait, mut voluntary, mut involuntary] = self.files.waits();
+        if !is_thread && stat.threads > 1 {
+            [wait, voluntary, involuntary] = self.read_threads(id, whose, rows);
+        }
+        let values = [
+            ("user_ns", Ok(stat.user_ns)),
+            ("system_ns", Ok(stat.system_ns)),
+            ("wait_ns", wait),
+            ("voluntary", voluntary),
+            ("involuntary", involuntary),
+            ("descriptors", self.descriptors.count()),
+            (
+                "descriptors_most",
+                self.limits.parsed(|text| Some(parse_nofile(text)?.0)),
+            ),
+            ("resident_bytes", resident.map(|kib| kib * 1024)),
+            ("threads", Ok(stat.threads)),
+            ("started_ticks", Ok(stat.started_ticks)),
+        ];
+        rows.of(whose, "processes", vec![id.to_string(), stat.name], &values);
+        Some(())
+    }
+
+    /// Rows of its threads, and what they have waited together.
+    fn read_threads(&mut self, id: u32, whose: &Whose, rows: &mut Rows<'_>) -> [Counter; 3] {
+        let found: BTreeMap<u32, PathBuf> = threads(&self.files.folder).collect();
+        if found.len() > MOST_THREADS {
+            let why = Why::from(format!("a process has {} threads", found.len()));
+            rows.miss_table("threads", whose.role, &why);
+            return [(); 3].map(|()| Err(why.clone()));
+        }
+        self.threads.retain(|id, _| found.contains_key(id));
+        let mut sums = [(); 3].map(|()| Ok(0));
+        for (thread, folder) in found {
+            let files = self.threads.entry(thread);
+            let files = files.or_insert_with(|| Files::open(folder));
+            let Some(stat) = files.stat() else {
+                continue;
+            };
+            let waits = files.waits();
+            let values = [
+                ("user_ns", Ok(stat.user_ns)),
+                ("system_ns", Ok(stat.system_ns)),
+                ("wait_ns", waits[0].clone()),
+            ];
+            let keys = vec![id.to_string(), thread.to_string(), stat.name];
+            rows.of(whose, "threads", keys, &values);
+            for (sum, wait) in sums.iter_mut().zip(waits) {
+                *sum = sum.clone().and_then(|sum| Ok(sum + wait?));
+            }
+        }
+        sums
+    }
+}
+
+impl Files {
+    fn open(folder: PathBuf) -> Files {
+        let open = |name| Source::open(folder.join(name));
+        Files {
+            stat: open("stat"),
+            schedstat: open("schedstat"),
+            status: open("status"),
+            folder,
+        }
+    }
+
+    fn stat(&mut self) -> Option<Stat> {
+        self.stat.parsed(|text| stat_of(text, tick_ns())).ok()
+    }
+
+    /// Time that it was ready and did not run, and context switches of its own will and not.
+    fn waits(&mut self) -> [Counter; 3] {
+        let names = ["voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"];
+        let [voluntary, involuntary] = self.status.named(names);
+        [
+            self.schedstat.parsed(|text| number(text, 1)),
+            voluntary,
+            involuntary,
+        ]
+    }
+}
+
+/// `42 (a name) S 1 …`: CPU times are the 14th and 15th field, the number of threads the 20th, the start the 22nd.
+fn stat_of(text: &str, tick_ns: u64) -> Option<Stat> {
+    let (before, behind) = text.rsplit_once(')')?;
+    let of = |place: usize| number(behind, place - 3);
+    let is_alive = !behind.trim_start().starts_with(['Z', 'X']);
+    is_alive.then_some(Stat {
+        name: before.split_once('(')?.1.to_owned(),
+        user_ns: of(14)? * tick_ns,
+        system_ns: of(15)? * tick_ns,
+        threads: of(20)?,
+        started_ticks: of(22)?,
+    })
+}
+
+/// How many descriptors something has open.
+#[derive(Debug)]
+struct Descriptors {
+    path: PathBuf,
+    folder: Result<File, Why>,
+    pace: Pace,
+}
+
+impl Descriptors {
+    fn open(task: &Path) -> Descriptors {
+        let path = task.join("fd");
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+        let folder =
+            open(&path, flags, Mode::empty()).map_err(|error| unread(&path, &error.into()));
+        Descriptors {
+            folder: folder.map(File::from),
+            path,
+            pace: Pace::default(),
+        }
+    }
+
+    /// The folder's size is their number since Linux 6.2; before, they are counted one by one, now and then.
+    fn count(&mut self) -> Counter {
+        let folder = self.folder.as_ref().map_err(Why::clone)?;
+        match fstat(folder).map(|found| found.st_size) {
+            Ok(0) => {}
+            Ok(size) => return Ok(size.unsigned_abs()),
+            Err(error) => return Err(unread(&self.path, &error.into())),
+        }
+        let path = &self.path;
+        let counted = self
+            .pace
+            .paced(|| std::fs::read_dir(path).map(Iterator::count));
+        match counted {
+            None => absent(),
+            Some(counted) => Ok(counted.map_err(|error| unread(path, &error))? as u64),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_have_parentheses_and_one_that_has_ended_is_not_read() {
+        let line = "42 (a) b (c) S 7 42 42 0 -1 4194560 100 0 0 0 3 5 0 0 20 0 9 0 98765 1 2 3";
+        let stat = stat_of(line, 10).unwrap();
+        let numbers = [
+            stat.user_ns,
+            stat.system_ns,
+            stat.threads,
+            stat.started_ticks,
+        ];
+        assert_eq!((&*stat.name, numbers), ("a) b (c", [30, 50, 9, 98_765]));
+        assert!(stat_of(&line.replace(") S", ") Z"), 10).is_none());
+    }
+}

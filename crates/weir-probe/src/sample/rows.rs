@@ -1,0 +1,112 @@
+//! Rows as they are read, by the names of their columns.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use weir_model::sample::{Counters, SampleRow, Table};
+
+use super::Whose;
+
+/// Why something could not be read; empty: there is nothing to be read, and nothing is wrong with that.
+pub(super) type Why = Arc<str>;
+
+/// A value, or why there is none.
+pub(super) type Counter = Result<u64, Why>;
+
+/// A value that does not exist at this moment, which nobody needs to be told.
+pub(super) fn absent() -> Counter {
+    Err(Why::from(""))
+}
+
+/// The rows of one moment.
+pub(super) struct Rows<'a> {
+    pub(super) at_ns: u64,
+    rows: Vec<SampleRow>,
+    missing: &'a mut BTreeMap<(String, String, String), String>,
+}
+
+impl Rows<'_> {
+    pub(super) fn new(
+        at_ns: u64,
+        missing: &mut BTreeMap<(String, String, String), String>,
+    ) -> Rows<'_> {
+        Rows {
+            at_ns,
+            rows: Vec::new(),
+            missing,
+        }
+    }
+
+    pub(super) fn take(self) -> Vec<SampleRow> {
+        self.rows
+    }
+
+    /// A row of the host's own.
+    pub(super) fn of_host(&mut self, table: &str, keys: Vec<String>, values: &[(&str, Counter)]) {
+        self.row(table, ("", ""), keys, values);
+    }
+
+    /// A row of somebody's, whose role is the first key.
+    pub(super) fn of(
+        &mut self,
+        whose: &Whose,
+        table: &str,
+        keys: Vec<String>,
+        values: &[(&str, Counter)],
+    ) {
+        let keys = std::iter::once(whose.role.to_owned()).chain(keys).collect();
+        self.row(table, (whose.role, &whose.arm), keys, values);
+    }
+
+    fn row(
+        &mut self,
+        table: &str,
+        (role, arm): (&str, &str),
+        keys: Vec<String>,
+        values: &[(&str, Counter)],
+    ) {
+        let Some(table) = Counters::builtin().table(table) else {
+            debug_assert!(false, "a table without columns: {table}");
+            return;
+        };
+        debug_assert!(is_whole(table, &keys, values), "{}", table.name);
+        let value = |name: &str| {
+            let found = values.iter().find(|(own, _)| *own == name);
+            found.map_or_else(absent, |(_, value)| value.clone())
+        };
+        let values = table.values().map(|name| {
+            value(name)
+                .inspect_err(|why| self.miss(&table.name, name, role, why))
+                .ok()
+        });
+        let values = values.collect();
+        self.rows.push(SampleRow {
+            table: table.name.clone(),
+            at_ns: self.at_ns,
+            arm: arm.to_owned(),
+            keys,
+            values,
+        });
+    }
+
+    /// A whole table of which nothing can be read.
+    pub(super) fn miss_table(&mut self, table: &str, role: &str, why: &str) {
+        self.miss(table, "", role, why);
+    }
+
+    fn miss(&mut self, table: &str, column: &str, role: &str, why: &str) {
+        if why.is_empty() {
+            return;
+        }
+        let key = (table.to_owned(), column.to_owned(), role.to_owned());
+        self.missing.entry(key).or_insert_with(|| why.to_owned());
+    }
+}
+
+/// Whether a row has exactly the columns of its table.
+fn is_whole(table: &Table, keys: &[String], values: &[(&str, Counter)]) -> bool {
+    let has = |name| values.iter().any(|(own, _)| *own == name);
+    keys.len() == table.keys().count()
+        && values.len() == table.values().count()
+        && table.values().all(has)
+}

@@ -1,0 +1,143 @@
+//! Files of the kernel's that are opened once and read again and again.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::rows::{Counter, Why};
+
+/// More than most of these files have; the kernel gives longer ones in several reads.
+const ROOM: usize = 16 << 10;
+
+/// A file, or why it cannot be opened.
+#[derive(Debug)]
+pub(super) struct Source {
+    path: PathBuf,
+    file: Result<File, Why>,
+    bytes: Vec<u8>,
+}
+
+impl Source {
+    pub(super) fn open(path: impl AsRef<Path>) -> Source {
+        let path = path.as_ref().to_owned();
+        Source {
+            file: File::open(&path).map_err(|error| unread(&path, &error)),
+            path,
+            bytes: Vec::new(),
+        }
+    }
+
+    /// Its text at this moment.
+    pub(super) fn text(&mut self) -> Result<&str, Why> {
+        let file = self.file.as_ref().map_err(Why::clone)?;
+        let mut length = 0;
+        loop {
+            if self.bytes.len() < length + ROOM {
+                self.bytes.resize(length + ROOM, 0);
+            }
+            match file.read_at(&mut self.bytes[length..], length as u64) {
+                Ok(0) => break,
+                Ok(more) => length += more,
+                Err(error) => return Err(unread(&self.path, &error)),
+            }
+        }
+        std::str::from_utf8(&self.bytes[..length]).map_err(|_| self.strange())
+    }
+
+    /// Numbers that stand behind these names, each in a line of its own, with a colon or without.
+    pub(super) fn named<const N: usize>(&mut self, names: [&str; N]) -> [Counter; N] {
+        let found = self.text().map(|text| names.map(|name| named(text, name)));
+        match found {
+            Ok(found) => {
+                let mut names = names.iter();
+                found.map(|value| {
+                    let name = names.next().copied().unwrap_or_default();
+                    value.ok_or_else(|| self.without(name))
+                })
+            }
+            Err(why) => names.map(|_| Err(why.clone())),
+        }
+    }
+
+    /// Something that is made of its text.
+    pub(super) fn parsed<T>(&mut self, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, Why> {
+        let parsed = parse(self.text()?);
+        parsed.ok_or_else(|| self.strange())
+    }
+
+    /// The kernel's file does not have this.
+    pub(super) fn without(&self, name: &str) -> Why {
+        format!("{} has no {name} on this kernel", self.path.display()).into()
+    }
+
+    fn strange(&self) -> Why {
+        format!("{} does not read as expected", self.path.display()).into()
+    }
+}
+
+/// A file that could not be opened or read.
+pub(super) fn unread(path: &Path, error: &io::Error) -> Why {
+    format!("cannot read {}: {error}", path.display()).into()
+}
+
+/// The number behind a name at the begin of a line.
+pub(super) fn named(text: &str, name: &str) -> Option<u64> {
+    let behind = |line: &'_ str| -> Option<u64> {
+        let rest = line.strip_prefix(name)?;
+        let rest = rest.strip_prefix(':').unwrap_or(rest);
+        let rest = rest.strip_prefix([' ', '\t'])?;
+        rest.split_ascii_whitespace().next()?.parse().ok()
+    };
+    text.lines().find_map(behind)
+}
+
+/// The `place`-th number of a text.
+pub(super) fn number(text: &str, place: usize) -> Option<u64> {
+    text.split_ascii_whitespace().nth(place)?.parse().ok()
+}
+
+/// `total` of the line `some` (kernel Documentation/accounting/psi.rst), microseconds.
+pub(super) fn pressure(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("some "))?;
+    let mut fields = line.split_ascii_whitespace();
+    fields
+        .find_map(|field| field.strip_prefix("total="))?
+        .parse()
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_found_by_whole_names() {
+        let text = "MemFree:  7 kB\nnr_throttled 3\nnr_throttled_more 9\nctxt 12\nempty:\n";
+        let cases = [
+            ("MemFree", Some(7)),
+            ("nr_throttled", Some(3)),
+            ("ctxt", Some(12)),
+            ("Mem", None),
+            ("empty", None),
+        ];
+        for (name, value) in cases {
+            assert_eq!(named(text, name), value, "{name}");
+        }
+        let text = "some avg10=0.00 avg60=0.00 avg300=0.06 total=8027190\nfull avg10=0 total=5\n";
+        assert_eq!(pressure(text), Some(8_027_190));
+        assert_eq!(pressure("full total=5\n"), None);
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_why() {
+        let mut none = Source::open("/proc/nothing");
+        let [value] = none.named(["a"]);
+        assert!(value.unwrap_err().contains("No such file"));
+        let mut meminfo = Source::open("/proc/meminfo");
+        let [free, other] = meminfo.named(["MemAvailable", "NoSuchThing"]);
+        assert!(free.unwrap() > 0);
+        let why = other.unwrap_err();
+        assert!(why.contains("/proc/meminfo has no NoSuchThing"), "{why}");
+    }
+}

@@ -1,0 +1,203 @@
+//! What a proxy counts of itself, read again and again while it has load: the counters that `limits/counters.yaml`
+//! names, and lines of its error log by kind.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use weir_model::sample::{Counters, ProxyCounter};
+
+use crate::{Configuration, Proxy};
+
+/// Of a log that grows more quickly than this between two readings the rest is read at the next one.
+const AT_ONCE: usize = 1 << 20;
+
+/// Readers of one arm's.
+pub struct OwnCounters {
+    program: Arc<dyn Proxy>,
+    configuration: Configuration,
+    wanted: Vec<&'static ProxyCounter>,
+    log: ErrorLog,
+}
+
+impl OwnCounters {
+    /// Of a proxy that runs. Lines that its log has already are not counted.
+    pub fn open(program: Arc<dyn Proxy>, configuration: Configuration) -> OwnCounters {
+        let kind = program.kind().name();
+        let all = Counters::builtin().proxy_counters.iter();
+        let wanted: Vec<_> = all
+            .filter(|counter| [kind, "any"].contains(&&*counter.proxy))
+            .collect();
+        OwnCounters {
+            log: ErrorLog::open(configuration.error_log(), &wanted),
+            wanted,
+            program,
+            configuration,
+        }
+    }
+
+    /// Those that can be read now; `missing` is told of each other, with the reason. To be called in the network
+    /// namespace of the proxy. Takes as long as the proxy needs to answer, five seconds at most for each question.
+    pub fn read(&mut self, missing: &mut dyn FnMut(&str, String)) -> BTreeMap<String, u64> {
+        let mut found = match self.log.read() {
+            Ok(()) => self.log.counts(),
+            Err(error) => {
+                let why = format!("cannot read {}: {error}", self.log.path.display());
+                self.log.names().for_each(|name| missing(name, why.clone()));
+                BTreeMap::new()
+            }
+        };
+        let asked = self.program.sampled(&self.configuration);
+        let asked = asked.map(|asked| without_labels(&asked));
+        for name in self.wanted.iter().filter(|one| one.line.is_none()) {
+            let name = &name.name;
+            match &asked {
+                Ok(asked) => match asked.get(name) {
+                    Some(value) => drop(found.insert(name.clone(), *value)),
+                    None => missing(name, "the proxy does not tell it".to_owned()),
+                },
+                Err(error) => missing(name, error.to_string()),
+            }
+        }
+        found
+    }
+}
+
+/// Series of one name together: Caddy has one for each combination of labels, `name{label="value"}`.
+fn without_labels(counters: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for (name, value) in counters {
+        let name = name.split('{').next().unwrap_or_default();
+        *sums.entry(name.to_owned()).or_default() += value;
+    }
+    sums
+}
+
+/// A log that grows, and how many of its new lines have which text.
+struct ErrorLog {
+    path: PathBuf,
+    file: Option<File>,
+    /// What was read so far.
+    offset: u64,
+    /// The begin of a line that has not ended.
+    begun: Vec<u8>,
+    /// Name, text, lines that had it.
+    kinds: Vec<(&'static str, &'static str, u64)>,
+}
+
+impl ErrorLog {
+    fn open(path: PathBuf, wanted: &[&'static ProxyCounter]) -> ErrorLog {
+        let kinds = wanted
+            .iter()
+            .filter_map(|counter| Some((&*counter.name, counter.line.as_deref()?, 0)));
+        let offset = std::fs::metadata(&path).map_or(0, |found| found.len());
+        ErrorLog {
+            path,
+            file: None,
+            offset,
+            begun: Vec::new(),
+            kinds: kinds.collect(),
+        }
+    }
+
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.kinds.iter().map(|(name, _, _)| *name)
+    }
+
+    fn counts(&self) -> BTreeMap<String, u64> {
+        let kinds = self.kinds.iter();
+        kinds
+            .map(|(name, _, lines)| ((*name).to_owned(), *lines))
+            .collect()
+    }
+
+    /// Reads what has been written since.
+    fn read(&mut self) -> io::Result<()> {
+        let file = match &self.file {
+            Some(file) => file,
+            None => match File::open(&self.path) {
+                Ok(file) => self.file.insert(file),
+                // A proxy that has had nothing to say may not have made it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                Err(error) => return Err(error),
+            },
+        };
+        let length = file.metadata()?.len();
+        if length < self.offset {
+            // Somebody has cut it.
+            self.offset = 0;
+            self.begun.clear();
+        }
+        let more = (length - self.offset).min(AT_ONCE as u64) as usize;
+        let known = self.begun.len();
+        self.begun.resize(known + more, 0);
+        let read = file.read_at(&mut self.begun[known..], self.offset)?;
+        self.begun.truncate(known + read);
+        self.offset += read as u64;
+        let whole = self.begun.iter().rposition(|&byte| byte == b'\n');
+        let whole = match whole {
+            Some(end) => end + 1,
+            // No line of a log is that long.
+            None if self.begun.len() > AT_ONCE => self.begun.len(),
+            None => 0,
+        };
+        for line in String::from_utf8_lossy(&self.begun[..whole]).lines() {
+            let of = self
+                .kinds
+                .iter_mut()
+                .filter(|(_, text, _)| line.contains(text));
+            of.for_each(|(_, _, lines)| *lines += 1);
+        }
+        self.begun.drain(..whole);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn new_lines_of_a_log_are_counted_by_their_text_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("error.log");
+        let all: Vec<&'static ProxyCounter> = Counters::builtin().proxy_counters.iter().collect();
+        let mut none = ErrorLog::open(path.clone(), &all);
+        none.read().unwrap();
+        std::fs::write(&path, "1024 worker_connections are not enough\n").unwrap();
+        let mut log = ErrorLog::open(path.clone(), &all);
+        let mut counted = |text: &str| {
+            let mut file = File::options().append(true).open(&path).unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+            log.read().unwrap();
+            let counts = log.counts();
+            ["log.worker_connections", "log.open_files", "log.no_address"].map(|name| counts[name])
+        };
+        assert_eq!(counted(""), [0, 0, 0], "an old line");
+        let line = "accept4() failed (24: Too many open files)\nx\n1024 worker_connections are";
+        assert_eq!(counted(line), [0, 1, 0]);
+        assert_eq!(counted(" not enough\n"), [1, 1, 0]);
+        assert_eq!(counted(""), [1, 1, 0]);
+        std::fs::write(&path, "").unwrap();
+        let line = "connect() failed (99: Cannot assign requested address)\n";
+        assert_eq!(counted(line), [1, 1, 1], "after it was cut");
+        // What was not there in the begin is read from its begin.
+        none.read().unwrap();
+        assert_eq!(none.counts()["log.no_address"], 1);
+    }
+
+    #[test]
+    fn series_that_differ_in_labels_are_added() {
+        let counters = [("a{x=\"1\"}", 2), ("a{x=\"2\"}", 3), ("b", 4)];
+        let counters = counters
+            .map(|(name, value)| (name.to_owned(), value))
+            .into();
+        let sums = [("a", 5), ("b", 4)].map(|(name, value)| (name.to_owned(), value));
+        assert_eq!(without_labels(&counters), sums.into());
+    }
+}
