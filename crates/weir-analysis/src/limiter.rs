@@ -6,7 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use weir_limits::{Evidence, HostSamples, Judgement, Quantities, Role, Rules, Window, judge};
+use weir_limits::{
+    Evidence, Finding, HostSamples, Judgement, Quantities, Role, Rules, Way, Window, judge,
+};
 use weir_model::quantity::CpuSet;
 use weir_model::record::{RunHeader, SearchStage};
 use weir_model::sample::{Counters, SampleRow};
@@ -173,7 +175,11 @@ impl<'r> Judge<'r> {
             &own_window,
             low_window.as_ref(),
         );
-        let judgement: Judgement = judge(&evidence, Rules::builtin(), self.kind);
+        let mut judgement: Judgement = judge(&evidence, Rules::builtin(), self.kind);
+        judgement
+            .findings
+            .iter_mut()
+            .for_each(|finding| self.leave_out_turned(finding));
         Some(LimiterFindings {
             load: span.load.to_owned(),
             arm: self.arm.name.clone(),
@@ -183,6 +189,16 @@ impl<'r> Judge<'r> {
             judgement,
             evidence,
         })
+    }
+
+    /// What is at the level already that it would be turned to is not told.
+    fn leave_out_turned(&self, finding: &mut Finding) {
+        let turns = finding.turn.drain(..).zip(finding.ways.drain(..));
+        let is_left = |(parameter, way): &(String, Way)| match way {
+            Way::To(level) => self.settings.get(parameter) != Some(level),
+            _ => true,
+        };
+        (finding.turn, finding.ways) = turns.filter(is_left).collect();
     }
 
     /// The longest time at a low load of the same session.

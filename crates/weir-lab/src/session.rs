@@ -14,6 +14,7 @@ use crate::arms::{Arms, Bench};
 use crate::history::History;
 use crate::hosts::Hosts;
 use crate::lab::Lab;
+use crate::observe::length_of_stretches;
 use crate::options::Options;
 use crate::proposer::{MakeProposer, Proposer, Step};
 use crate::sampling::Sampled;
@@ -168,6 +169,9 @@ fn follow(proposer: &mut dyn Proposer, lab: &mut Lab<'_>) -> Result<(), LabError
                     let mut left = budget::takes(study, lab.history, renewal);
                     if lab.header.check_alone {
                         left += alone::takes(study, lab.history, one);
+                    }
+                    if lab.sampled.is_some() {
+                        left += length_of_stretches(study);
                     }
                     let passed = lab.hosts.now().saturating_sub(lab.begun);
                     (lab.events)(Event::Takes(passed + left, study.until));

@@ -18,10 +18,11 @@ pub(super) fn sections(input: &ReportInput<'_>) -> Vec<Block> {
             title += &format!(" under {}", one.load);
         }
         let heading = Heading::section(&format!("limiter-{number}"), title);
-        let mut blocks = vec![
-            Block::Heading(heading.remark(&when(one))),
-            text(Style::Plain, sentence(one)),
-        ];
+        let mut blocks = vec![Block::Heading(heading.remark(&when(one)))];
+        // With a capacity it has been said.
+        if input.findings.capacity.is_none() {
+            blocks.push(text(Style::Plain, sentence(one)));
+        }
         blocks.extend(
             one.judgement
                 .findings

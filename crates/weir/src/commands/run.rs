@@ -233,6 +233,14 @@ fn description(study: &Study, asked: &AskedByArm, remarks: &[Remark], check_alon
             number::length(whole_seconds(check))
         ));
     }
+    let stretches = weir_lab::length_of_stretches(study);
+    if !stretches.is_zero() {
+        takes += stretches;
+        text.push_str(&format!(
+            "  then  each arm has the load alone, to see what limits it: about {}\n",
+            number::length(whole_seconds(stretches))
+        ));
+    }
     for remark in remarks {
         text.push_str(&format!("  note  {remark}\n"));
     }
