@@ -10,7 +10,7 @@ use weir_limits::{
     Evidence, Finding, HostSamples, Judgement, Quantities, Role, Rules, Way, Window, judge,
 };
 use weir_model::quantity::CpuSet;
-use weir_model::record::{RunHeader, SearchStage};
+use weir_model::record::{ConfirmationRecord, Record, RunHeader, SearchStage};
 use weir_model::sample::{Counters, SampleRow};
 use weir_model::study::{Arm, ProxyKind};
 use weir_record::Run;
@@ -186,9 +186,19 @@ impl<'r> Judge<'r> {
             stretch: span.told(),
             low: low.map(Span::told),
             judged: (1, 1),
+            confirmations: self.confirmations(span.load),
             judgement,
             evidence,
         })
+    }
+
+    fn confirmations(&self, load: &str) -> Vec<ConfirmationRecord> {
+        let records = self.run.records.iter();
+        let own = records.filter_map(|record| match record {
+            Record::Confirmation(one) if one.arm == self.arm.name && one.load == load => Some(one),
+            _ => None,
+        });
+        own.cloned().collect()
     }
 
     /// What is at the level already that it would be turned to is not told.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use weir_limits::{Evidence, Judgement};
-use weir_model::record::SearchStage;
+use weir_model::record::{ConfirmationRecord, SearchStage};
 
 /// What limited an arm under a load, by samples of a time in which it alone had the load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -18,6 +18,9 @@ pub struct LimiterFindings {
     pub low: Option<Stretch>,
     /// How many such times were judged, and how many of them came to the same.
     pub judged: (u32, u32),
+    /// What came of turning the parameters that the first finding names; empty where nobody tried.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub confirmations: Vec<ConfirmationRecord>,
     /// What it comes to.
     pub judgement: Judgement,
     /// What it rests on.

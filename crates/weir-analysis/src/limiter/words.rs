@@ -2,6 +2,8 @@
 
 use weir_limits::{Answer, Behind, Finding, Quantities, Way, shown};
 
+use weir_model::record::ConfirmationRecord;
+
 use crate::findings::LimiterFindings;
 
 /// A resource that is used less than this much is not worth telling as the next limit.
@@ -14,11 +16,12 @@ pub fn sentence(found: &LimiterFindings) -> String {
         ([first, ..], _) => {
             let confidence = format!("confidence {:.0} %", 100.0 * first.confidence);
             let named = format!("What limits {arm}: {} ({confidence}).", first.says);
-            let parts = [
-                Some(named),
-                turn(first),
-                first.behind.as_ref().and_then(behind),
-            ];
+            let tried: Vec<String> = found.confirmations.iter().map(tried).collect();
+            let advice = match tried.is_empty() {
+                true => turn(first),
+                false => Some(tried.join(" ")),
+            };
+            let parts = [Some(named), advice, first.behind.as_ref().and_then(behind)];
             parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
         }
         ([], Answer::DoNotKnow) => format!("What limits {arm} is not known: {}.", why_not(found)),
@@ -43,6 +46,31 @@ pub fn turn(finding: &Finding) -> Option<String> {
         });
     let each: Vec<String> = each.take(3).collect();
     (!each.is_empty()).then(|| format!("Turn {}.", each.join(" or ")))
+}
+
+/// What came of turning a parameter.
+fn tried(one: &ConfirmationRecord) -> String {
+    let turned: Vec<String> = one
+        .turned
+        .iter()
+        .map(|(id, level)| format!("{id} at {level}"))
+        .collect();
+    let turned = turned.join(" and ");
+    if !one.why_not.is_empty() {
+        return match turned.is_empty() {
+            true => format!("Not confirmed: {}.", one.why_not),
+            false => format!("Not confirmed by {turned}: {}.", one.why_not),
+        };
+    }
+    let (low, high) = one.interval;
+    let carries = format!(
+        "it carries {:.2} times as much ({low:.2} to {high:.2})",
+        one.ratio
+    );
+    match one.confirmed {
+        true => format!("Confirmed: with {turned} {carries}."),
+        false => format!("Not confirmed: with {turned} {carries}."),
+    }
 }
 
 /// What comes next.
