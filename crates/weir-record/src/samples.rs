@@ -340,7 +340,7 @@ mod tests {
         assert!(error.contains("other columns"), "{error}");
         let read = read_samples(dir).unwrap();
         assert_eq!(
-            read[0].row.values,
+            read.rows[0].row.values,
             [None],
             "what an older weir did not have is unknown"
         );
