@@ -264,7 +264,7 @@ fn what_grew_is_told_at_low_rates_at_the_edge_and_above() {
 type Change = fn(&mut CapacityRecord);
 
 /// What the last record says, and words of the answer.
-const ENDS: [(Change, &str); 15] = [
+const ENDS: [(Change, &str); 16] = [
     (
         |found| found.end = CapacityEnd::Budget,
         "a longer search would narrow the interval",
@@ -303,6 +303,15 @@ const ENDS: [(Change, &str); 15] = [
         },
         "; all 50 connections were busy, and half as many let half as much through, so the upper end is not the \
              server's. Ask again with -c 200.",
+    ),
+    (
+        |found| {
+            found.ceiling = Some(CeilingRecord {
+                of: CeilingOf::Time,
+                rate: 5_000.0,
+            });
+        },
+        "; 5,000/s held later, for some seconds, and the time was over before a higher rate broke.",
     ),
     (
         |found| (found.low, found.verified) = (0.001, 0.001),

@@ -43,7 +43,7 @@ impl Search {
         };
         match (long.bracket.held, long.bracket.broke) {
             (Some(held), broke) => self.finish((held, broke.unwrap_or(long.above)), held, why),
-            _ if long.rate >= self.lowest() => self.end(self.too_long()),
+            _ if long.rate >= self.lowest() => self.give_up(self.too_long()),
             _ => self.end(Answer {
                 fresh: self.fresh,
                 ..self.nothing(Why::Never)
@@ -129,6 +129,7 @@ impl Search {
             floor: self.known.floor(&self.goal).0,
             least: self.known.least.clone(),
             is_ceiling: false,
+            is_open: false,
             left_out: self.known.left_out,
             seconds: (self.spent_s, self.spent_s + self.long_s),
             why,
