@@ -308,3 +308,29 @@ fn a_machine_that_stands_still_is_not_taken_for_the_arm() {
         assert_eq!(covers, is_known, "{found:?}");
     }
 }
+
+#[test]
+fn a_budget_counts_the_closed_loops_before_a_search() {
+    // Connections are doubled four times: 16 s. No interval is ever narrow enough.
+    let mut bench = bench(&[("stock", 2000.0)], "p99 < 400ms", 5);
+    let arm = ArmModel {
+        service: Distribution::Exponential { mean_ns: 40e6 },
+        workers: 64,
+        ..ArmModel::default()
+    };
+    bench.model.arms.insert("stock".to_owned(), arm);
+    bench.study.loads[0].main.connections = 4;
+    bench.study.search.most_connections = Some(64);
+    bench.study.search.precision = 0.001;
+    let budget = Duration::from_secs(110);
+    bench.study.budget = Some(budget);
+    let took = bench.run(&mut |_, _| {}).unwrap().took;
+    let run = bench.read();
+    let found = found(&run)[0];
+    assert_eq!(found.connections, 64, "{found:?}");
+    assert!(took <= budget, "{took:?}: {found:?}");
+    assert!(
+        took > budget - Duration::from_secs(40),
+        "{took:?}: {found:?}"
+    );
+}
