@@ -280,7 +280,7 @@ impl Search {
         let is_swamped = long::is_swamped(telling, &self.goal.bounds);
         if let Some(doubt) = doubt {
             self.doubt = None;
-            return self.after_doubt(doubt, is_swamped);
+            return self.after_doubt(doubt, telling);
         }
         let has_failed = match trial.stage {
             Stage::Hold => !long::holds(windows, &self.goal.bounds),

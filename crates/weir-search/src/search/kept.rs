@@ -56,7 +56,7 @@ impl Search {
         let interval = self.interval((kept.low, high.unwrap_or(kept.above)));
         self.finish(interval, kept.held, Why::Budget);
         if let Some(answer) = &mut self.answer {
-            answer.is_open = high.is_none();
+            answer.is_open = high.is_none() && answer.verified > 0.0;
         }
     }
 }

@@ -337,3 +337,30 @@ fn what_was_held_is_not_answered_where_it_breaks_now() {
     let (answer, _) = run(goal, &mut target);
     assert!(answer.interval.1 <= 1100.0, "{answer:?}");
 }
+
+#[test]
+fn a_target_that_is_slower_by_turns_has_not_broken() {
+    // A quarter as fast for half of the time, in which twice as many may be bad.
+    let truth = 0.25 * (2000.0 - 50.0_f64.ln() / 0.03);
+    for seed in 0..8 {
+        let mut rng = SplitMix64::new(seed);
+        let mut target = |trial: &Trial, now: f64| {
+            let times = match (now / 7.0) as u64 % 2 {
+                0 => 1.0,
+                _ => 0.25,
+            };
+            let slower = Trial {
+                rate: trial.rate / times,
+                ..*trial
+            };
+            Seen {
+                completed: trial.rate.min(2000.0 * times),
+                ..window(trial, queue(&mut rng, &slower))
+            }
+        };
+        let (answer, _) = run(goal(seed), &mut target);
+        let is_wrong = matches!(answer.why, Why::Broken(_) | Why::Never);
+        assert!(!is_wrong, "{seed}: {answer:?}");
+        assert!(answer.interval.0 <= 1.03 * truth, "{seed}: {answer:?}");
+    }
+}
