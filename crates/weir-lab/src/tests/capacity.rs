@@ -334,3 +334,52 @@ fn a_budget_counts_the_closed_loops_before_a_search() {
         "{took:?}: {found:?}"
     );
 }
+
+#[test]
+fn what_an_arm_carries_whose_speed_changes_is_found() {
+    let slower_by_turns: Vec<(f64, f64)> = (1..200)
+        .map(|turn| {
+            (
+                7.0 * f64::from(turn),
+                if turn % 2 == 0 { 0.25 } else { 4.0 },
+            )
+        })
+        .collect();
+    // Of M/M/1 that is four times slower for half of the time twice as many may be bad then.
+    for (name, service, steps, truth) in [
+        (
+            "by turns",
+            Distribution::Exponential { mean_ns: 500e3 },
+            slower_by_turns,
+            500.0 - 50_f64.ln() / 0.03,
+        ),
+        (
+            "slower from then on",
+            Distribution::Fixed(500e3),
+            vec![(30.0, 1.0 / 0.85)],
+            1_700.0,
+        ),
+    ] {
+        let mut bench = bench(&[("stock", 2000.0)], "p99 < 30ms", 65);
+        if matches!(service, Distribution::Fixed(_)) {
+            bench.study.loads[0].main.spacing = Spacing::Even;
+        }
+        bench.model.arms.insert(
+            "stock".to_owned(),
+            ArmModel {
+                service,
+                ..ArmModel::default()
+            },
+        );
+        bench.model.machine.noise.steps = steps;
+        bench.run(&mut |_, _| {}).unwrap();
+        let run = bench.read();
+        let found = found(&run)[0];
+        assert!(found.verified > 0.0, "{name}: {found:?}");
+        assert!(
+            found.low <= truth && truth <= found.high,
+            "{name}, {truth}: {found:?}"
+        );
+        assert!(found.high < 1.3 * found.low, "{name}: {found:?}");
+    }
+}
