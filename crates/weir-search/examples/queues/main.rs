@@ -11,7 +11,7 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
-use weir_search::{Answer, Bound, Closed, Goal, Search, Seen, Stage, Trial, Why};
+use weir_search::{Answer, Bound, Closed, Goal, Search, Seen, Stage, Trial};
 use weir_stats::SplitMix64;
 
 mod others;
@@ -427,26 +427,6 @@ fn share(answers: &[Answer], is_so: impl Fn(&Answer) -> bool) -> f64 {
     100.0 * count as f64 / answers.len() as f64
 }
 
-/// Why nothing was claimed, and how many times.
-fn ends(answers: &[Answer]) -> String {
-    let mut ends: Vec<(&str, usize)> = Vec::new();
-    for answer in answers.iter().filter(|answer| answer.verified == 0.0) {
-        let why = match answer.why {
-            Why::TooShort(_) => "time",
-            Why::Never => "never",
-            Why::Broken(_) => "broken",
-            Why::Unsteady => "unsteady",
-            Why::Found | Why::Budget | Why::NotSent(_) => "other",
-        };
-        match ends.iter_mut().find(|end| end.0 == why) {
-            Some(end) => end.1 += 1,
-            None => ends.push((why, 1)),
-        }
-    }
-    let each = ends.iter().map(|(why, count)| format!(", {why} {count}"));
-    each.collect()
-}
-
 /// One row of the table.
 fn row(queue: Queue, seeds: &Range<u64>, is_alone: bool) -> String {
     let answer = |seed| World::new(queue, seed + 1).search(seed);
@@ -460,7 +440,7 @@ fn row(queue: Queue, seeds: &Range<u64>, is_alone: bool) -> String {
     let mut row = format!(
         "| {} | {truth:.0} | {none:.1} %{} | ",
         queue.name,
-        ends(&all)
+        others::ends(&all)
     );
     if !found.is_empty() {
         let half = |it: &Answer| (it.interval.1 / it.interval.0).ln() / 2.0;
