@@ -184,6 +184,9 @@ pub struct Answer {
     /// Whether the interval reaches to within a tenth of the ceiling, or to what the generator could not send: the
     /// target may carry more.
     pub is_ceiling: bool,
+    /// Whether the time was over before any rate above the interval broke: its upper end is the highest rate that held for
+    /// some seconds.
+    pub is_open: bool,
     /// Ladders that were left out because the target changed after them.
     pub left_out: usize,
     /// Seconds of trials, without and with the long ones.

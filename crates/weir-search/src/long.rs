@@ -145,9 +145,19 @@ pub(crate) fn holds(windows: &[Seen], bounds: &[Bound]) -> bool {
     if windows.len() < HOLDS || last.len() < TELLING {
         return false;
     }
-    let all = telling(windows);
+    let is_within = worst(&telling(windows), bounds) <= 1.0;
+    let has_recovered = times_broken(&windows[..windows.len() - HOLDS], bounds) <= 1;
     let lasted = windows.len() >= MOST && worst(&last, bounds) <= 1.0;
-    (lasted && worst(&all, bounds) <= 1.0) || is_sure(&joined(&last), bounds)
+    (lasted && is_within) || ((has_recovered || is_within) && is_sure(&joined(&last), bounds))
+}
+
+/// How often windows broke a bound clearly after some that did not. A target that forgets recovers once: one that breaks now
+/// and then has stretches in which it does not, of which the luckiest says nothing.
+fn times_broken(windows: &[Seen], bounds: &[Bound]) -> usize {
+    let breaks = |seen: &Seen| worst(std::slice::from_ref(seen), bounds) > CLEARLY;
+    let all: Vec<bool> = telling(windows).iter().map(breaks).collect();
+    let begins = all.windows(2).filter(|two| !two[0] && two[1]).count();
+    begins + usize::from(all.first() == Some(&true))
 }
 
 /// Whether the mean over windows is within every bound, at the upper end of its one-sided interval (Student).
@@ -168,23 +178,33 @@ pub(crate) fn goes_on(windows: &[Seen], bounds: &[Bound], is_after_failure: bool
     if count >= MOST || holds(windows, bounds) || is_unsent(windows) {
         return false;
     }
-    let total = |windows: &[Seen]| {
-        let telling = telling(windows);
-        worst(&telling, bounds) * telling.len() as f64
-    };
     // Of the last windows that there may be, these have been seen.
     let kept = (count + HOLDS).saturating_sub(MOST);
-    if total(&windows[count - kept..]) > HOLDS as f64 {
+    if fails_after(&windows[count - kept..], bounds).is_some() {
         return false;
     }
     let has_to_forget = is_after_failure && worst(&windows[..1.min(count)], bounds) > 1.0;
-    if total(windows) <= HOLDS as f64 || (has_to_forget && count < HOLDS) {
+    let Some(failed) = fails_after(windows, bounds).filter(|_| !has_to_forget || count >= HOLDS)
+    else {
         return true;
-    }
+    };
     // It has failed as it began. It recovers where the last windows are clean, once there have been some since.
-    let failed = (1..count).find(|seen| total(&windows[..*seen]) > HOLDS as f64);
-    count < RECOVERS.max(failed.unwrap_or(count) + JOINED)
+    count < RECOVERS.max(failed + JOINED)
         || worst(&telling(&windows[count - JOINED..]), bounds) <= 1.0
+}
+
+/// After how many windows more was bad of one of the bounds than a whole trial that holds may have.
+fn fails_after(windows: &[Seen], bounds: &[Bound]) -> Option<usize> {
+    let mut sums = vec![0.0; bounds.len()];
+    let mut more = |seen: &Seen| {
+        let parts = sums.iter_mut().zip(&seen.bad).zip(bounds);
+        parts.fold(false, |is_more, ((sum, bad), bound)| {
+            *sum += bad / bound.allowed;
+            is_more || *sum > HOLDS as f64
+        })
+    };
+    let found = windows.iter().position(|seen| tells(seen) && more(seen));
+    found.map(|place| place + 1)
 }
 
 /// Seconds until a failed trial broke for good: the begin of the last windows that all break a bound clearly. `None` where it

@@ -8,10 +8,12 @@ use crate::goal::{Answer, Goal, Seen, Stage, Trial, Why};
 use crate::known::{Known, half_width};
 use crate::long::{self, Bracket, Long};
 use above::Above;
+use kept::Kept;
 
 mod above;
 mod ends;
 mod faults;
+mod kept;
 mod progress;
 mod trials;
 
@@ -122,6 +124,8 @@ pub struct Search {
     has_collapsed: bool,
     /// The rate that a verification has held.
     verified: Option<f64>,
+    /// The same of before the search started over from a higher one.
+    kept: Option<Kept>,
     /// The interval before the first verification.
     fresh: Option<(f64, f64)>,
     answer: Option<Answer>,
@@ -153,6 +157,7 @@ impl Search {
             is_slight: false,
             has_collapsed: false,
             verified: None,
+            kept: None,
             fresh: None,
             answer: None,
             rng: SplitMix64::new(goal.seed),
@@ -275,7 +280,14 @@ impl Search {
         let is_swamped = long::is_swamped(telling, &self.goal.bounds);
         if let Some(doubt) = doubt {
             self.doubt = None;
-            return self.after_doubt(doubt, is_swamped);
+            return self.after_doubt(doubt, telling);
+        }
+        let has_failed = match trial.stage {
+            Stage::Hold => !long::holds(windows, &self.goal.bounds),
+            _ => is_swamped,
+        };
+        if has_failed || worst <= 1.0 {
+            self.look_at_kept(trial.rate, !has_failed);
         }
         match (std::mem::replace(&mut self.state, State::Done), trial.stage) {
             (State::Ramp(bracket), Stage::Ramp) => {
@@ -337,7 +349,7 @@ impl Search {
                 Some(low) => self.state = State::Hold(low.min(self.ceiling)),
                 None => {
                     let suffices_s = self.spent_s + self.claim_s();
-                    self.end(self.nothing(Why::TooShort(suffices_s)));
+                    self.give_up(self.nothing(Why::TooShort(suffices_s)));
                 }
             }
         }
@@ -477,7 +489,7 @@ impl Search {
         }
         self.known.estimate(&self.goal);
         if self.long_s > self.goal.long_s {
-            return self.end(self.too_long());
+            return self.give_up(self.too_long());
         }
         let low = self.known.first.map_or(rate, |first| first.interval.0);
         self.state = State::Hold(low.min(rate * 0.98));

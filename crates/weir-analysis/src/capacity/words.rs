@@ -43,6 +43,12 @@ pub fn carries(found: &Capacity) -> String {
             found.connections,
             found.connections.saturating_mul(MORE),
         ),
+        Some(ceiling) if ceiling.of == CeilingOf::Time => format!(
+            "{arm} carries at least {} {UNIT} within {within} {basis}; {}/s held later, for some seconds, and the time was \
+             over before a higher rate broke.",
+            rate(found.low),
+            rate(ceiling.rate)
+        ),
         None => format!(
             "{arm} carries {} to {} {UNIT} within {within} {basis}.",
             rate(found.low),
@@ -238,6 +244,7 @@ fn whose(of: CeilingOf) -> &'static str {
         CeilingOf::Generator => "the load generator",
         CeilingOf::Origin => "the origin",
         CeilingOf::Connections => "the number of connections",
+        CeilingOf::Time => "the search",
     }
 }
 

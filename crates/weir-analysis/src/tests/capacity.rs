@@ -263,8 +263,12 @@ fn what_grew_is_told_at_low_rates_at_the_edge_and_above() {
 
 type Change = fn(&mut CapacityRecord);
 
+const fn ceiling(of: CeilingOf) -> Option<CeilingRecord> {
+    Some(CeilingRecord { of, rate: 5_000.0 })
+}
+
 /// What the last record says, and words of the answer.
-const ENDS: [(Change, &str); 15] = [
+const ENDS: [(Change, &str); 16] = [
     (
         |found| found.end = CapacityEnd::Budget,
         "a longer search would narrow the interval",
@@ -285,24 +289,18 @@ const ENDS: [(Change, &str); 15] = [
         "In a burst of 5 s after a rest it carries 6,000 to 6,200/s (96.9 %).",
     ),
     (
-        |found| {
-            found.ceiling = Some(CeilingRecord {
-                of: CeilingOf::Generator,
-                rate: 5_000.0,
-            });
-        },
+        |found| found.ceiling = ceiling(CeilingOf::Generator),
         "at least 4,750 requests/s within p99 < 30ms and errors < 1% (95 %; 4,750/s held for 13 s); the load \
              generator reaches its own limit at 5,000/s, so the upper end is not the proxy's.",
     ),
     (
-        |found| {
-            found.ceiling = Some(CeilingRecord {
-                of: CeilingOf::Connections,
-                rate: 5_000.0,
-            });
-        },
+        |found| found.ceiling = ceiling(CeilingOf::Connections),
         "; all 50 connections were busy, and half as many let half as much through, so the upper end is not the \
              server's. Ask again with -c 200.",
+    ),
+    (
+        |found| found.ceiling = ceiling(CeilingOf::Time),
+        "; 5,000/s held later, for some seconds, and the time was over before a higher rate broke.",
     ),
     (
         |found| (found.low, found.verified) = (0.001, 0.001),

@@ -21,6 +21,10 @@ impl Frame {
                 of: CeilingOf::Generator,
                 rate: answer.interval.1,
             })),
+            _ if answer.is_open => Some(CeilingRecord {
+                of: CeilingOf::Time,
+                rate: answer.interval.1,
+            }),
             _ => None,
         };
         CapacityRecord {

@@ -116,7 +116,7 @@ impl Searched {
             if let Some(settled) = loops.take(record, frame.used(record)) {
                 self.ceiling = frame.ceiling(&settled);
                 self.connections = settled.connections;
-                let goal = frame.goal(&settled.slices, self.ceiling);
+                let goal = frame.goal(&settled, self.ceiling);
                 self.state = State::Searching(Box::new(Search::new(goal)));
             }
             return;

@@ -11,6 +11,8 @@ use super::CLOSED;
 
 /// Blocks of the loop with half the connections.
 const HALF: u32 = 5;
+/// Slices of a block.
+const SLICES: f64 = 2.0;
 /// Connections limit what completes so many times as much with twice as many of them.
 const GROWS: f64 = 1.5;
 /// With half of them it completes half as much at least. One that does not has broken, or is another now.
@@ -30,6 +32,8 @@ pub(crate) struct ClosedLoops {
     failed: u64,
     /// The loop with all connections.
     whole: Vec<SliceRecord>,
+    /// Seconds of the loops that were made whole.
+    seconds: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +54,24 @@ pub(crate) struct Settled {
     pub(crate) slices: Vec<SliceRecord>,
     /// Whether with more of them more would be completed.
     pub(crate) are_the_limit: bool,
+    /// Seconds of all the loops.
+    pub(crate) seconds: f64,
+}
+
+/// Seconds of a loop of so many blocks.
+fn length_s(blocks: u32) -> f64 {
+    CLOSED.0.as_secs_f64() * SLICES * f64::from(blocks)
+}
+
+/// Seconds of the loops of an arm whose connections are not the limit.
+pub(crate) fn likely_s() -> f64 {
+    length_s(CLOSED.1 + HALF)
+}
+
+/// Seconds of its loops at most, where it is asked over so many connections, and may be over as many as `most`.
+pub(crate) fn most_s(connections: u32, most: Option<u32>) -> f64 {
+    let times = most.unwrap_or(connections) / connections.max(1);
+    likely_s() + f64::from(times.max(1).ilog2()) * length_s(CLOSED.1)
 }
 
 impl ClosedLoops {
@@ -63,6 +85,7 @@ impl ClosedLoops {
             used: Vec::new(),
             failed: 0,
             whole: Vec::new(),
+            seconds: 0.0,
         }
     }
 
@@ -92,6 +115,7 @@ impl ClosedLoops {
         if self.used.len() < blocks as usize {
             return None;
         }
+        self.seconds += length_s(blocks);
         let holds = self.used.iter().sum::<f64>() <= self.used.len() as f64;
         let slices = std::mem::take(&mut self.slices);
         let done: u64 = slices.iter().map(|slice| slice.completed_whole).sum();
@@ -143,6 +167,7 @@ impl ClosedLoops {
             connections: self.connections,
             slices: std::mem::take(&mut self.whole),
             are_the_limit,
+            seconds: self.seconds,
         }
     }
 }

@@ -40,12 +40,12 @@ impl Frame {
     }
 
     /// What is asked about an arm that did that in a closed loop, where nothing above a ceiling can be seen.
-    pub(crate) fn goal(&self, slices: &[SliceRecord], ceiling: Option<CeilingRecord>) -> Goal {
+    pub(crate) fn goal(&self, settled: &Settled, ceiling: Option<CeilingRecord>) -> Goal {
         let study = &self.header.study;
         let of = |slice: &SliceRecord| (slice.completed, slice.measured_ns as f64 / 1e9);
-        let windows: Vec<(u64, f64)> = slices.iter().map(of).collect();
+        let windows: Vec<(u64, f64)> = settled.slices.iter().map(of).collect();
         let closed = Closed::of(&windows).filter(|closed| closed.rate >= 1.0);
-        let budget = time::budget(study);
+        let budget = time::budget(study, settled.seconds);
         Goal {
             bounds: study.capacity.iter().map(bound).collect(),
             confidence: study.objective.confidence,

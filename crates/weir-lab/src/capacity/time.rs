@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use weir_model::study::Study;
 
-use super::CLOSED;
 use super::arm::Searched;
+use super::closed;
 use super::seen::Frame;
 
 /// Seconds of an arm's short trials, and of long ones beyond the first, unless a budget leaves less.
@@ -28,8 +28,9 @@ pub(crate) struct Budget {
     pub(crate) long_s: f64,
 }
 
-/// The share of an arm in what the run may take, less its first long trial and what is no trial.
-pub(crate) fn budget(study: &Study) -> Budget {
+/// The share of an arm in what the run may take, less its closed loops (so many seconds), its first long trial and what is
+/// no trial.
+pub(crate) fn budget(study: &Study, closed_s: f64) -> Budget {
     let Some(budget) = study.budget else {
         return Budget {
             short_s: SHORT_S,
@@ -37,7 +38,7 @@ pub(crate) fn budget(study: &Study) -> Budget {
         };
     };
     let arms = study.arms.len().max(1) as f64;
-    let own = budget.as_secs_f64() / (1.0 + BESIDE) / arms - closed_s() - hold_s(study);
+    let own = budget.as_secs_f64() / (1.0 + BESIDE) / arms - closed_s - hold_s(study);
     let short_s = (own - STEP_S).clamp(0.0, SHORT_S);
     Budget {
         short_s,
@@ -48,34 +49,33 @@ pub(crate) fn budget(study: &Study) -> Budget {
 /// How long a study's searches take at most, everything included: where the target changes, and where short trials hold
 /// what does not last.
 pub fn at_most(study: &Study) -> Duration {
-    let Budget { short_s, long_s } = budget(study);
-    let each = closed_s() + short_s + STEP_S + long_s + hold_s(study);
+    let connections = study.loads[0].main.connections;
+    let closed_s = closed::most_s(connections, study.search.most_connections);
+    let Budget { short_s, long_s } = budget(study, closed_s);
+    let each = closed_s + short_s + STEP_S + long_s + hold_s(study);
     let all = Duration::from_secs_f64((1.0 + BESIDE) * each * study.arms.len() as f64);
     all.min(study.budget.unwrap_or(all))
 }
 
 /// How long a study's searches take, about, everything included.
 pub(crate) fn takes(study: &Study) -> Duration {
-    let each = closed_s() + LIKELY_S.min(budget(study).short_s) + hold_s(study);
+    let closed_s = closed::likely_s();
+    let each = closed_s + LIKELY_S.min(budget(study, closed_s).short_s) + hold_s(study);
     Duration::from_secs_f64((1.0 + BESIDE) * each * study.arms.len() as f64)
 }
 
 /// The least with which a study's searches can claim anything, everything included.
 pub fn least(study: &Study) -> Duration {
-    let each = closed_s() + LEAST_S + hold_s(study);
+    let each = closed::likely_s() + LEAST_S + hold_s(study);
     Duration::from_secs_f64((1.0 + BESIDE) * each * study.arms.len() as f64)
 }
 
 /// How long they take from here on.
 pub(crate) fn left(frame: &Frame, arms: &[Searched]) -> Duration {
     let study = &frame.header.study;
-    let fresh = LIKELY_S.min(budget(study).short_s) + hold_s(study);
+    let fresh = LIKELY_S.min(budget(study, closed::likely_s()).short_s) + hold_s(study);
     let each = arms.iter().map(|arm| arm.left_s().unwrap_or(fresh));
     Duration::from_secs_f64((1.0 + BESIDE) * each.sum::<f64>())
-}
-
-fn closed_s() -> f64 {
-    CLOSED.0.as_secs_f64() * 2.0 * f64::from(CLOSED.1)
 }
 
 fn hold_s(study: &Study) -> f64 {

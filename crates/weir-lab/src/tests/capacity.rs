@@ -308,3 +308,78 @@ fn a_machine_that_stands_still_is_not_taken_for_the_arm() {
         assert_eq!(covers, is_known, "{found:?}");
     }
 }
+
+#[test]
+fn a_budget_counts_the_closed_loops_before_a_search() {
+    // Connections are doubled four times: 16 s. No interval is ever narrow enough.
+    let mut bench = bench(&[("stock", 2000.0)], "p99 < 400ms", 5);
+    let arm = ArmModel {
+        service: Distribution::Exponential { mean_ns: 40e6 },
+        workers: 64,
+        ..ArmModel::default()
+    };
+    bench.model.arms.insert("stock".to_owned(), arm);
+    bench.study.loads[0].main.connections = 4;
+    bench.study.search.most_connections = Some(64);
+    bench.study.search.precision = 0.001;
+    let budget = Duration::from_secs(110);
+    bench.study.budget = Some(budget);
+    let took = bench.run(&mut |_, _| {}).unwrap().took;
+    let run = bench.read();
+    let found = found(&run)[0];
+    assert_eq!(found.connections, 64, "{found:?}");
+    assert!(took <= budget, "{took:?}: {found:?}");
+    assert!(
+        took > budget - Duration::from_secs(40),
+        "{took:?}: {found:?}"
+    );
+}
+
+#[test]
+fn what_an_arm_carries_whose_speed_changes_is_found() {
+    let slower_by_turns: Vec<(f64, f64)> = (1..200)
+        .map(|turn| {
+            (
+                7.0 * f64::from(turn),
+                if turn % 2 == 0 { 0.25 } else { 4.0 },
+            )
+        })
+        .collect();
+    // Of M/M/1 that is four times slower for half of the time twice as many may be bad then.
+    for (name, service, steps, truth) in [
+        (
+            "by turns",
+            Distribution::Exponential { mean_ns: 500e3 },
+            slower_by_turns,
+            500.0 - 50_f64.ln() / 0.03,
+        ),
+        (
+            "slower from then on",
+            Distribution::Fixed(500e3),
+            vec![(30.0, 1.0 / 0.85)],
+            1_700.0,
+        ),
+    ] {
+        let mut bench = bench(&[("stock", 2000.0)], "p99 < 30ms", 65);
+        if matches!(service, Distribution::Fixed(_)) {
+            bench.study.loads[0].main.spacing = Spacing::Even;
+        }
+        bench.model.arms.insert(
+            "stock".to_owned(),
+            ArmModel {
+                service,
+                ..ArmModel::default()
+            },
+        );
+        bench.model.machine.noise.steps = steps;
+        bench.run(&mut |_, _| {}).unwrap();
+        let run = bench.read();
+        let found = found(&run)[0];
+        assert!(found.verified > 0.0, "{name}: {found:?}");
+        assert!(
+            found.low <= truth && truth <= found.high,
+            "{name}, {truth}: {found:?}"
+        );
+        assert!(found.high < 1.3 * found.low, "{name}: {found:?}");
+    }
+}

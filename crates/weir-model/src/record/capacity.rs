@@ -124,6 +124,8 @@ pub enum CeilingOf {
     Origin,
     /// The connections to the arm: all were busy, and with more of them more was completed.
     Connections,
+    /// The time for the search: it was over before a rate above the interval broke.
+    Time,
 }
 
 /// Why a search for a capacity has ended.

@@ -35,8 +35,10 @@ struct Queue {
     limit_s: f64,
     /// Standard deviation of the logarithm of the service time between instances.
     instances: f64,
-    /// After so many seconds of trials a service takes so many times as long.
+    /// After so many seconds of trials a service takes so many times as long; and it changes back and again after as many
+    /// more, or never.
     change: (f64, f64),
+    is_alternating: bool,
     /// Known capacity, requests per second: by theory, or by a long simulation (`truth`); after the change.
     capacity: f64,
 }
@@ -44,7 +46,8 @@ struct Queue {
 impl Queue {
     /// By how many times longer a service takes than at first.
     fn times(&self, now_s: f64) -> f64 {
-        match now_s < self.change.0 {
+        let changes = (now_s / self.change.0) as u64;
+        match changes == 0 || (self.is_alternating && changes.is_multiple_of(2)) {
             true => 1.0,
             false => self.change.1,
         }
@@ -53,6 +56,8 @@ impl Queue {
 
 /// ln 100, for an objective of the quantile 0.99.
 const LN_100: f64 = 4.605_170_185_988_092;
+
+const LN_50: f64 = LN_100 - std::f64::consts::LN_2;
 
 /// One server with Poisson arrivals and exponentially distributed service.
 const PLAIN: Queue = Queue {
@@ -67,6 +72,7 @@ const PLAIN: Queue = Queue {
     every_s: 10.0,
     limit_s: 0.03,
     change: (f64::INFINITY, 1.0),
+    is_alternating: false,
     capacity: 2000.0 - LN_100 / 0.03,
 };
 
@@ -187,6 +193,41 @@ const QUEUES: &[Queue] = &[
         change: (40.0, 0.5),
         capacity: 2.0 * 2000.0 - LN_100 / 0.03,
         ..PLAIN
+    },
+    // Of the slow half twice as many may be bad.
+    Queue {
+        name: "M/M/1, half as fast every other 15 s",
+        change: (15.0, 2.0),
+        is_alternating: true,
+        capacity: 0.5 * 2000.0 - LN_50 / 0.03,
+        ..PLAIN
+    },
+    Queue {
+        name: "M/M/1, a quarter as fast every other 7 s",
+        change: (7.0, 4.0),
+        is_alternating: true,
+        capacity: 0.25 * 2000.0 - LN_50 / 0.03,
+        ..PLAIN
+    },
+    Queue {
+        name: "M/M/1, half as fast every other 40 s",
+        change: (40.0, 2.0),
+        is_alternating: true,
+        capacity: 0.5 * 2000.0 - LN_50 / 0.03,
+        ..PLAIN
+    },
+    Queue {
+        name: "M/M/1, 20 % slower every other 40 s",
+        change: (40.0, 1.25),
+        is_alternating: true,
+        capacity: 0.8 * 2000.0 - LN_50 / 0.03,
+        ..PLAIN
+    },
+    Queue {
+        name: "D/D/1, becomes 15 % slower",
+        change: (30.0, 1.0 / 0.85),
+        capacity: 0.85 * 2000.0,
+        ..EVEN
     },
     Queue {
         name: "D/D/1, becomes 20 % faster",
@@ -396,7 +437,11 @@ fn row(queue: Queue, seeds: &Range<u64>, is_alone: bool) -> String {
     let seconds = |of: fn(&Answer) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
     let (search_s, all_s) = (seconds(|it| it.seconds.0), seconds(|it| it.seconds.1));
     let found: Vec<Answer> = all.iter().filter(|it| claims(it)).cloned().collect();
-    let mut row = format!("| {} | {truth:.0} | {none:.1} % | ", queue.name);
+    let mut row = format!(
+        "| {} | {truth:.0} | {none:.1} %{} | ",
+        queue.name,
+        others::ends(&all)
+    );
     if !found.is_empty() {
         let half = |it: &Answer| (it.interval.1 / it.interval.0).ln() / 2.0;
         row += &format!(

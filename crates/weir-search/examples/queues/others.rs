@@ -1,8 +1,8 @@
-//! What bisection and RFC 9971 answer of the same targets.
+//! What bisection and RFC 9971 answer of the same targets, and why a search claims nothing.
 
 use std::ops::Range;
 
-use weir_search::{Stage, Trial};
+use weir_search::{Answer, Stage, Trial, Why};
 
 use crate::{Queue, World};
 
@@ -116,4 +116,24 @@ pub(crate) fn others(
         "{:.1} %, {seconds:.0} s",
         100.0 * covers as f64 / all.len() as f64
     )
+}
+
+/// Why nothing was claimed, and how many times.
+pub(crate) fn ends(answers: &[Answer]) -> String {
+    let mut ends: Vec<(&str, usize)> = Vec::new();
+    for answer in answers.iter().filter(|answer| answer.verified == 0.0) {
+        let why = match answer.why {
+            Why::TooShort(_) => "time",
+            Why::Never => "never",
+            Why::Broken(_) => "broken",
+            Why::Unsteady => "unsteady",
+            Why::Found | Why::Budget | Why::NotSent(_) => "other",
+        };
+        match ends.iter_mut().find(|end| end.0 == why) {
+            Some(end) => end.1 += 1,
+            None => ends.push((why, 1)),
+        }
+    }
+    let each = ends.iter().map(|(why, count)| format!(", {why} {count}"));
+    each.collect()
 }

@@ -68,7 +68,11 @@ impl Search {
     pub(super) fn after_above(&mut self, above: Above, holds: bool) {
         let left = above.left - usize::from(holds);
         match (holds, left, above.held) {
-            (true, 0, _) => {
+            (true, 0, held) => {
+                if let Some(held) = held {
+                    let first = self.known.first;
+                    self.keep(first.as_ref(), held, above.rate);
+                }
                 self.start_over(above.rate, true);
                 self.changed(false);
             }

@@ -2,9 +2,11 @@
 
 use super::{ALIVE, Doubt, GENTLY, NEAR, REST_S, Search, State};
 use crate::burst::Bursts;
-use crate::goal::{Answer, Burst, Seen, Why};
+use crate::goal::{Answer, Bound, Burst, Seen, Why};
 use crate::known::First;
 use crate::long::{self, Long};
+/// An interval is no answer whose ends are apart by more than this factor.
+const WIDEST: f64 = 10.0;
 
 impl Search {
     pub(super) fn broke_s(&self, windows: &[Seen]) -> Option<f64> {
@@ -43,7 +45,7 @@ impl Search {
         };
         match (long.bracket.held, long.bracket.broke) {
             (Some(held), broke) => self.finish((held, broke.unwrap_or(long.above)), held, why),
-            _ if long.rate >= self.lowest() => self.end(self.too_long()),
+            _ if long.rate >= self.lowest() => self.give_up(self.too_long()),
             _ => self.end(Answer {
                 fresh: self.fresh,
                 ..self.nothing(Why::Never)
@@ -77,8 +79,18 @@ impl Search {
         }
     }
 
-    /// Answers with an interval, and goes on to the burst where that is asked for.
+    /// Answers with an interval, and goes on to the burst where that is asked for. One that says next to nothing is no
+    /// answer.
     pub(super) fn finish(&mut self, interval: (f64, f64), verified: f64, why: Why) {
+        if interval.1 > WIDEST * interval.0 {
+            let shares = self.known.floor(&self.goal).0;
+            let breaks = |(share, bound): (&f64, &Bound)| *share > bound.allowed;
+            let answer = match shares.iter().zip(&self.goal.bounds).any(breaks) {
+                true => self.nothing(Why::Never),
+                false => self.too_long(),
+            };
+            return self.end(answer);
+        }
         // What a slight failure was made good for is no memory.
         let lasts = matches!(self.state, State::Lasting(_));
         let answer = Answer {
@@ -129,6 +141,7 @@ impl Search {
             floor: self.known.floor(&self.goal).0,
             least: self.known.least.clone(),
             is_ceiling: false,
+            is_open: false,
             left_out: self.known.left_out,
             seconds: (self.spent_s, self.spent_s + self.long_s),
             why,

@@ -1,21 +1,34 @@
 //! What a search does about a target that breaks for good or changes, and about a generator that is too weak.
 
 use super::{CHANGES, Doubt, LESS, REST_S, Search, State};
-use crate::goal::Why;
-use crate::long::Bracket;
+use crate::goal::{Seen, Why};
+use crate::long::{self, Bracket};
 
 /// By how many times what a claim takes at least a search is prolonged that starts over.
 const ANEW: f64 = 1.5;
 /// The second look comes after as many rests as the first at least, however short a memory is asked for.
 const LAST_LOOK: f64 = 4.0;
+/// One that answers this share of what is due has not broken.
+const ANSWERS: f64 = 0.8;
 
 impl Search {
     /// It is asked at once, and again when the slowest memory is over: one that has come back only then lasts at less
-    /// than short trials show.
-    pub(super) fn after_doubt(&mut self, doubt: Doubt, is_swamped: bool) {
+    /// than short trials show. One that answers what is due, but late, is slower now, and not broken.
+    pub(super) fn after_doubt(&mut self, doubt: Doubt, windows: &[Seen]) {
+        let is_swamped = long::is_swamped(windows, &self.goal.bounds);
+        let errors = self.goal.bounds.iter().map(|bound| bound.limit_s <= 0.0);
+        let fails = |seen: &Seen| {
+            let mut shares = errors.clone().zip(&seen.bad);
+            shares.any(|(is_error, bad)| is_error && *bad > 1.0 - ANSWERS)
+        };
+        let answers = |seen: &Seen| seen.completed > ANSWERS * seen.due && !fails(seen);
         let last_s = self.goal.verify_s.max(LAST_LOOK * REST_S);
         let has_rested = doubt.rest_s >= last_s;
         match (is_swamped, has_rested) {
+            (true, true) if windows.iter().any(answers) => {
+                self.start_over(doubt.rate, false);
+                self.changed(true);
+            }
             (true, true) => self.broken(doubt.above),
             (true, false) => {
                 self.doubt = Some(Doubt {

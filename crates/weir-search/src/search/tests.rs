@@ -385,6 +385,8 @@ fn a_hopeless_trial_ends_early_and_one_that_recovers_goes_on() {
         (with(&[0.3; 3], 64), true),
         (with(&[0.3; 3], 65), false),
         (with(&[0.3; 8], 2), false),
+        // The longest stretch between stalls says nothing.
+        ([with(&[0.5], 10), with(&[0.5], 65)].concat(), true),
         // The machine stands still now and then, or most of the time.
         (every(3, &held_up), true),
         (every(1, &held_up), false),

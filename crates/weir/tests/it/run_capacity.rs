@@ -142,6 +142,15 @@ fn a_server_that_dies_is_said_to_have_broken() {
     assert!(is_told && found.verified == 0.0, "{found:?}");
 }
 
+fn assert_is_the_generators(place: &Place) {
+    let run = place.records();
+    let [found] = found(&run)[..] else {
+        panic!("one answer")
+    };
+    let ceiling = found.ceiling.map(|ceiling| ceiling.of);
+    assert_eq!(ceiling, Some(CeilingOf::Generator), "{found:?}");
+}
+
 #[test]
 fn a_generator_that_is_held_up_is_not_taken_for_the_server() {
     let place = Place::new();
@@ -157,12 +166,7 @@ fn a_generator_that_is_held_up_is_not_taken_for_the_server() {
         thread::sleep(stopped / 2);
     }
     run.end().with_code(0);
-    let run = place.records();
-    let [found] = found(&run)[..] else {
-        panic!("one answer")
-    };
-    let ceiling = found.ceiling.map(|ceiling| ceiling.of);
-    assert_eq!(ceiling, Some(CeilingOf::Generator), "{found:?}");
+    assert_is_the_generators(&place);
     server.signal(Signal::TERM);
     server.end().with_code(0);
 }
@@ -207,12 +211,7 @@ fn a_generator_with_a_quota_is_not_taken_for_the_server() {
     );
     let run = Running::start(&mut behind(&before, &line));
     run.end_of_steps(" left\n").with_code(0);
-    let run = place.records();
-    let [found] = found(&run)[..] else {
-        panic!("one answer")
-    };
-    let ceiling = found.ceiling.map(|ceiling| ceiling.of);
-    assert_eq!(ceiling, Some(CeilingOf::Generator), "{found:?}");
+    assert_is_the_generators(&place);
     server.signal(Signal::TERM);
     server.end().with_code(0);
 }

@@ -263,3 +263,104 @@ fn the_luckiest_of_long_trials_is_not_claimed() {
         );
     }
 }
+
+/// Of a target that completes 1,200/s.
+fn cliff_goal() -> Goal {
+    let closed = Closed {
+        rate: 1200.0,
+        ..goal(1).closed
+    };
+    Goal { closed, ..goal(1) }
+}
+
+#[test]
+fn what_was_held_is_answered_where_no_time_is_left_for_more() {
+    // It carries 1,200/s, and 1,500/s by short trials once that was held: what lasts then, or the time for it, differs.
+    for (name, lasts, long_s, is_open, upper) in [
+        ("no time for a ladder", 1200.0, 0.0, true, 1250.0..=1400.0),
+        (
+            "no other long trial holds",
+            1210.0,
+            130.0,
+            false,
+            1210.0..=1700.0,
+        ),
+    ] {
+        let mut has_held = 0;
+        let mut target = |trial: &Trial, _| {
+            let is_long = trial.stage == Stage::Hold;
+            let bad = match (has_held >= 65, is_long) {
+                (false, _) => cliff(trial, 1200.0),
+                (true, true) => cliff(trial, lasts),
+                (true, false) => cliff(trial, 1500.0),
+            };
+            has_held += usize::from(is_long);
+            window(trial, bad)
+        };
+        let goal = Goal {
+            long_s,
+            budget_s: 20.0,
+            ..cliff_goal()
+        };
+        let (answer, told) = run(goal, &mut target);
+        let held = told.iter().filter(|one| one.0.stage == Stage::Hold);
+        let held = held.map(|one| one.0.rate).next().expect("a long trial");
+        assert_eq!(
+            (answer.why, answer.verified),
+            (Why::Budget, held),
+            "{name}: {answer:?}"
+        );
+        assert_eq!(answer.is_open, is_open, "{name}: {answer:?}");
+        let (low, high) = answer.interval;
+        assert!(low <= held && upper.contains(&high), "{name}: {answer:?}");
+    }
+}
+
+#[test]
+fn what_was_held_is_not_answered_where_it_breaks_now() {
+    // Twice as fast for as long as a rate is held and one above it tried, and then slower than before for ever.
+    let mut now = 0;
+    let mut target = |trial: &Trial, _| {
+        now += usize::from(now > 0 || trial.stage == Stage::Hold);
+        let edge = match now {
+            0 => 1200.0,
+            1..=6 => 2000.0,
+            _ => 600.0,
+        };
+        window(trial, cliff(trial, edge))
+    };
+    let goal = Goal {
+        long_s: 100.0,
+        budget_s: 20.0,
+        ..cliff_goal()
+    };
+    let (answer, _) = run(goal, &mut target);
+    assert!(answer.interval.1 <= 1100.0, "{answer:?}");
+}
+
+#[test]
+fn a_target_that_is_slower_by_turns_has_not_broken() {
+    // A quarter as fast for half of the time, in which twice as many may be bad.
+    let truth = 0.25 * (2000.0 - 50.0_f64.ln() / 0.03);
+    for seed in 0..8 {
+        let mut rng = SplitMix64::new(seed);
+        let mut target = |trial: &Trial, now: f64| {
+            let times = match (now / 7.0) as u64 % 2 {
+                0 => 1.0,
+                _ => 0.25,
+            };
+            let slower = Trial {
+                rate: trial.rate / times,
+                ..*trial
+            };
+            Seen {
+                completed: trial.rate.min(2000.0 * times),
+                ..window(trial, queue(&mut rng, &slower))
+            }
+        };
+        let (answer, _) = run(goal(seed), &mut target);
+        let is_wrong = matches!(answer.why, Why::Broken(_) | Why::Never);
+        assert!(!is_wrong, "{seed}: {answer:?}");
+        assert!(answer.interval.0 <= 1.03 * truth, "{seed}: {answer:?}");
+    }
+}
