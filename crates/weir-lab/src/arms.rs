@@ -46,6 +46,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) study: &'a Study,
     pub(crate) roles: &'a CpuRoles,
     pub(crate) hosts: &'a Hosts,
+    /// Whether proxies log every request for weir.
+    pub(crate) request_log: bool,
     pub(crate) catalog: &'a Catalog,
     pub(crate) session: u32,
 }
@@ -422,6 +424,7 @@ impl Bench<'_> {
             role: proxy.role.clone(),
             settings: arm.settings.clone(),
             own: proxy.configuration.clone(),
+            request_log: self.request_log,
             asks: study.asks(proxy),
             external: proxy.external.clone(),
             launcher: launcher.and_then(|name| study.launchers.get(&name).cloned()),

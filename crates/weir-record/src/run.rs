@@ -12,6 +12,7 @@ use weir_model::record::{
 };
 
 use crate::histogram_log::{self, Kept};
+use crate::samples::Sample;
 use crate::{
     HEADER_FILE, HISTOGRAMS_FILE, HistogramKind, RECORDS_FILE, RecordError, STUDY_FILE, tag,
 };
@@ -29,6 +30,8 @@ pub struct Run {
     pub records: Vec<Record>,
     /// Whether a half-written last line was ignored: the process was killed while it wrote.
     pub truncated: bool,
+    /// Samples that tell where the time of requests goes; empty where it was not looked at.
+    pub times: Vec<Sample>,
     /// By tag.
     histograms: HashMap<String, Vec<Kept>>,
 }
@@ -71,6 +74,7 @@ impl Run {
             study_text,
             records,
             truncated: whole_log.len() != log.len() || whole.len() != bytes.len(),
+            times: crate::samples::read_times(dir)?,
             histograms,
         };
         run.check_histograms()?;

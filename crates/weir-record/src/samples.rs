@@ -17,6 +17,9 @@ use crate::writer::AppendLog;
 /// Name of the folder of samples in a run folder.
 pub const SAMPLES_FOLDER: &str = "samples";
 
+/// Tables that are there where it was looked at where the time of requests goes.
+const TIMES: [&str; 3] = ["requests", "accept_waits", "retransmits"];
+
 /// Name of the file in it that says what could not be read.
 const MISSING: &str = "missing";
 
@@ -139,8 +142,31 @@ impl SampleLogs {
 /// # Errors
 /// A file cannot be read, or a line that is not the last is no row of its table.
 pub fn read_samples(dir: &Path) -> Result<Vec<Sample>, RecordError> {
+    read_tables(dir, |_| true)
+}
+
+/// The tables of where the time of requests goes, and those that say of the kernel's part what else would be unknown.
+/// Nothing where that was not looked at.
+///
+/// # Errors
+/// As [`read_samples`].
+pub(crate) fn read_times(dir: &Path) -> Result<Vec<Sample>, RecordError> {
+    let is_there = |table: &&str| {
+        dir.join(SAMPLES_FOLDER)
+            .join(format!("{table}.csv"))
+            .exists()
+    };
+    if !TIMES.iter().any(is_there) {
+        return Ok(Vec::new());
+    }
+    let wanted = [&TIMES[..], &["network", "listeners"]].concat();
+    read_tables(dir, |table| wanted.contains(&table))
+}
+
+fn read_tables(dir: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<Sample>, RecordError> {
     let mut samples = Vec::new();
-    for table in &Counters::builtin().tables {
+    let tables = Counters::builtin().tables.iter();
+    for table in tables.filter(|table| wanted(&table.name)) {
         let path = dir.join(SAMPLES_FOLDER).join(format!("{}.csv", table.name));
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,

@@ -14,7 +14,7 @@ use crate::met::Met;
 use crate::own::OwnCopy;
 use crate::user::WorkerUser;
 use crate::work_folder::make_folder;
-use crate::{SutError, Task};
+use crate::{SutError, Task, request_log};
 
 /// Folders of a prefix.
 const FOLDERS: [&str; 6] = ["", "conf", "logs", "temp", "files", "run"];
@@ -44,6 +44,8 @@ pub struct Configuration {
     /// Where its standard output goes, below the prefix, for a proxy that logs requests to it; `None`:
     /// to what it prints.
     pub(crate) stdout: Option<PathBuf>,
+    /// The log that weir has it write for itself, below the prefix; `None`: none.
+    pub(crate) request_log: Option<PathBuf>,
     /// Whether it listens with SO_REUSEPORT, so that the kernel does not keep others from its port.
     pub(crate) shares_port: bool,
     /// Processes besides the main one that there will be when it is ready; 0 where it has none.
@@ -102,6 +104,7 @@ impl Configuration {
             tls_listen: site.tls.map(|tls| tls.listen),
             error_log: None,
             stdout: None,
+            request_log: site.request_log.then(|| request_log::FILE.into()),
             shares_port: false,
             workers: 0,
             arguments: Vec::new(),

@@ -17,6 +17,9 @@ pub struct SampleJob {
     pub proxies: Vec<usize>,
     /// Whether the origin server is here.
     pub origin: bool,
+    /// Whether requests of proxies are looked at too: see `requests` in `limits/counters.yaml`.
+    #[serde(default)]
+    pub requests: bool,
 }
 
 /// What sampling leaves beside its rows.

@@ -12,7 +12,7 @@ use weir_parameters::{Catalog, Scoped};
 use weir_probe::process;
 use weir_sut::{
     Ask, Certificate, Configuration, Effective, Launch, Launcher, Own, OwnCounters, Proxy,
-    RunningProxy, Site, TlsListener, free_ports,
+    RequestLog, RunningProxy, Site, TlsListener, free_ports,
 };
 
 use super::keeper::Keeper;
@@ -176,6 +176,7 @@ impl Arm {
             arm: self.name.clone(),
             network: own.network.clone(),
             counters: OwnCounters::open(Arc::clone(&own.program), own.configuration.clone()),
+            requests: RequestLog::open(Arc::clone(&own.program), &own.configuration),
         })
     }
 
@@ -227,6 +228,7 @@ impl OwnProxy {
         let site = Site {
             tls,
             sizes: &job.sizes,
+            request_log: job.request_log && own.is_none(),
             own,
             ..Site::new(&job.role, listen, job.origin)
         };
@@ -385,6 +387,7 @@ mod tests {
             role: ProxyRole::ReverseProxy,
             settings: Settings::from([(setting.to_owned(), now)]),
             own: None,
+            request_log: false,
             asks: Vec::new(),
             external: None,
             launcher: None,

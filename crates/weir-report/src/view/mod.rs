@@ -18,6 +18,7 @@ mod pairs;
 mod phases;
 mod published;
 mod setup;
+mod times;
 mod tones;
 
 use weir_analysis::findings::{Findings, Incomplete, MisreadArm};
@@ -56,6 +57,7 @@ pub(crate) fn document(input: &ReportInput<'_>) -> Document {
             blocks.extend(matrix::sections(input));
         }
     }
+    blocks.extend(times::section(input));
     blocks.extend(inert(input));
     blocks.extend(published::section(input));
     blocks.push(Block::Only(Outputs::FILES, setup::sections(input)));

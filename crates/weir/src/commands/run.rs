@@ -127,6 +127,10 @@ pub(super) fn machine(options: &Options) -> Result<CheckContext, Failure> {
 
 /// What a run is made with, before its folder and its remarks are known.
 pub(super) fn options(args: &LabArgs) -> Result<Options, Failure> {
+    if args.where_time_goes && args.samples.interval().is_none() {
+        let words = "--where-time-goes is told by samples, which --samples off leaves out";
+        return Err(Failure::input(words));
+    }
     let weir = std::env::current_exe()
         .map_err(|error| Failure::failed(format!("cannot find weir's own program: {error}")))?;
     Ok(Options {
@@ -140,6 +144,7 @@ pub(super) fn options(args: &LabArgs) -> Result<Options, Failure> {
         check_alone: false,
         generator_carries: load::carries(),
         samples: args.samples.interval(),
+        where_time_goes: args.where_time_goes,
         time: None,
         stop: signals::stop_flag()?,
     })
