@@ -40,8 +40,13 @@ struct Request {
     weight: u64,
 }
 
-/// A stretch of time, nanoseconds since the run began.
-type Span = (u64, u64);
+/// A slice in nanoseconds since the run began: its begin, that of its measured part, and its end.
+#[derive(Clone, Copy)]
+struct Span {
+    begin: u64,
+    from: u64,
+    to: u64,
+}
 
 /// For each load and arm of which anything is known.
 pub(crate) fn find(run: &Run, findings: &Findings) -> Vec<WhereTimeGoes> {
@@ -130,7 +135,7 @@ impl Of<'_> {
         (!rows.is_empty() || found.accept.is_some()).then_some(WhereTimeGoes { rows, ..found })
     }
 
-    /// The measured parts of a trial's slices.
+    /// A trial's slices.
     fn spans(&self, trial: &TrialRecord) -> Vec<Span> {
         let parts = self.run.records.iter().filter_map(|record| match record {
             Record::Part(part) => Some(&**part),
@@ -148,7 +153,11 @@ impl Of<'_> {
                 whole => whole,
             };
             let end = slice.start_ns.saturating_add_signed(at) + whole;
-            (end - slice.measured_ns.min(whole), end)
+            Span {
+                begin: end - whole,
+                from: end - slice.measured_ns.min(whole),
+                to: end,
+            }
         });
         spans.collect()
     }
@@ -227,7 +236,9 @@ fn request(row: &SampleRow, spans: &[Span]) -> Option<Request> {
         return None;
     };
     let begun = row.at_ns.saturating_sub(total.saturating_mul(1000));
-    let is_in = spans.iter().any(|(from, to)| (*from..*to).contains(&begun));
+    let is_in = spans
+        .iter()
+        .any(|span| (span.from..span.to).contains(&begun));
     is_in.then_some(Request {
         total,
         parts: [client, queue, connect, origin, answer],

@@ -10,6 +10,7 @@ use weir_host::Network;
 use weir_model::study::{LauncherSpec, Settings};
 use weir_parameters::{Catalog, Scoped};
 use weir_probe::process;
+use weir_probe::waits::Listens;
 use weir_sut::{
     Ask, Certificate, Configuration, Effective, Launch, Launcher, Own, OwnCounters, Proxy,
     RequestLog, RunningProxy, Site, TlsListener, free_ports,
@@ -20,6 +21,7 @@ use super::kernel;
 use super::networks::{arm_addresses, asked_addresses};
 use super::samples::CountingProxy;
 use super::transport::{Hops, Sides, Transport};
+use super::waits;
 use crate::message::{ArmJob, ArmStarted, Failure};
 use crate::sha256;
 
@@ -178,6 +180,14 @@ impl Arm {
             counters: OwnCounters::open(Arc::clone(&own.program), own.configuration.clone()),
             requests: RequestLog::open(Arc::clone(&own.program), &own.configuration),
         })
+    }
+
+    /// Where it listens; `None`: weir did not start it.
+    pub(super) fn listens(&self) -> Option<Result<Listens, Failure>> {
+        let own = self.own.as_ref()?;
+        let addresses = own.configuration.addresses();
+        let ports = addresses.iter().map(SocketAddr::port).collect();
+        Some(waits::listens(self, ports, own.network.is_some()))
     }
 
     /// All its processes.

@@ -14,9 +14,11 @@ use rustix::time::{ClockId, clock_gettime};
 use weir_host::Network;
 use weir_model::sample::{MissingCounter, SampleRow};
 use weir_probe::sample::{GENERATOR, Namespace, ORIGIN, PROXY, Place, Sampler, Tasks};
+use weir_probe::waits::Listens;
 use weir_sut::{LoggedRequest, OwnCounters, RequestLog};
 
 use super::arm::Arm;
+use super::waits::WaitRows;
 use super::watch::sleep_until;
 use crate::message::{Failure, SampleEnd, SampleJob};
 
@@ -38,6 +40,8 @@ const WRITTEN: Duration = Duration::from_millis(250);
 pub(super) struct Sampling {
     pub(super) sampler: Sampler,
     pub(super) proxies: Vec<CountingProxy>,
+    /// Where each of them listens, if requests are looked at.
+    pub(super) listens: Vec<(String, Listens)>,
 }
 
 /// A proxy that counts itself.
@@ -108,15 +112,22 @@ pub(super) fn run(
     let Sampling {
         mut sampler,
         proxies,
+        listens,
     } = sampling;
-    let end = Mutex::new(SampleEnd::default());
+    let (mut waits, missing) = WaitRows::begin(listens);
+    let end = Mutex::new(SampleEnd {
+        missing,
+        ..SampleEnd::default()
+    });
     thread::scope(|scope| {
         for proxy in proxies {
             let end = &end;
             scope.spawn(move || ask_again(job, proxy, stop, tell, end));
         }
         again(job.interval, stop, || {
-            tell(&sampler.read(crate::monotonic_ns()));
+            let mut rows = sampler.read(crate::monotonic_ns());
+            rows.extend(waits.read(crate::monotonic_ns()));
+            tell(&rows);
         });
         add(&end, sampler.missing());
     });

@@ -125,10 +125,13 @@ fn table(found: &WhereTimeGoes, name: &str) -> Block {
     let columns = std::iter::once(Column::new("seen")).chain(parts);
     let columns = columns.chain([Column::new("requests").small("looked at")]);
     let time = |us: f64| Cell::from(number::time(us * 1000.0));
+    // A mean of what is told in whole steps is no better than a tenth of one.
+    let step = (found.resolution_us as f64 / 10.0).max(0.1);
+    let rounded = |us: f64| time((us / step).round() * step);
     let rows = found.rows.iter().map(|row| {
         let part = |part: TimePart| row.parts.iter().find(|(known, _)| *known == part);
         let cells = shown.iter().map(|known| match part(known.0) {
-            Some((_, us)) => time(*us),
+            Some((_, us)) => rounded(*us),
             None => Cell::from(number::NONE),
         });
         let count = Cell::from(number::count(row.requests));
