@@ -6,6 +6,7 @@
 //! asked for. Connections that are accepted through an io_uring are not seen.
 
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 
 use aya::maps::{HashMap, PerCpuArray};
 use aya::programs::{Program, RawTracePoint};
@@ -31,7 +32,7 @@ pub const BUCKETS: usize = 24;
 /// As many proxies at most.
 const SLOTS: u32 = 256;
 
-type Counts = [u64; 2 * BUCKETS + 2];
+type Counts = [u64; 2 * BUCKETS + 3];
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// What was seen of one proxy since the meter was loaded.
@@ -45,6 +46,8 @@ pub struct Waits {
     pub inbound: u64,
     /// The same of all other connections of its network namespace; `None` where that is not its own.
     pub outbound: Option<u64>,
+    /// Segments that clients on this host have sent again to it, over IPv4.
+    pub clients: u64,
 }
 
 /// The ports of a proxy.
@@ -53,7 +56,7 @@ pub struct Listens {
     /// Number of its network namespace (the inode of /proc/PID/ns/net).
     pub namespace: u64,
     /// Where it listens.
-    pub ports: Vec<u16>,
+    pub addresses: Vec<SocketAddr>,
     /// Whether everything in the namespace is its own.
     pub is_alone: bool,
 }
@@ -96,6 +99,7 @@ impl WaitMeter {
             wait_ns: std::array::from_fn(|bucket| sum(BUCKETS + bucket)),
             inbound: sum(2 * BUCKETS),
             outbound: is_alone.then(|| sum(2 * BUCKETS + 1)),
+            clients: sum(2 * BUCKETS + 2),
         })
     }
 }
@@ -114,9 +118,15 @@ fn load(proxies: &[Listens]) -> Result<Ebpf, Cause> {
     let map = programs.map_mut("owners").ok_or("the object lacks a map")?;
     let mut owners: HashMap<_, u64, u32> = HashMap::try_from(map)?;
     for (place, proxy) in (0..).zip(proxies) {
-        let others = proxy.is_alone.then_some(0);
-        for port in proxy.ports.iter().copied().chain(others) {
+        let own = proxy.addresses.iter().map(SocketAddr::port);
+        for port in own.chain(proxy.is_alone.then_some(0)) {
             owners.insert(proxy.namespace << 16 | u64::from(port), place, 0)?;
+        }
+        for address in &proxy.addresses {
+            if let IpAddr::V4(ip) = address.ip() {
+                let key = u64::from(ip.to_bits()) << 16 | u64::from(address.port());
+                owners.insert(1 << 63 | key, place, 0)?;
+            }
         }
     }
     for (name, tracepoint) in TRACEPOINTS {
@@ -138,8 +148,8 @@ mod tests {
 
     use super::*;
 
-    /// A meter of these ports here; `None` where it is not allowed.
-    fn meter(ports: &[u16]) -> Option<WaitMeter> {
+    /// A meter of these addresses here; `None` where it is not allowed.
+    fn meter(addresses: &[SocketAddr]) -> Option<WaitMeter> {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let mut lines = status.lines();
         let held = lines.find_map(|line| line.strip_prefix("CapEff:")).unwrap();
@@ -149,7 +159,7 @@ mod tests {
         let namespace = std::fs::metadata("/proc/thread-self/ns/net").unwrap().ino();
         let listens = Listens {
             namespace,
-            ports: ports.to_vec(),
+            addresses: addresses.to_vec(),
             is_alone: false,
         };
         match WaitMeter::watch(&[listens]) {
@@ -166,7 +176,7 @@ mod tests {
     fn a_connection_waits_from_when_it_is_established_until_it_is_accepted() {
         let [watched, other] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
         let [at, at_other] = [&watched, &other].map(|one| one.local_addr().unwrap());
-        let Some(meter) = meter(&[at.port()]) else {
+        let Some(meter) = meter(&[at]) else {
             return;
         };
         assert_eq!(meter.waits(0).unwrap(), Waits::default());
@@ -184,5 +194,26 @@ mod tests {
         assert_eq!((waits.inbound, waits.outbound), (0, None));
         assert_eq!(meter.waits(1), None);
         drop((held, elsewhere, accepted, accepted_elsewhere));
+    }
+
+    #[test]
+    fn what_clients_send_again_because_a_queue_is_full_is_seen() {
+        use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
+        let listener = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        bind(&listener, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        listen(&listener, 1).unwrap();
+        let at = SocketAddr::try_from(getsockname(&listener).unwrap()).unwrap();
+        let Some(meter) = meter(&[at]) else {
+            return;
+        };
+        // Two fit; the SYN of another one is sent again after a second.
+        let patience = Duration::from_millis(1500);
+        let held: Vec<_> = (0..4)
+            .map(|_| TcpStream::connect_timeout(&at, patience))
+            .collect();
+        let waits = meter.waits(0).unwrap();
+        assert!(waits.clients >= 1, "{waits:?}");
+        assert_eq!(waits.connections.iter().sum::<u64>(), 0, "{waits:?}");
+        drop(held);
     }
 }

@@ -10,11 +10,12 @@ use weir_model::record::AskedRecord;
 use weir_model::study::{ProxyKind, ProxyRole, file_target};
 
 use crate::content::write_content;
+use crate::logged;
 use crate::met::Met;
 use crate::own::OwnCopy;
 use crate::user::WorkerUser;
 use crate::work_folder::make_folder;
-use crate::{SutError, Task, request_log};
+use crate::{SutError, Task};
 
 /// Folders of a prefix.
 const FOLDERS: [&str; 6] = ["", "conf", "logs", "temp", "files", "run"];
@@ -104,7 +105,7 @@ impl Configuration {
             tls_listen: site.tls.map(|tls| tls.listen),
             error_log: None,
             stdout: None,
-            request_log: site.request_log.then(|| request_log::FILE.into()),
+            request_log: site.request_log.then(|| logged::FILE.into()),
             shares_port: false,
             workers: 0,
             arguments: Vec::new(),

@@ -186,8 +186,7 @@ impl Arm {
     pub(super) fn listens(&self) -> Option<Result<Listens, Failure>> {
         let own = self.own.as_ref()?;
         let addresses = own.configuration.addresses();
-        let ports = addresses.iter().map(SocketAddr::port).collect();
-        Some(waits::listens(self, ports, own.network.is_some()))
+        Some(waits::listens(self, addresses, own.network.is_some()))
     }
 
     /// All its processes.

@@ -114,7 +114,7 @@ pub(super) fn run(
         proxies,
         listens,
     } = sampling;
-    let (mut waits, missing) = WaitRows::begin(listens);
+    let (mut waits, missing) = WaitRows::begin(listens, job.generator);
     let end = Mutex::new(SampleEnd {
         missing,
         ..SampleEnd::default()

@@ -1,6 +1,7 @@
 //! Rows of what proxies' logs cannot tell, where it is allowed to look: waits in accept queues, and segments that are
 //! sent again.
 
+use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 
 use weir_model::sample::{MissingCounter, SampleRow};
@@ -15,29 +16,41 @@ use crate::message::Failure;
 const ACCEPT: &str = "accept_waits";
 const AGAIN: &str = "retransmits";
 
+/// The keys of that.
+const SIDES: [&str; 3] = ["inbound", "outbound", "clients"];
+
 /// Reads a meter again and again.
 #[derive(Default)]
 pub(super) struct WaitRows {
     meter: Option<WaitMeter>,
     arms: Vec<String>,
+    /// Whether clients are on this host.
+    has_clients: bool,
     /// What was told of each arm; nothing before the first time.
     told: Vec<Option<Waits>>,
 }
 
 /// Where an arm listens.
-pub(super) fn listens(arm: &Arm, ports: Vec<u16>, is_alone: bool) -> Result<Listens, Failure> {
+pub(super) fn listens(
+    arm: &Arm,
+    addresses: Vec<SocketAddr>,
+    is_alone: bool,
+) -> Result<Listens, Failure> {
     let inode = || std::fs::metadata("/proc/thread-self/ns/net").map(|found| found.ino());
     let namespace = arm.keeper().run(inode)?.map_err(Failure::other)?;
     Ok(Listens {
         namespace,
-        ports,
+        addresses,
         is_alone,
     })
 }
 
 impl WaitRows {
     /// Begins, or says why not.
-    pub(super) fn begin(arms: Vec<(String, Listens)>) -> (WaitRows, Vec<MissingCounter>) {
+    pub(super) fn begin(
+        arms: Vec<(String, Listens)>,
+        has_clients: bool,
+    ) -> (WaitRows, Vec<MissingCounter>) {
         if arms.is_empty() {
             return (WaitRows::default(), Vec::new());
         }
@@ -48,6 +61,7 @@ impl WaitRows {
                     meter: Some(meter),
                     told: vec![None; arms.len()],
                     arms,
+                    has_clients,
                 };
                 (rows, Vec::new())
             }
@@ -90,13 +104,15 @@ impl WaitRows {
                     row(ACCEPT, (1u64 << bucket).to_string(), values.to_vec());
                 }
             }
-            if before.is_none_or(|before| before.inbound != now.inbound) {
-                row(AGAIN, "inbound".to_owned(), vec![Some(now.inbound)]);
-            }
-            if let Some(outbound) = now.outbound
-                && before.is_none_or(|before| before.outbound != now.outbound)
-            {
-                row(AGAIN, "outbound".to_owned(), vec![Some(outbound)]);
+            let sides = |waits: Waits| {
+                let clients = self.has_clients.then_some(waits.clients);
+                [Some(waits.inbound), waits.outbound, clients]
+            };
+            let before = before.map(sides);
+            for (side, (name, now)) in SIDES.into_iter().zip(sides(now)).enumerate() {
+                if now.is_some() && before.is_none_or(|before| before[side] != now) {
+                    row(AGAIN, name.to_owned(), vec![now]);
+                }
             }
         }
         rows

@@ -82,10 +82,12 @@ pub struct AcceptFindings {
 pub struct Retransmitted {
     /// Who says so.
     pub by: ToldBy,
-    /// To and from clients for each thousand requests. Where samples alone tell, all that the namespace sent again.
+    /// By the proxy to clients, for each thousand requests. Where samples alone tell, all that its namespace sent again.
     pub inbound: f64,
     /// To the origin; `None`: not told apart.
     pub outbound: Option<f64>,
+    /// By clients to the proxy; `None`: they are elsewhere.
+    pub clients: Option<f64>,
 }
 
 /// Who tells of the kernel's part.

@@ -66,11 +66,13 @@ impl Of<'_> {
                 by: ToldBy::Ebpf,
                 inbound: per_thousand(inbound),
                 outbound: of("outbound").map(per_thousand),
+                clients: of("clients").map(per_thousand),
             },
             None => Retransmitted {
                 by: ToldBy::Samples,
                 inbound: per_thousand(told.network("retransmitted")?),
                 outbound: None,
+                clients: None,
             },
         })
     }
@@ -159,4 +161,122 @@ impl<'s> Told<'s> {
 fn place(table: &str, column: &str) -> Option<usize> {
     let table = Counters::builtin().table(table)?;
     table.values().position(|name| name == column)
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::sample::SampleRow;
+    use weir_record::{Run, Sample};
+
+    use super::*;
+    use crate::tests::fixture;
+
+    /// A second with load, from the tenth one on, in which a thousand requests were answered.
+    const SPANS: [Span; 1] = [Span {
+        begin: 10_000_000_000,
+        from: 10_200_000_000,
+        to: 11_000_000_000,
+    }];
+
+    fn row(table: &str, at_s: u64, keys: &[&str], values: &[Option<u64>]) -> Sample {
+        let row = SampleRow {
+            table: table.to_owned(),
+            at_ns: at_s * 1_000_000_000,
+            arm: "a".to_owned(),
+            keys: keys.iter().map(|key| (*key).to_owned()).collect(),
+            values: values.to_vec(),
+        };
+        let host = "here".to_owned();
+        Sample { host, row }
+    }
+
+    /// What is found in these samples.
+    fn found(times: Vec<Sample>) -> (Option<AcceptFindings>, Option<Retransmitted>) {
+        let (_folder, run) = fixture::run(&fixture::header(fixture::three_arms()), Vec::new());
+        let run = Run { times, ..run };
+        let mut slice = fixture::slice(0, 1.0);
+        slice.completed_whole = 1000;
+        let trial = fixture::trial("open", "a", 0, vec![slice]);
+        let of = Of {
+            run: &run,
+            trials: vec![&trial],
+            slice_ns: 0,
+        };
+        (of.accept("a", &SPANS), of.retransmitted("a", &SPANS))
+    }
+
+    /// A row of `network` with these columns.
+    fn network(at_s: u64, columns: &[(&str, u64)]) -> Sample {
+        let value = |name: &str| {
+            let mut columns = columns.iter();
+            columns
+                .find(|column| column.0 == name)
+                .map(|column| column.1)
+        };
+        let table = Counters::builtin().table("network").unwrap();
+        let values: Vec<Option<u64>> = table.values().map(value).collect();
+        row("network", at_s, &["proxy"], &values)
+    }
+
+    #[test]
+    fn programs_tell_of_the_slices_alone_and_may_begin_anew() {
+        let waits = |at_s, below: &str, connections, wait| {
+            let values = [connections, wait].map(Some);
+            row("accept_waits", at_s, &[below], &values)
+        };
+        let again =
+            |at_s, side: &str, segments| row("retransmits", at_s, &[side], &[Some(segments)]);
+        let (accept, sent) = found(vec![
+            // Of an earlier load.
+            waits(2, "8", 500, 4000),
+            waits(2, "64", 0, 0),
+            again(2, "inbound", 7),
+            // Loaded again for this one.
+            waits(10, "8", 0, 0),
+            again(10, "inbound", 0),
+            again(10, "clients", 0),
+            waits(11, "8", 90, 450),
+            waits(11, "64", 10, 550),
+            again(11, "clients", 3),
+            // And what came later.
+            waits(20, "64", 1000, 1_000_000),
+        ]);
+        let accept = accept.unwrap();
+        assert_eq!((accept.by, accept.connections), (ToldBy::Ebpf, 100));
+        assert_eq!(accept.mean_us, 10.0);
+        assert_eq!(accept.below_us, Some([8, 8, 64, 64]));
+        let sent = sent.unwrap();
+        let per_thousand = (sent.inbound, sent.outbound, sent.clients);
+        assert_eq!(per_thousand, (0.0, None, Some(3.0)));
+    }
+
+    #[test]
+    fn without_programs_the_queue_over_the_rate_tells_if_it_was_read_often() {
+        let queue = |ms: u64, queue| {
+            let values = [Some(1), Some(queue), None, None];
+            let mut sample = row("listeners", 0, &["proxy", "80"], &values);
+            sample.row.at_ns = 10_000_000_000 + ms * 1_000_000;
+            sample
+        };
+        let ends = |at_s, accepted| {
+            let sent = accepted / 100;
+            network(
+                at_s,
+                &[("passive_opens", accepted), ("retransmitted", sent)],
+            )
+        };
+        let mut samples = vec![ends(10, 0), ends(11, 200)];
+        samples.extend((0..10).map(|at| queue(at * 100, 1 + at % 2)));
+        let (accept, sent) = found(samples.clone());
+        let accept = accept.unwrap();
+        // 1.5 in the mean, of 200 per second: 7.5 ms each.
+        assert_eq!((accept.by, accept.connections), (ToldBy::Samples, 200));
+        assert!((accept.mean_us - 7500.0).abs() < 1e-6, "{accept:?}");
+        assert_eq!(accept.below_us, None);
+        let sent = sent.unwrap();
+        assert_eq!((sent.by, sent.inbound), (ToldBy::Samples, 2.0));
+        samples.pop();
+        assert_eq!(found(samples).0, None, "nine readings");
+        assert_eq!(found(Vec::new()), (None, None));
+    }
 }

@@ -6,6 +6,7 @@
 
 #include <linux/bpf.h>
 #include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
 char LICENSE[] SEC("license") = "GPL";
@@ -24,7 +25,10 @@ typedef struct {
 } possible_net_t;
 
 struct sock_common {
+	unsigned int skc_daddr;
+	unsigned short skc_dport;
 	unsigned short skc_num;
+	unsigned short skc_family;
 	possible_net_t skc_net;
 } __attribute__((preserve_access_index));
 
@@ -62,7 +66,8 @@ struct pt_regs___arm64 {
 	int syscallno;
 } __attribute__((preserve_access_index));
 
-// Of include/net/tcp_states.h.
+// Of include/linux/socket.h and include/net/tcp_states.h.
+#define AF_INET 2
 #define TCP_ESTABLISHED 1
 #define TCP_SYN_RECV 3
 #define TCP_CLOSE 7
@@ -80,6 +85,7 @@ struct counts {
 	__u64 wait_ns[BUCKETS];
 	__u64 inbound;
 	__u64 outbound;
+	__u64 clients;
 };
 
 struct {
@@ -89,7 +95,8 @@ struct {
 	__type(value, struct counts);
 } counts SEC(".maps");
 
-// Whose a port of a network namespace is: the namespace's number times 65536 and the port. Port 0: all others.
+// Whose a port of a network namespace is: the namespace's number times 65536 and the port. Port 0: all others. And
+// whose an IPv4 address is, as clients have it: bit 63, the address times 65536, and the port.
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
@@ -208,9 +215,27 @@ int accepted(struct bpf_raw_tracepoint_args *context)
 	return 0;
 }
 
+// Whom a client's connection goes to.
+static __always_inline __u32 *server_of(struct sock *sk)
+{
+	__u64 key = 1ULL << 63;
+
+	if (BPF_CORE_READ(sk, __sk_common.skc_family) != AF_INET)
+		return 0;
+	key |= (__u64)bpf_ntohl(BPF_CORE_READ(sk, __sk_common.skc_daddr)) << 16;
+	key |= bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
+	return bpf_map_lookup_elem(&owners, &key);
+}
+
 static __always_inline int sent_again(struct sock *sk)
 {
-	struct counts *of = counts_of(owner_of(sk, 0));
+	struct counts *of = counts_of(server_of(sk));
+
+	if (of) {
+		of->clients++;
+		return 0;
+	}
+	of = counts_of(owner_of(sk, 0));
 
 	if (of) {
 		of->inbound++;

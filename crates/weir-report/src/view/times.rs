@@ -181,18 +181,25 @@ fn basis(found: &WhereTimeGoes) -> String {
         }
     });
     words.extend(found.retransmitted.as_ref().map(|sent| {
-        let inbound = number::share(sent.inbound);
-        match sent.outbound {
-            Some(outbound) => format!(
-                "sent again {} for each thousand requests: {inbound} segments to clients, {} to the origin",
-                by(sent.by),
-                number::share(outbound)
-            ),
-            None => format!(
-                "sent again {} for each thousand requests: {inbound} segments",
-                by(sent.by)
-            ),
-        }
+        let sides = [
+            (Some(sent.inbound), "by the proxy to clients"),
+            (sent.outbound, "by the proxy to the origin"),
+            (sent.clients, "by clients to the proxy"),
+        ];
+        let sides = sides
+            .into_iter()
+            .filter_map(|(sent, side)| Some((sent?, side)));
+        let sides: Vec<String> = sides
+            .map(|(sent, side)| format!("{} {side}", number::share(sent)))
+            .collect();
+        let what = match sent.by {
+            ToldBy::Ebpf => sides.join(", "),
+            ToldBy::Samples => number::share(sent.inbound),
+        };
+        format!(
+            "segments sent again {} for each thousand requests: {what}",
+            by(sent.by)
+        )
     }));
     words.join("; ")
 }

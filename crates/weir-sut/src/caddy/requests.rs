@@ -2,8 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::LoggedRequest;
-use crate::request_log::FILE;
+use crate::logged::{FILE, LoggedRequest};
 
 /// The name of the logger of requests that servers without one of their own have.
 const LOGGER: &str = "weir_requests";

@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::LoggedRequest;
-use crate::request_log::{FILE, seconds_us, words};
+use crate::logged::{FILE, LoggedRequest, seconds_us, words};
 
 /// How often Envoy writes what it has collected, milliseconds, as an option of its command line.
 pub(super) const FLUSH: [&str; 2] = ["--file-flush-interval-msec", "100"];

@@ -1,7 +1,6 @@
 //! HAProxy's log of requests for [`crate::RequestLog`]: its timers (configuration manual 8.4), in whole milliseconds.
 
-use crate::LoggedRequest;
-use crate::request_log::words;
+use crate::logged::{LoggedRequest, words};
 
 /// When it is logged, active time, and TR, Tw, Tc, Tr, Td of it.
 pub(super) const FORMAT: &str = "log-format weir|%[date(0,us)]|%Ta|%TR|%Tw|%Tc|%Tr|%Td";

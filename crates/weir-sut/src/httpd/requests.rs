@@ -2,8 +2,7 @@
 //! origin nothing.
 
 use super::status::HIDDEN;
-use crate::LoggedRequest;
-use crate::request_log::{FILE, words};
+use crate::logged::{FILE, LoggedRequest, words};
 
 /// The log, and its format; what weir itself asks is left out. Lines of one process are not collected: that is a setting
 /// of the whole server.

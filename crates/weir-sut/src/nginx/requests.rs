@@ -1,7 +1,6 @@
 //! nginx's log of requests for [`crate::RequestLog`]. Its clock has whole milliseconds.
 
-use crate::LoggedRequest;
-use crate::request_log::{FILE, seconds_us, words};
+use crate::logged::{FILE, LoggedRequest, seconds_us, words};
 
 /// The format, for the context `http`.
 pub(super) const FORMAT: &str = "log_format weir 'weir|$msec|$request_time|$upstream_connect_time|\
