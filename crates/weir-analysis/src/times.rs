@@ -12,6 +12,9 @@ use crate::findings::{Findings, TimePart, TimeRow, WhereTimeGoes};
 
 mod kernel;
 
+/// Tables that are there where it was looked at.
+const TABLES: [&str; 3] = ["requests", "accept_waits", "retransmits"];
+
 /// Rows besides the mean.
 const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
@@ -50,7 +53,8 @@ struct Span {
 
 /// For each load and arm of which anything is known.
 pub(crate) fn find(run: &Run, findings: &Findings) -> Vec<WhereTimeGoes> {
-    if run.times.is_empty() {
+    let mut samples = run.samples.rows.iter();
+    if !samples.any(|sample| TABLES.contains(&&*sample.row.table)) {
         return Vec::new();
     }
     let study = &run.header.study;
@@ -163,7 +167,7 @@ impl Of<'_> {
     }
 
     fn rows<'s>(&'s self, table: &'s str, arm: &'s str) -> impl Iterator<Item = &'s SampleRow> {
-        let rows = self.run.times.iter().map(|sample| &sample.row);
+        let rows = self.run.samples.rows.iter().map(|sample| &sample.row);
         rows.filter(move |row| row.table == table && row.arm == arm)
     }
 

@@ -12,7 +12,7 @@ use weir_model::record::{
 };
 
 use crate::histogram_log::{self, Kept};
-use crate::samples::Sample;
+use crate::samples::{Samples, read_samples};
 use crate::{
     HEADER_FILE, HISTOGRAMS_FILE, HistogramKind, RECORDS_FILE, RecordError, STUDY_FILE, tag,
 };
@@ -28,10 +28,10 @@ pub struct Run {
     pub study_text: String,
     /// Everything that was recorded, in order of time.
     pub records: Vec<Record>,
+    /// What was sampled of hosts and proxies.
+    pub samples: Samples,
     /// Whether a half-written last line was ignored: the process was killed while it wrote.
     pub truncated: bool,
-    /// Samples that tell where the time of requests goes; empty where it was not looked at.
-    pub times: Vec<Sample>,
     /// By tag.
     histograms: HashMap<String, Vec<Kept>>,
 }
@@ -73,8 +73,8 @@ impl Run {
             header,
             study_text,
             records,
+            samples: read_samples(dir)?,
             truncated: whole_log.len() != log.len() || whole.len() != bytes.len(),
-            times: crate::samples::read_times(dir)?,
             histograms,
         };
         run.check_histograms()?;

@@ -1,5 +1,6 @@
 //! Messages about samples: all counters of a host, read again and again while a trial goes on.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,9 @@ pub struct SampleJob {
     /// Whether requests of proxies are looked at too: see `requests` in `limits/counters.yaml`.
     #[serde(default)]
     pub requests: bool,
+    /// Where a proxy listens that nobody has started, if it is here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<SocketAddr>,
 }
 
 /// What sampling leaves beside its rows.

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use weir_lab::{AskedByArm, LabError, Options, Summary};
+use weir_lab::{AskedByArm, LabError, Options, PlaceSpec, Summary};
 use weir_model::limit::Limit;
 use weir_model::record::{Outcome, Remark};
 use weir_model::study::{Arm, ArmRole, LoadSpec, Study, Until};
+use weir_parameters::Catalog;
 use weir_report::foreign::masked;
 use weir_report::{number, words};
 use weir_study::{CheckContext, Scale};
@@ -15,7 +16,7 @@ use weir_sut::Launcher;
 
 use crate::args::{self, LabArgs, RunArgs};
 use crate::commands::study::Read;
-use crate::commands::{idle, load, parameters, place, public, report, study, time};
+use crate::commands::{confirm, idle, load, parameters, place, public, report, study, time};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::{signals, terminal};
 
@@ -31,7 +32,7 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
     let options = options(&args.lab)?;
     let Some(name) = &args.study else {
         let folder = args.resume.clone().unwrap_or_default();
-        return done(&Options { folder, ..options }, None);
+        return done(&Options { folder, ..options }, None, &args.lab);
     };
     let scale = scale(args.scale.as_deref())?;
     let machine = machine(&options)?;
@@ -60,13 +61,13 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
         time: args.time.clone(),
         ..options
     };
-    done(&options, Some(&read))
+    done(&options, Some(&read), &args.lab)
 }
 
-fn done(options: &Options, read: Option<&Read>) -> Result<ExitCode, Failure> {
+fn done(options: &Options, read: Option<&Read>, args: &LabArgs) -> Result<ExitCode, Failure> {
     let summary = carry_out(options, read, false);
     let failed = |error| Failure::of_run(error, Some(&options.folder));
-    finish(&summary.map_err(failed)?)
+    finish(&summary.map_err(failed)?, args.confirm.then_some(options))
 }
 
 /// Runs a study, or goes on with the run in the folder of `options`, and tells people how it gets on.
@@ -131,20 +132,31 @@ pub(super) fn options(args: &LabArgs) -> Result<Options, Failure> {
         let words = "--where-time-goes is told by samples, which --samples off leaves out";
         return Err(Failure::input(words));
     }
+    Ok(Options {
+        where_time_goes: args.where_time_goes,
+        catalog: parameters::catalog(&args.parameters)?,
+        allow_host_settings: args.allow_host_settings,
+        samples: args.samples.interval(),
+        ..options_at(place::roles(&args.place, &args.ssh)?)?
+    })
+}
+
+/// The same of a run that nothing else is asked of than where it is.
+pub(super) fn options_at(places: PlaceSpec) -> Result<Options, Failure> {
     let weir = std::env::current_exe()
         .map_err(|error| Failure::failed(format!("cannot find weir's own program: {error}")))?;
     Ok(Options {
         folder: PathBuf::new(),
         launcher: Launcher::new(weir),
         weir_version: args::version().to_owned(),
-        catalog: parameters::catalog(&args.parameters)?,
+        catalog: Catalog::builtin(),
         remarks: Vec::new(),
-        places: place::roles(&args.place, &args.ssh)?,
-        allow_host_settings: args.allow_host_settings,
+        places,
+        allow_host_settings: false,
         check_alone: false,
         generator_carries: load::carries(),
-        samples: args.samples.interval(),
-        where_time_goes: args.where_time_goes,
+        samples: None,
+        where_time_goes: false,
         time: None,
         stop: signals::stop_flag()?,
     })
@@ -236,6 +248,14 @@ fn description(study: &Study, asked: &AskedByArm, remarks: &[Remark], check_alon
         text.push_str(&format!(
             "  check the winner and the arm that it is compared with, one at a time: about {}\n",
             number::length(whole_seconds(check))
+        ));
+    }
+    let stretches = weir_lab::length_of_stretches(study);
+    if !stretches.is_zero() {
+        takes += stretches;
+        text.push_str(&format!(
+            "  then  each arm has the load alone, to see what limits it: about {}\n",
+            number::length(whole_seconds(stretches))
         ));
     }
     for remark in remarks {
@@ -332,9 +352,8 @@ fn whole_seconds(length: Duration) -> Duration {
     Duration::from_secs(length.as_secs_f64().round().max(1.0) as u64)
 }
 
-fn finish(summary: &Summary) -> Result<ExitCode, Failure> {
-    let run = report::read(&summary.folder)?;
-    let findings = weir_analysis::analyze(&run);
+fn finish(summary: &Summary, confirm: Option<&Options>) -> Result<ExitCode, Failure> {
+    let (run, findings) = confirm::read(summary, confirm, false)?;
     report::show_and_keep(&run, &findings)?;
     if summary.outcome == Outcome::Interrupted {
         let folder = summary.folder.display();
