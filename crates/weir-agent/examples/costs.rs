@@ -146,6 +146,7 @@ fn two_arms(agent: &Client) -> Result<(), AgentError> {
             role: ProxyRole::StaticFiles { size: 1024 },
             settings: Settings::new(),
             own: None,
+            request_log: false,
             asks: Vec::new(),
             external: None,
             launcher: None,

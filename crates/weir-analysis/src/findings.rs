@@ -8,6 +8,7 @@ mod limiter;
 mod limits;
 mod published;
 mod tails;
+mod times;
 
 use std::collections::BTreeMap;
 
@@ -24,6 +25,7 @@ pub use limiter::{LimiterFindings, Stretch};
 pub use limits::{Holding, LimitFindings};
 pub use published::*;
 pub use tails::{HoldUpFindings, NEVER_NS, TailFindings};
+pub use times::{AcceptFindings, Retransmitted, TimePart, TimeRow, ToldBy, WhereTimeGoes};
 
 /// Everything that a run says.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -54,6 +56,9 @@ pub struct Findings {
     pub headline: Headline,
     /// Matrices of loads, in the order of the study.
     pub matrices: Vec<MatrixFindings>,
+    /// Where the time of requests goes, by load and arm; empty where it was not looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub where_time_goes: Vec<WhereTimeGoes>,
     /// What others published beside what was measured; `None` where the study has nothing of it.
     pub published: Option<PublishedFindings>,
 }

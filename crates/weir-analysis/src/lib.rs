@@ -14,7 +14,7 @@
 //! `looks` says what is decided before the end, where a study is measured until everything is, and puts together what its
 //! looks have decided. `ranking` puts arms in order by their pairs, where the study compares all; `limits` says whether each arm
 //! stays within an absolute limit, where there is one. `figures` and `answer` put the rest into numbers and
-//! one sentence; `headline` says what the sentence rests on and leaves out, `published` what it does to
+//! one sentence; `times` says where the time of requests goes, from samples, and no verdict rests on it; `headline` says what the sentence rests on and leaves out, `published` what it does to
 //! published effects.
 //!
 //! A study that asks for capacities has none of this but the rules of `validity`: its trials are those of a search,
@@ -47,6 +47,7 @@ mod published;
 mod ranking;
 mod replicates;
 mod rests;
+mod times;
 pub mod validity;
 mod values;
 
@@ -79,10 +80,12 @@ pub fn validity(trial: &TrialRecord, header: &RunHeader) -> Vec<ValidityReason> 
 /// Everything that `run` says. A run that was cut short says less, one without trials nothing;
 /// neither is an error.
 pub fn analyze(run: &Run) -> Findings {
-    match capacity::find(run) {
+    let mut findings = match capacity::find(run) {
         Some(capacity) => searched(run, capacity),
         None => compared(run),
-    }
+    };
+    findings.where_time_goes = times::find(run, &findings);
+    findings
 }
 
 /// What a run says that searched for capacities.

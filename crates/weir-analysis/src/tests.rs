@@ -4,7 +4,7 @@ mod bypass;
 mod capacity;
 mod effects;
 mod evidence;
-mod fixture;
+pub(crate) mod fixture;
 mod headline;
 mod limits;
 mod matrix;

@@ -429,6 +429,7 @@ fn run_in(
         check_alone,
         generator_carries: None,
         samples: None,
+        where_time_goes: false,
         time: None,
         stop: Arc::default(),
     };

@@ -28,9 +28,8 @@ use crate::options::Role;
 use crate::sums::must_be_as_before;
 use crate::{Event, LabError};
 
-/// Soft limit of open descriptors that proxies start with: what systemd gives a service
-/// (DefaultLimitNOFILE=1024:524288 in systemd-system.conf(5)), so that a stock proxy meets here
-/// what it meets there.
+/// Soft limit of open descriptors that proxies start with: what systemd gives a service (DefaultLimitNOFILE=1024:524288 in
+/// systemd-system.conf(5)), so that a stock proxy meets here what it meets there.
 pub const STOCK_NOFILE: u64 = 1024;
 
 /// Where a run folder keeps, below an arm's folder, what was changed in the user's configuration.
@@ -46,6 +45,7 @@ pub(crate) struct Bench<'a> {
     pub(crate) study: &'a Study,
     pub(crate) roles: &'a CpuRoles,
     pub(crate) hosts: &'a Hosts,
+    pub(crate) request_log: bool,
     pub(crate) catalog: &'a Catalog,
     pub(crate) session: u32,
 }
@@ -62,8 +62,7 @@ pub(crate) struct Arms<'a> {
     has_origin: bool,
     /// What all proxies show to clients that ask over TLS, when some load does; PEM.
     certificate: Option<String>,
-    /// Some arm's client sockets go past the kernel's TCP and cannot drop content there. Then none
-    /// does: what the generator does with content is to be the same for all arms.
+    /// Some arm's client sockets go past the kernel's TCP and cannot drop content there. Then none does: the same for all.
     keeps_content: bool,
 }
 
@@ -422,6 +421,7 @@ impl Bench<'_> {
             role: proxy.role.clone(),
             settings: arm.settings.clone(),
             own: proxy.configuration.clone(),
+            request_log: self.request_log,
             asks: study.asks(proxy),
             external: proxy.external.clone(),
             launcher: launcher.and_then(|name| study.launchers.get(&name).cloned()),

@@ -407,6 +407,7 @@ mod tests {
             check_alone: false,
             generator_carries: None,
             samples: None,
+            where_time_goes: false,
             time: None,
             stop: Arc::default(),
         }

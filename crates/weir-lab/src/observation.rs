@@ -42,6 +42,7 @@ impl Observation {
         let mut going = Vec::new();
         for (place, (host, roles)) in hosts.each().enumerate() {
             let job = SampleJob {
+                requests: false,
                 interval,
                 generator: roles.contains(&Role::Generator),
                 proxies: Vec::new(),

@@ -39,6 +39,9 @@ pub struct Options {
     pub generator_carries: Option<f64>,
     /// How often the counters of every host are read while a trial goes on; `None`: not at all.
     pub samples: Option<Duration>,
+    /// Whether it is looked at where the time of requests goes: proxies log every request, and samples have some of
+    /// these.
+    pub where_time_goes: bool,
     /// The user's wish to end the run in order: what was measured is kept. Nobody else sets it.
     pub stop: Arc<AtomicBool>,
 }

@@ -29,6 +29,8 @@ const TELLERS: usize = 257;
 pub(crate) struct Sampled {
     /// From one to the next.
     pub(crate) interval: Duration,
+    /// Whether requests of proxies are looked at too.
+    pub(crate) requests: bool,
     /// When the run began by the clock of this process, nanoseconds: below zero where that was before its machine was
     /// booted.
     pub(crate) begun_ns: i64,
@@ -87,6 +89,7 @@ impl<'a> Sampling<'a> {
                     false => Vec::new(),
                 },
                 origin: has(Role::Origin),
+                requests: sampled.requests,
                 external: None,
             };
             sampling.hosts.push(Sampler {

@@ -100,6 +100,7 @@ impl Session<'_> {
         let now = i64::try_from(weir_agent::monotonic_ns()).unwrap_or(i64::MAX);
         Some(Sampled {
             interval,
+            requests: self.options.where_time_goes,
             begun_ns: now.saturating_sub(i64::try_from(since.max(0)).unwrap_or(0)),
         })
     }
@@ -123,6 +124,7 @@ impl Session<'_> {
         settings::begin(study, hosts, self.options)?;
         let mut arms = Arms::new(Bench {
             study,
+            request_log: self.options.where_time_goes,
             roles,
             hosts,
             catalog: &self.options.catalog,

@@ -16,6 +16,7 @@ pub mod network;
 pub mod process;
 pub mod sample;
 pub mod throttle;
+pub mod waits;
 
 pub use cpu::{CpuTimes, CpuTimesReader, keep_to};
 pub use hold_ups::HoldUpMeter;
@@ -24,6 +25,7 @@ pub use listening::listening_at;
 pub use network::{NetstatReader, listen_overflows, port_is_free};
 pub use process::{ProcessCpu, ProcessId, ThreadCpu, memory_bytes};
 pub use throttle::{ThrottleReader, bounded_groups};
+pub use waits::{WaitMeter, Waits};
 
 use std::io;
 use std::path::{Path, PathBuf};

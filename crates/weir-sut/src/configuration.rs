@@ -10,6 +10,7 @@ use weir_model::record::AskedRecord;
 use weir_model::study::{ProxyKind, ProxyRole, file_target};
 
 use crate::content::write_content;
+use crate::logged;
 use crate::met::Met;
 use crate::own::OwnCopy;
 use crate::user::WorkerUser;
@@ -44,6 +45,8 @@ pub struct Configuration {
     /// Where its standard output goes, below the prefix, for a proxy that logs requests to it; `None`:
     /// to what it prints.
     pub(crate) stdout: Option<PathBuf>,
+    /// The log that weir has it write for itself, below the prefix; `None`: none.
+    pub(crate) request_log: Option<PathBuf>,
     /// Whether it listens with SO_REUSEPORT, so that the kernel does not keep others from its port.
     pub(crate) shares_port: bool,
     /// Processes besides the main one that there will be when it is ready; 0 where it has none.
@@ -102,6 +105,7 @@ impl Configuration {
             tls_listen: site.tls.map(|tls| tls.listen),
             error_log: None,
             stdout: None,
+            request_log: site.request_log.then(|| logged::FILE.into()),
             shares_port: false,
             workers: 0,
             arguments: Vec::new(),

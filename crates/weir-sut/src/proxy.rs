@@ -20,7 +20,7 @@ use crate::installed::{Installed, words as said};
 use crate::launch::Launch;
 use crate::orphans::{PROCESSES_FILE, PROGRAM_FILE};
 use crate::running::{RunningProxy, tail, tail_of};
-use crate::{Configuration, Language, Launcher, Site, SutError, Task};
+use crate::{Configuration, Language, Launcher, LoggedRequest, Site, SutError, Task};
 
 /// How long a proxy may take until it accepts connections. nginx tries for 2.5 s to get a port that is
 /// taken (`ngx_open_listening_sockets`: five times, half a second apart).
@@ -130,6 +130,11 @@ pub trait Proxy: Debug + Send + Sync {
     /// It cannot be asked.
     fn sampled(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
         self.counters(configuration)
+    }
+
+    /// What a line of the log says that [`Site::request_log`] makes it write; `None`: it is none of these.
+    fn logged(&self, _line: &str) -> Option<LoggedRequest> {
+        None
     }
 
     /// What it does with configurations that users wrote; `None`: nothing yet.

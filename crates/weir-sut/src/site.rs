@@ -22,6 +22,8 @@ pub struct Site<'a> {
     /// Sizes in bytes of the files that a proxy serves beside the one of its role, each at
     /// [`weir_model::study::file_target`].
     pub sizes: &'a [u64],
+    /// Whether it is to log every request for [`crate::RequestLog`].
+    pub request_log: bool,
     /// The user's own configuration, of which a copy is to serve; `None`: weir writes one.
     pub own: Option<Own<'a>>,
 }
@@ -53,6 +55,7 @@ impl<'a> Site<'a> {
             tls: None,
             origin,
             sizes: &[],
+            request_log: false,
             own: None,
         }
     }

@@ -375,6 +375,9 @@ pub struct ArmJob {
     pub settings: Settings,
     /// The user's configuration on this host, which the arm is to be a copy of.
     pub own: Option<OwnConfiguration>,
+    /// Whether it is to log every request for samples of these.
+    #[serde(default)]
+    pub request_log: bool,
     /// What loads ask of that; each gets an address.
     #[serde(default)]
     pub asks: Vec<AskSpec>,

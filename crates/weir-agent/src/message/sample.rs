@@ -18,6 +18,9 @@ pub struct SampleJob {
     pub proxies: Vec<usize>,
     /// Whether the origin server is here.
     pub origin: bool,
+    /// Whether requests of proxies are looked at too: see `requests` in `limits/counters.yaml`.
+    #[serde(default)]
+    pub requests: bool,
     /// Where a proxy listens that nobody has started, if it is here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<SocketAddr>,

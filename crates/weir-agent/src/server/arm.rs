@@ -10,9 +10,10 @@ use weir_host::Network;
 use weir_model::study::{LauncherSpec, Settings};
 use weir_parameters::{Catalog, Scoped};
 use weir_probe::process;
+use weir_probe::waits::Listens;
 use weir_sut::{
     Ask, Certificate, Configuration, Effective, Launch, Launcher, Own, OwnCounters, Proxy,
-    RunningProxy, Site, TlsListener, free_ports,
+    RequestLog, RunningProxy, Site, TlsListener, free_ports,
 };
 
 use super::keeper::Keeper;
@@ -20,6 +21,7 @@ use super::kernel;
 use super::networks::{arm_addresses, asked_addresses};
 use super::samples::CountingProxy;
 use super::transport::{Hops, Sides, Transport};
+use super::waits;
 use crate::message::{ArmJob, ArmStarted, Failure};
 use crate::sha256;
 
@@ -180,7 +182,15 @@ impl Arm {
             arm: self.name.clone(),
             network: own.network.clone(),
             counters: OwnCounters::open(Arc::clone(&own.program), own.configuration.clone()),
+            requests: RequestLog::open(Arc::clone(&own.program), &own.configuration),
         })
+    }
+
+    /// Where it listens; `None`: weir did not start it.
+    pub(super) fn listens(&self) -> Option<Result<Listens, Failure>> {
+        let own = self.own.as_ref()?;
+        let addresses = own.configuration.addresses();
+        Some(waits::listens(self, addresses, own.network.is_some()))
     }
 
     /// All its processes.
@@ -240,6 +250,7 @@ impl OwnProxy {
         let site = Site {
             tls,
             sizes: &job.sizes,
+            request_log: job.request_log && own.is_none(),
             own,
             ..Site::new(&job.role, listen, job.origin)
         };
@@ -398,6 +409,7 @@ mod tests {
             role: ProxyRole::ReverseProxy,
             settings: Settings::from([(setting.to_owned(), now)]),
             own: None,
+            request_log: false,
             asks: Vec::new(),
             external: None,
             launcher: None,

@@ -28,6 +28,7 @@ use crate::message::{
     NetworksJob, OnceJob, OriginJob, OriginListener, Program, PutBack, Renew, Restore, Rows,
     SampleJob, Settle, Wanted, WatchJob,
 };
+use weir_probe::waits::Listens;
 
 /// All that one host has been asked to start.
 pub(super) struct Bench {
@@ -196,6 +197,10 @@ impl Bench {
         Ok(Sampling {
             sampler: Sampler::open(places.collect::<Result<_, _>>()?),
             proxies: arms.iter().filter_map(|arm| arm.own_counters()).collect(),
+            listens: match job.requests {
+                true => listens(&arms)?,
+                false => Vec::new(),
+            },
         })
     }
 
@@ -226,6 +231,15 @@ impl Bench {
     pub(super) fn end(mut self) {
         self.arms.values_mut().for_each(Arm::end);
     }
+}
+
+/// Where those of the arms listen that weir has started.
+fn listens(arms: &[&Arm]) -> Result<Vec<(String, Listens)>, Failure> {
+    let each = arms.iter().filter_map(|arm| {
+        let listens = arm.listens()?;
+        Some(listens.map(|listens| (arm.name().to_owned(), listens)))
+    });
+    each.collect()
 }
 
 impl Hands for Bench {

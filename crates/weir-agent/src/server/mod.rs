@@ -18,6 +18,7 @@ mod once;
 mod samples;
 mod settings;
 mod transport;
+mod waits;
 mod watch;
 
 use std::any::Any;

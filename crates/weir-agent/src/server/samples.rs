@@ -15,9 +15,11 @@ use rustix::time::{ClockId, clock_gettime};
 use weir_host::Network;
 use weir_model::sample::{MissingCounter, SampleRow};
 use weir_probe::sample::{GENERATOR, Namespace, ORIGIN, PROXY, Place, Sampler, Tasks};
-use weir_sut::OwnCounters;
+use weir_probe::waits::Listens;
+use weir_sut::{LoggedRequest, OwnCounters, RequestLog};
 
 use super::arm::Arm;
+use super::waits::WaitRows;
 use super::watch::sleep_until;
 use crate::message::{Failure, SampleEnd, SampleJob};
 
@@ -31,10 +33,16 @@ const ORIGIN_THREADS: &str = "origin-";
 /// The table of what proxies count of themselves.
 const TABLE: &str = "proxy";
 
+/// The table of requests, and how long after the end of a load proxies may take to write the last lines.
+const REQUESTS: &str = "requests";
+const WRITTEN: Duration = Duration::from_millis(250);
+
 /// What is read on this host.
 pub(super) struct Sampling {
     pub(super) sampler: Sampler,
     pub(super) proxies: Vec<CountingProxy>,
+    /// Where each of them listens, if requests are looked at.
+    pub(super) listens: Vec<(String, Listens)>,
 }
 
 /// A proxy that counts itself.
@@ -43,6 +51,8 @@ pub(super) struct CountingProxy {
     pub(super) arm: String,
     pub(super) network: Option<Network>,
     pub(super) counters: OwnCounters,
+    /// What reads the requests that it logs; `None`: it logs none for weir.
+    pub(super) requests: Option<RequestLog>,
 }
 
 /// The generator's place; `None`: it has no namespace of its own.
@@ -113,15 +123,22 @@ pub(super) fn run(
     let Sampling {
         mut sampler,
         proxies,
+        listens,
     } = sampling;
-    let end = Mutex::new(SampleEnd::default());
+    let (mut waits, missing) = WaitRows::begin(listens, job.generator);
+    let end = Mutex::new(SampleEnd {
+        missing,
+        ..SampleEnd::default()
+    });
     thread::scope(|scope| {
         for proxy in proxies {
             let end = &end;
             scope.spawn(move || ask_again(job, proxy, stop, tell, end));
         }
         again(job.interval, stop, || {
-            tell(&sampler.read(crate::monotonic_ns()));
+            let mut rows = sampler.read(crate::monotonic_ns());
+            rows.extend(waits.read(crate::monotonic_ns()));
+            tell(&rows);
         });
         add(&end, sampler.missing());
     });
@@ -136,14 +153,16 @@ fn ask_again(
     tell: &(dyn Fn(&[SampleRow]) + Sync),
     end: &Mutex<SampleEnd>,
 ) {
-    let mut missing = BTreeMap::new();
+    // By table and column.
+    let mut missing: BTreeMap<(&str, String), String> = BTreeMap::new();
     if let Some(Err(error)) = proxy.network.as_ref().map(Network::join) {
-        missing.insert(String::new(), error.to_string());
+        missing.insert((TABLE, String::new()), error.to_string());
     } else {
         again(job.interval, stop, || {
             let at_ns = crate::monotonic_ns();
             let read = proxy.counters.read(&mut |counter, why| {
-                missing.entry(counter.to_owned()).or_insert(why);
+                let column = (TABLE, counter.to_owned());
+                missing.entry(column).or_insert(why);
             });
             let row = |(counter, value): (String, u64)| SampleRow {
                 table: TABLE.to_owned(),
@@ -153,15 +172,56 @@ fn ask_again(
                 values: vec![Some(value)],
             };
             tell(&read.into_iter().map(row).collect::<Vec<_>>());
+            if job.requests
+                && let Err(why) = tell_requests(&mut proxy, stop, tell)
+            {
+                let column = (REQUESTS, String::new());
+                missing.entry(column).or_insert(why);
+            }
         });
     }
-    let missing = missing.into_iter().map(|(column, why)| MissingCounter {
-        table: TABLE.to_owned(),
+    let missing = missing.into_iter();
+    let missing = missing.map(|((table, column), why)| MissingCounter {
+        table: table.to_owned(),
         column,
         role: PROXY.to_owned(),
         why: format!("arm {}: {why}", proxy.arm),
     });
     add(end, missing.collect());
+}
+
+/// Tells of requests that a proxy has logged since the last time; an error is why it cannot, or not of all.
+fn tell_requests(
+    proxy: &mut CountingProxy,
+    stop: &AtomicBool,
+    tell: &(dyn Fn(&[SampleRow]) + Sync),
+) -> Result<(), String> {
+    let none = "weir has a proxy log its requests where it writes the configuration";
+    let log = proxy.requests.as_mut().ok_or(none)?;
+    if stop.load(Ordering::Relaxed) {
+        thread::sleep(WRITTEN);
+    }
+    let (requests, too_many) = log.read()?;
+    let real = clock_gettime(ClockId::Realtime);
+    let real_ns = real.tv_sec as u64 * 1_000_000_000 + real.tv_nsec as u64;
+    let now_ns = crate::monotonic_ns();
+    let row = |request: &LoggedRequest| SampleRow {
+        table: REQUESTS.to_owned(),
+        at_ns: now_ns.saturating_sub(real_ns.saturating_sub(request.end_us.saturating_mul(1000))),
+        arm: proxy.arm.clone(),
+        keys: Vec::new(),
+        values: std::iter::once(Some(request.total_us))
+            .chain(request.parts_us)
+            .chain([Some(request.stands_for)])
+            .collect(),
+    };
+    tell(&requests.iter().map(row).collect::<Vec<_>>());
+    match too_many {
+        0 => Ok(()),
+        _ => {
+            Err("it logged more in an interval than is read: some requests are left out".to_owned())
+        }
+    }
 }
 
 /// Does something at the times of an interval; those that have passed by then are left out.

@@ -50,6 +50,7 @@ fn job(ms: u64) -> SampleJob {
         proxies: Vec::new(),
         origin: true,
         external: None,
+        requests: false,
     }
 }
 

@@ -184,6 +184,7 @@ fn arm(slot: usize, name: &str) -> ArmJob {
         role: ProxyRole::StaticFiles { size: 1 },
         settings: Settings::new(),
         own: None,
+        request_log: false,
         asks: Vec::new(),
         external: None,
         launcher: None,

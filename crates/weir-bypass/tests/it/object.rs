@@ -1,5 +1,5 @@
-//! The committed objects are what their sources make, to the last byte: that of the bypass, and that of the meter of
-//! hold-ups, which one script makes.
+//! The committed objects are what their sources make, to the last byte: that of the bypass, and those of the meters of
+//! hold-ups and of waits, which one script makes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,10 @@ fn made_with(object: &Path) -> String {
 }
 
 /// Objects of all crates, without their last ending.
-const OBJECTS: [&str; 2] = [
+const OBJECTS: [&str; 3] = [
     "weir-bypass/src/bpf/sockmap.bpf",
     "weir-probe/src/bpf/hold_ups.bpf",
+    "weir-probe/src/bpf/waits.bpf",
 ];
 
 #[test]

@@ -77,6 +77,7 @@ impl Bench {
             check_alone: self.check_alone,
             generator_carries: None,
             samples: Some(Duration::from_secs(1)),
+            where_time_goes: false,
             time: None,
             stop: Arc::clone(&self.stop),
         }

@@ -304,6 +304,10 @@ impl Page {
                 both(&|id, width| svg::lines(id, lines, width)) + &legend(lines),
             ),
             Chart::Panels(panels) => ("", svg::panels(&id, panels)),
+            Chart::Bars(bars) => (
+                "",
+                both(&|id, width| svg::bars(id, bars, width)) + &svg::bar_parts(bars),
+            ),
             Chart::Closing(closing) => ("", both(&|id, width| svg::closing(id, closing, width))),
         };
         if !drawn.is_empty() {

@@ -17,6 +17,7 @@ pub(crate) enum Chart {
     Lines(Lines),
     Panels(Panels),
     Closing(Closing),
+    Bars(Bars),
 }
 
 /// Ratios with their intervals, a row each, around 1.
@@ -205,4 +206,19 @@ pub(crate) struct Panel {
     pub(crate) is_baseline: bool,
     /// (seconds, value): seconds finite, the value not where there is none.
     pub(crate) points: Vec<(f64, f64)>,
+}
+
+/// Times as bars, each made of parts that follow one another; all with one axis from 0.
+#[derive(Debug)]
+pub(crate) struct Bars {
+    pub(crate) title: String,
+    pub(crate) bars: Vec<Bar>,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(crate) struct Bar {
+    pub(crate) name: String,
+    /// Name, number of its colour, nanoseconds.
+    pub(crate) parts: Vec<(&'static str, usize, f64)>,
 }

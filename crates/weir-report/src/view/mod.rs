@@ -19,6 +19,7 @@ mod pairs;
 mod phases;
 mod published;
 mod setup;
+mod times;
 mod tones;
 
 use weir_analysis::findings::{Findings, Incomplete, MisreadArm};
@@ -58,6 +59,7 @@ pub(crate) fn document(input: &ReportInput<'_>) -> Document {
         }
     }
     blocks.extend(limiter::sections(input));
+    blocks.extend(times::section(input));
     blocks.extend(inert(input));
     blocks.extend(published::section(input));
     blocks.push(Block::Only(Outputs::FILES, setup::sections(input)));

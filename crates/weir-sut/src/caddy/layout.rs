@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use weir_model::study::ProxyRole;
 use weir_parameters::Directive;
 
-use super::KIND;
+use super::{KIND, requests};
 use crate::admin;
 use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
 use crate::configuration::ADMIN_SOCKET;
@@ -94,14 +94,15 @@ impl Sections {
 
     fn document(mut self, site: &Site<'_>) -> Result<Value, SutError> {
         let handlers = self.handlers(site)?;
-        let server = self.take(
-            "server",
-            json!({
-                "listen": [site.listen.to_string()],
-                "automatic_https": {"disable": true},
-                "routes": [{"handle": handlers}],
-            }),
-        );
+        let mut own = json!({
+            "listen": [site.listen.to_string()],
+            "automatic_https": {"disable": true},
+            "routes": [{"handle": handlers}],
+        });
+        if site.request_log {
+            own["logs"] = requests::of_server();
+        }
+        let server = self.take("server", own);
         let mut tls = self.take("tls", json!({}));
         let mut servers = Map::new();
         if let Some(listener) = site.tls {
@@ -126,19 +127,20 @@ impl Sections {
         }
         servers.insert(SITE.to_owned(), server);
         let app = self.take("app", json!({"servers": servers}));
-        Ok(self.take(
-            "root",
-            json!({
-                // It would keep a copy of the configuration where nobody asked for one.
-                "admin": {
-                    "listen": format!("unix/{ADMIN_SOCKET}"),
-                    "origins": [admin::HOST],
-                    "config": {"persist": false},
-                },
-                "storage": {"module": "file_system", "root": "temp/storage"},
-                "apps": {"http": app, "tls": tls},
-            }),
-        ))
+        let mut own = json!({
+            // It would keep a copy of the configuration where nobody asked for one.
+            "admin": {
+                "listen": format!("unix/{ADMIN_SOCKET}"),
+                "origins": [admin::HOST],
+                "config": {"persist": false},
+            },
+            "storage": {"module": "file_system", "root": "temp/storage"},
+            "apps": {"http": app, "tls": tls},
+        });
+        if site.request_log {
+            own["logging"] = requests::logging();
+        }
+        Ok(self.take("root", own))
     }
 
     fn handlers(&mut self, site: &Site<'_>) -> Result<Vec<Value>, SutError> {

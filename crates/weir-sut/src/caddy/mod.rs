@@ -14,6 +14,7 @@ mod effective;
 mod layout;
 mod log;
 mod own;
+mod requests;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -25,7 +26,9 @@ use weir_parameters::Catalog;
 use crate::admin;
 use crate::installed::{Installed, Marks, word_behind};
 use crate::proxy::{Started, check};
-use crate::{Configuration, Effective, Language, Proxy, RunningProxy, SutError, Task};
+use crate::{
+    Configuration, Effective, Language, LoggedRequest, Proxy, RunningProxy, SutError, Task,
+};
 
 const KIND: ProxyKind = ProxyKind::Caddy;
 
@@ -102,6 +105,10 @@ impl Proxy for Caddy {
     /// It answers with its configuration once all listeners are open, and not before.
     fn is_ready(&self, started: &Started<'_>) -> bool {
         effective::document(started.configuration).is_ok()
+    }
+
+    fn logged(&self, line: &str) -> Option<LoggedRequest> {
+        requests::parse(line)
     }
 
     /// What `GET /config/` answers; without a process, the file after `caddy validate` took it.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use weir_parameters::Directive;
 
 use super::document::{CLEAR, CLUSTER, ROUTER, TLS, UPSTREAM_HTTP, put_all};
-use super::{Envoy, own};
+use super::{Envoy, own, requests};
 use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
 use crate::configuration::{ADMIN_SOCKET, Configuration};
 use crate::{Site, SutError, Task};
@@ -27,7 +27,14 @@ pub(super) fn write(envoy: &Envoy, task: &Task<'_>) -> Result<Configuration, Sut
     };
     let document = layout.bootstrap(task.site, task.origin()?)?;
     let configuration = Configuration {
-        arguments: layout.arguments()?,
+        arguments: match task.site.request_log {
+            true => [
+                layout.arguments()?,
+                requests::FLUSH.map(str::to_owned).to_vec(),
+            ]
+            .concat(),
+            false => layout.arguments()?,
+        },
         ..Configuration::prepare(task, FILE, None)?
     };
     configuration.write(&format!("{document:#}\n"))?;
@@ -67,9 +74,9 @@ impl Layout<'_> {
     }
 
     fn bootstrap(&self, site: &Site<'_>, origin: SocketAddr) -> Result<Value, SutError> {
-        let mut listeners = vec![self.listener(CLEAR, site.listen, None)?];
+        let mut listeners = vec![self.listener(CLEAR, (site, site.listen), None)?];
         if let Some(tls) = site.tls {
-            listeners.push(self.listener(TLS, tls.listen, Some(self.tls()?))?);
+            listeners.push(self.listener(TLS, (site, tls.listen), Some(self.tls()?))?);
         }
         let own = json!({
             "admin": {"address": {"pipe": {"path": ADMIN_SOCKET}}},
@@ -81,12 +88,12 @@ impl Layout<'_> {
     fn listener(
         &self,
         name: &str,
-        listen: SocketAddr,
+        (site, listen): (&Site<'_>, SocketAddr),
         tls: Option<Value>,
     ) -> Result<Value, SutError> {
         let mut chain = json!({"filters": [{
             "name": "envoy.filters.network.http_connection_manager",
-            "typed_config": self.hcm()?,
+            "typed_config": self.hcm(site.request_log)?,
         }]});
         if let Some(tls) = tls {
             chain["transport_socket"] =
@@ -102,7 +109,7 @@ impl Layout<'_> {
         self.with("listener", own)
     }
 
-    fn hcm(&self) -> Result<Value, SutError> {
+    fn hcm(&self, is_logged: bool) -> Result<Value, SutError> {
         let compressor = self.with("compressor", json!({}))?;
         let router = self.with(
             "router",
@@ -125,7 +132,15 @@ impl Layout<'_> {
                 "route": self.with("route", json!({"cluster": CLUSTER}))?,
             }],
         }]});
-        self.with("hcm", own)
+        let mut own = self.with("hcm", own)?;
+        if is_logged {
+            // Behind those of settings, which name the first.
+            match own.get_mut("access_log").and_then(Value::as_array_mut) {
+                Some(others) => others.push(requests::logger()),
+                None => own["access_log"] = json!([requests::logger()]),
+            }
+        }
+        Ok(own)
     }
 
     fn tls(&self) -> Result<Value, SutError> {

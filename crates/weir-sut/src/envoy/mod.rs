@@ -15,6 +15,7 @@ mod document;
 mod effective;
 mod layout;
 mod own;
+mod requests;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -25,7 +26,9 @@ use weir_parameters::Catalog;
 
 use crate::installed::{Installed, Marks};
 use crate::proxy::{Started, check};
-use crate::{Configuration, Effective, Language, Proxy, RunningProxy, SutError, Task, admin};
+use crate::{
+    Configuration, Effective, Language, LoggedRequest, Proxy, RunningProxy, SutError, Task, admin,
+};
 
 /// The mark of a warning in Envoy's log, behind time and thread.
 const WARNING: &str = "[warning]";
@@ -93,6 +96,10 @@ impl Proxy for Envoy {
     /// Its own word: LIVE once all listeners are there and all workers run.
     fn is_ready(&self, started: &Started<'_>) -> bool {
         admin::get(started.configuration, "/ready").is_ok_and(|state| state.trim() == "LIVE")
+    }
+
+    fn logged(&self, line: &str) -> Option<LoggedRequest> {
+        requests::parse(line)
     }
 
     fn effective(

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use weir_parameters::Directive;
 
-use super::{Haproxy, own};
+use super::{Haproxy, own, requests};
 use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
 use crate::configuration::{ADMIN_SOCKET, Configuration};
 use crate::user::WorkerUser;
@@ -39,6 +39,7 @@ pub(super) fn write(haproxy: &Haproxy, task: &Task<'_>) -> Result<Configuration,
     // The master reads everything as the user it was started by, so its worker gets nowhere.
     let configuration = Configuration {
         stdout: Some(ACCESS_LOG.into()),
+        request_log: task.site.request_log.then(|| ACCESS_LOG.into()),
         workers: 1,
         shares_port: layout.shares_port(),
         ..Configuration::prepare(task, FILE, None)?
@@ -115,10 +116,16 @@ impl Layout {
             let certificate = format!("conf/{CERTIFICATE_FILE}");
             format!("bind {} ssl crt {certificate}{options}", tls.listen)
         });
+        let has_log = self.of("defaults").any(|line| line.starts_with("log "));
+        let log = [requests::LOG, requests::FORMAT].into_iter();
+        // Another log would have each line twice.
+        let log = log.skip(usize::from(has_log)).map(str::to_owned);
+        let log: Vec<String> = log.filter(|_| site.request_log).collect();
         // The one in clear stands first: options are read back from it.
         std::iter::once(clear)
             .chain(tls)
             .chain(self.lines("frontend"))
+            .chain(log)
             .chain(["default_backend origin".to_owned()])
     }
 

@@ -14,6 +14,7 @@ mod counters;
 mod effective;
 mod layout;
 mod own;
+mod requests;
 mod runtime;
 mod way;
 
@@ -27,7 +28,9 @@ use weir_parameters::Catalog;
 use crate::admin;
 use crate::installed::{Installed, Marks, word_behind};
 use crate::proxy::Started;
-use crate::{Configuration, Effective, Language, Proxy, RunningProxy, SutError, Task};
+use crate::{
+    Configuration, Effective, Language, LoggedRequest, Proxy, RunningProxy, SutError, Task,
+};
 
 /// The master's own socket, below the prefix, as Debian's service has one.
 const MASTER_SOCKET: &str = "run/master.sock";
@@ -89,6 +92,10 @@ impl Proxy for Haproxy {
         started.has_workers()
             && worker(started.configuration).is_ok()
             && master_answers(started.configuration)
+    }
+
+    fn logged(&self, line: &str) -> Option<LoggedRequest> {
+        requests::parse(line)
     }
 
     /// The configuration, and of a proxy that runs what it says of itself: HAProxy prints no

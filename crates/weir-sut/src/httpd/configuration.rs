@@ -8,6 +8,7 @@ use weir_model::study::ProxyRole;
 use weir_parameters::{Context, Directive};
 
 use super::Httpd;
+use super::requests;
 use super::status::{CONFIGURATION, HIDDEN, STATUS};
 use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
 use crate::configuration::Configuration;
@@ -154,6 +155,9 @@ impl Layout<'_> {
             String::from("# Written by weir. Relative paths are below the prefix (httpd -d).\n");
         self.main(&mut text, site);
         self.context(&mut text, 0, "main");
+        if site.request_log {
+            line(&mut text, 0, &requests::log());
+        }
         self.section(&mut text, "IfModule !mpm_prefork_module", "threads");
         self.section(&mut text, "IfModule mpm_event_module", "event");
         self.administration(&mut text);

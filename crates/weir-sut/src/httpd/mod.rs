@@ -10,6 +10,7 @@
 mod configuration;
 mod effective;
 mod modules;
+mod requests;
 mod status;
 
 use std::collections::BTreeMap;
@@ -24,7 +25,7 @@ use weir_parameters::Catalog;
 use self::modules::Modules;
 use crate::installed::{Installed, Marks, word_behind};
 use crate::proxy::Started;
-use crate::{Configuration, Effective, Proxy, RunningProxy, SutError, Task};
+use crate::{Configuration, Effective, LoggedRequest, Proxy, RunningProxy, SutError, Task};
 
 /// What it logs once its processes are started.
 const STARTED: &str = "resuming normal operations";
@@ -99,6 +100,10 @@ impl Proxy for Httpd {
     fn is_ready(&self, started: &Started<'_>) -> bool {
         let log = fs::read(started.configuration.error_log()).unwrap_or_default();
         String::from_utf8_lossy(&log).contains(STARTED) && started.has_workers()
+    }
+
+    fn logged(&self, line: &str) -> Option<LoggedRequest> {
+        requests::parse(line)
     }
 
     /// What the running httpd says of its configuration, or what it makes of the file.

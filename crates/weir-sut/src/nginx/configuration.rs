@@ -8,7 +8,7 @@ use weir_model::study::ProxyRole;
 use weir_parameters::{Context, Directive};
 use weir_probe::host;
 
-use super::{Nginx, own};
+use super::{Nginx, own, requests};
 use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
 use crate::configuration::{ADMIN_SOCKET, Configuration};
 use crate::user::WorkerUser;
@@ -91,7 +91,7 @@ impl Layout<'_> {
         text += "\nevents {\n";
         self.context(&mut text, "events", 1);
         text += "}\n\nhttp {\n";
-        self.http(&mut text);
+        self.http(&mut text, site.request_log);
         if let ProxyRole::ReverseProxy = site.role {
             let origin = site.origin.ok_or(SutError::NoOrigin)?;
             text += "\n    upstream origin {\n";
@@ -117,7 +117,7 @@ impl Layout<'_> {
         self.context(text, "main", 0);
     }
 
-    fn http(&self, text: &mut String) {
+    fn http(&self, text: &mut String, is_logged: bool) {
         match self.nginx.media_types() {
             Some(file) => line(text, 1, &format!("include {}", quoted(&file))),
             None => *text += "    types { text/html html; text/plain txt; }\n",
@@ -132,6 +132,9 @@ impl Layout<'_> {
             }
         }
         self.context(text, "http", 1);
+        if is_logged {
+            line(text, 1, requests::FORMAT);
+        }
     }
 
     fn server(&self, text: &mut String, site: &Site<'_>) {
@@ -147,6 +150,15 @@ impl Layout<'_> {
             line(text, 2, &format!("ssl_certificate_key {KEY_FILE}"));
         }
         line(text, 2, "server_name _");
+        if site.request_log {
+            // A server with a log has none of those outside.
+            let logs = self
+                .of("http")
+                .filter(|text| text.starts_with("access_log "));
+            let outside = logs.filter(|text| *text != "access_log off");
+            outside.for_each(|log| line(text, 2, log));
+            line(text, 2, &requests::log());
+        }
         self.context(text, "server", 2);
         match site.role {
             ProxyRole::ReverseProxy => {

@@ -5,6 +5,7 @@
 mod configuration;
 mod effective;
 mod own;
+mod requests;
 mod status;
 
 use std::collections::BTreeMap;
@@ -18,7 +19,9 @@ use weir_parameters::Catalog;
 use crate::admin;
 use crate::installed::{Installed, Marks, word_behind};
 use crate::proxy::{Started, answer};
-use crate::{Configuration, Effective, Language, Proxy, RunningProxy, SutError, Task};
+use crate::{
+    Configuration, Effective, Language, LoggedRequest, Proxy, RunningProxy, SutError, Task,
+};
 
 pub(crate) const MARKS: Marks = Marks {
     kind: ProxyKind::Nginx,
@@ -99,6 +102,10 @@ impl Proxy for Nginx {
 
     fn is_passing(&self, pid: u32) -> bool {
         own::is_cache_loader(pid)
+    }
+
+    fn logged(&self, line: &str) -> Option<LoggedRequest> {
+        requests::parse(line)
     }
 
     /// What `nginx -T` prints.

@@ -134,6 +134,11 @@ pub(crate) struct LabArgs {
     /// folder, in samples/*.csv
     #[arg(long, value_name = "HOW_OFTEN", value_enum, default_value = "1hz")]
     pub(crate) samples: SamplesWord,
+
+    /// Look at where the time of requests goes: in the proxy, connecting, waiting for the origin, in accept queues; each
+    /// proxy that weir configures logs every request for that, which costs it some CPU time (docs/samples.md)
+    #[arg(long)]
+    pub(crate) where_time_goes: bool,
 }
 
 /// How often counters are read.

@@ -271,6 +271,7 @@ impl Trial<'_> {
         let options = Options {
             folder: folder.clone(),
             samples: None,
+            where_time_goes: false,
             ..self.options.clone()
         };
         let summary = match run::carry_out(&options, Some(&read), true) {

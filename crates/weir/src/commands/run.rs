@@ -128,7 +128,12 @@ pub(super) fn machine(options: &Options) -> Result<CheckContext, Failure> {
 
 /// What a run is made with, before its folder and its remarks are known.
 pub(super) fn options(args: &LabArgs) -> Result<Options, Failure> {
+    if args.where_time_goes && args.samples.interval().is_none() {
+        let words = "--where-time-goes is told by samples, which --samples off leaves out";
+        return Err(Failure::input(words));
+    }
     Ok(Options {
+        where_time_goes: args.where_time_goes,
         catalog: parameters::catalog(&args.parameters)?,
         allow_host_settings: args.allow_host_settings,
         samples: args.samples.interval(),
@@ -151,6 +156,7 @@ pub(super) fn options_at(places: PlaceSpec) -> Result<Options, Failure> {
         check_alone: false,
         generator_carries: load::carries(),
         samples: None,
+        where_time_goes: false,
         time: None,
         stop: signals::stop_flag()?,
     })

@@ -56,6 +56,7 @@ mod run_own_sockets;
 mod run_proxies;
 mod run_refused;
 mod run_stopped;
+mod run_times;
 mod run_until;
 mod schema;
 mod secure;

@@ -100,6 +100,7 @@ fn arms_that_follow_each_other_in_a_slot_have_nothing_of_each_other() {
         check_alone: false,
         generator_carries: None,
         samples: None,
+        where_time_goes: false,
         time: None,
         stop: Arc::default(),
     };

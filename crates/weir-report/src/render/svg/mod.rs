@@ -5,6 +5,7 @@
 //! shown at: wide and narrow versions are made, and the style sheet shows one of them.
 //! Coordinates are always finite: whatever comes in, no `NaN` leaves this module.
 
+mod bars;
 mod canvas;
 mod closing;
 mod dots;
@@ -13,6 +14,7 @@ mod lines;
 mod panels;
 mod scale;
 
+pub(super) use bars::{bar_parts, bars};
 pub(super) use canvas::{Escaped, Width};
 pub(super) use closing::closing;
 pub(super) use forest::forest;

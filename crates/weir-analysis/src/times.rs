@@ -1,0 +1,383 @@
+//! Where the time of requests goes: requests that the proxy has logged, put beside what the generator saw by their rank.
+//!
+//! A request is not known again in the other log. Requests whose time in the proxy has a certain rank stand for those
+//! whose response time has that rank; the more of the time is spent in the proxy, the truer that is.
+
+use weir_model::record::{PartRecord, Record, TrialRecord};
+use weir_model::sample::SampleRow;
+use weir_record::Run;
+
+use crate::blocks::holds;
+use crate::findings::{Findings, TimePart, TimeRow, WhereTimeGoes};
+
+mod kernel;
+
+/// Tables that are there where it was looked at.
+const TABLES: [&str; 3] = ["requests", "accept_waits", "retransmits"];
+
+/// Rows besides the mean.
+const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
+
+/// Requests around a quantile: of the share beyond it as much to either side.
+const AROUND: f64 = 0.2;
+
+/// With fewer requests around it a quantile has no parts.
+const LEAST: u64 = 5;
+
+/// A quantile that is fewer units of the log's clock than this cannot be told apart.
+const UNITS: f64 = 3.0;
+
+/// The columns of `requests` that are parts, in their order.
+const PARTS: [TimePart; 5] = [
+    TimePart::Client,
+    TimePart::Queue,
+    TimePart::Connect,
+    TimePart::Origin,
+    TimePart::Answer,
+];
+
+/// A request that the proxy has logged, microseconds.
+struct Request {
+    total: u64,
+    parts: [Option<u64>; 5],
+    weight: u64,
+}
+
+/// A slice in nanoseconds since the run began: its begin, that of its measured part, and its end.
+#[derive(Clone, Copy)]
+struct Span {
+    begin: u64,
+    from: u64,
+    to: u64,
+}
+
+/// For each load and arm of which anything is known.
+pub(crate) fn find(run: &Run, findings: &Findings) -> Vec<WhereTimeGoes> {
+    let mut samples = run.samples.rows.iter();
+    if !samples.any(|sample| TABLES.contains(&&*sample.row.table)) {
+        return Vec::new();
+    }
+    let study = &run.header.study;
+    let mut found = Vec::new();
+    for load in &study.loads {
+        let mut same = findings.loads.iter();
+        let same = same.find(|found| found.load == load.name);
+        let slice_ns = same.map_or(0, |found| found.slice_ns);
+        for arm in &study.arms {
+            let capacity = findings.capacity.as_ref();
+            let capacity = capacity.and_then(|all| all.arms.iter().find(|of| of.arm == arm.name));
+            let trials = run.trials_of(&load.name, &arm.name);
+            let (trials, rate) = match capacity {
+                Some(capacity) => carried(trials, capacity.low),
+                None => (trials, None),
+            };
+            let of = Of {
+                run,
+                trials,
+                slice_ns,
+            };
+            found.extend(of.find().map(|found| WhereTimeGoes {
+                load: load.name.clone(),
+                arm: arm.name.clone(),
+                rate,
+                ..found
+            }));
+        }
+    }
+    found
+}
+
+/// Of a search: the trials at the highest rate that is known to be carried.
+fn carried(trials: Vec<&TrialRecord>, most: f64) -> (Vec<&TrialRecord>, Option<f64>) {
+    let rates = trials.iter().filter_map(|trial| trial.rate_intended);
+    let Some(rate) = rates
+        .filter(|rate| *rate <= most * 1.001)
+        .max_by(f64::total_cmp)
+    else {
+        return (Vec::new(), None);
+    };
+    let is_at = |trial: &&TrialRecord| {
+        trial
+            .rate_intended
+            .is_some_and(|at| at > 0.99 * rate && at <= rate)
+    };
+    (trials.into_iter().filter(is_at).collect(), Some(rate))
+}
+
+/// What is looked at.
+struct Of<'r> {
+    run: &'r Run,
+    trials: Vec<&'r TrialRecord>,
+    /// Length of a slice that does not say its own.
+    slice_ns: u64,
+}
+
+impl Of<'_> {
+    fn find(&self) -> Option<WhereTimeGoes> {
+        let arm = &self.trials.first()?.arm;
+        let spans: Vec<Span> = self
+            .trials
+            .iter()
+            .flat_map(|trial| self.spans(trial))
+            .collect();
+        let mut requests: Vec<Request> = self
+            .rows("requests", arm)
+            .filter_map(|row| request(row, &spans))
+            .collect();
+        requests.sort_by_key(|request| request.total);
+        let stand_for: u64 = requests.iter().map(|request| request.weight).sum();
+        let whole = requests.iter().all(|request| request.total % 1000 == 0);
+        let found = WhereTimeGoes {
+            requests: (requests.len() as u64, stand_for / 1000),
+            resolution_us: if whole { 1000 } else { 1 },
+            knows_origin: requests.iter().any(|request| request.parts[3].is_some()),
+            accept: self.accept(arm, &spans),
+            retransmitted: self.retransmitted(arm, &spans),
+            ..WhereTimeGoes::default()
+        };
+        let rows = self.quantiles(&requests, &found);
+        (!rows.is_empty() || found.accept.is_some()).then_some(WhereTimeGoes { rows, ..found })
+    }
+
+    /// A trial's slices.
+    fn spans(&self, trial: &TrialRecord) -> Vec<Span> {
+        let parts = self.run.records.iter().filter_map(|record| match record {
+            Record::Part(part) => Some(&**part),
+            _ => None,
+        });
+        let mut own = parts.filter(|part: &&PartRecord| {
+            part.load == trial.load && part.phase == trial.phase && holds(part, trial)
+        });
+        let Some(at) = own.next().and_then(|part| part.samples_at_ns) else {
+            return Vec::new();
+        };
+        let spans = trial.slices.iter().map(|slice| {
+            let whole = match slice.whole_ns {
+                0 => self.slice_ns.max(slice.measured_ns),
+                whole => whole,
+            };
+            let end = slice.start_ns.saturating_add_signed(at) + whole;
+            Span {
+                begin: end - whole,
+                from: end - slice.measured_ns.min(whole),
+                to: end,
+            }
+        });
+        spans.collect()
+    }
+
+    fn rows<'s>(&'s self, table: &'s str, arm: &'s str) -> impl Iterator<Item = &'s SampleRow> {
+        let rows = self.run.samples.rows.iter().map(|sample| &sample.row);
+        rows.filter(move |row| row.table == table && row.arm == arm)
+    }
+
+    /// The mean, and quantiles.
+    fn quantiles(&self, requests: &[Request], found: &WhereTimeGoes) -> Vec<TimeRow> {
+        if requests.is_empty() {
+            return Vec::new();
+        }
+        let seen = self.seen();
+        let answered: u64 = seen.iter().map(|(_, count)| count).sum();
+        if answered == 0 {
+            return Vec::new();
+        }
+        let mean = |(ns, count): &(u64, u64)| *ns as f64 * *count as f64;
+        let mean = seen.iter().map(mean).sum::<f64>() / answered as f64 / 1000.0;
+        let all = TimeRow {
+            quantile: None,
+            seen_us: mean,
+            requests: requests.len() as u64,
+            parts: parts(requests, mean, found.knows_origin),
+        };
+        let resolution = found.resolution_us as f64;
+        let quantile = |q: f64| {
+            let seen_us = quantile_of(&seen, (q * answered as f64).ceil() as u64) as f64 / 1000.0;
+            let near = around(requests, q);
+            let can_be_told = near.len() as u64 >= LEAST && seen_us >= UNITS * resolution;
+            TimeRow {
+                quantile: Some(q),
+                seen_us,
+                requests: near.len() as u64,
+                parts: match can_be_told {
+                    true => parts(near, seen_us, found.knows_origin),
+                    false => Vec::new(),
+                },
+            }
+        };
+        std::iter::once(all)
+            .chain(QUANTILES.map(quantile))
+            .collect()
+    }
+
+    /// What the generator saw: nanoseconds and how many, ascending.
+    fn seen(&self) -> Vec<(u64, u64)> {
+        let is_open = self
+            .trials
+            .iter()
+            .any(|trial| trial.response_time.count > 0);
+        let histograms = self.trials.iter().map(|trial| match is_open {
+            true => self.run.histogram(&trial.response_time),
+            false => self.run.histogram(&trial.service_time),
+        });
+        let mut all: Vec<(u64, u64)> = histograms.flatten().copied().collect();
+        all.sort_unstable();
+        all
+    }
+}
+
+/// A row of `requests`, if the request was begun in one of the spans.
+fn request(row: &SampleRow, spans: &[Span]) -> Option<Request> {
+    let [
+        Some(total),
+        client,
+        queue,
+        connect,
+        origin,
+        answer,
+        Some(weight),
+    ] = row.values[..]
+    else {
+        return None;
+    };
+    let begun = row.at_ns.saturating_sub(total.saturating_mul(1000));
+    let is_in = spans
+        .iter()
+        .any(|span| (span.from..span.to).contains(&begun));
+    is_in.then_some(Request {
+        total,
+        parts: [client, queue, connect, origin, answer],
+        weight,
+    })
+}
+
+/// The value of a rank, from 1.
+fn quantile_of(ascending: &[(u64, u64)], rank: u64) -> u64 {
+    let mut passed = 0;
+    let found = ascending.iter().find(|(_, count)| {
+        passed += count;
+        passed >= rank
+    });
+    found.or(ascending.last()).map_or(0, |(value, _)| *value)
+}
+
+/// The requests around a quantile, those included that took as long as one of them.
+fn around(ascending: &[Request], q: f64) -> &[Request] {
+    let all: u64 = ascending.iter().map(|request| request.weight).sum();
+    let reach = (1.0 - q) * AROUND;
+    let [low, high] = [q - reach, q + reach].map(|q| (q * all as f64) as u64);
+    let mut passed = 0;
+    let mut ends = (ascending.len(), 0);
+    for (place, request) in ascending.iter().enumerate() {
+        // It has the ranks from `passed` to `passed + weight`.
+        if passed + request.weight > low && passed <= high {
+            ends = (ends.0.min(place), place + 1);
+        }
+        passed += request.weight;
+    }
+    let (mut from, mut to) = ends;
+    if from >= to {
+        return &[];
+    }
+    while from > 0 && ascending[from - 1].total == ascending[from].total {
+        from -= 1;
+    }
+    while to < ascending.len() && ascending[to].total == ascending[to - 1].total {
+        to += 1;
+    }
+    &ascending[from..to]
+}
+
+/// The mean of each part that any of the requests has, and what is left of what was seen.
+fn parts(requests: &[Request], seen: f64, knows_origin: bool) -> Vec<(TimePart, f64)> {
+    let weight: u64 = requests.iter().map(|request| request.weight).sum();
+    let mean = |of: &dyn Fn(&Request) -> Option<u64>| {
+        let known = requests
+            .iter()
+            .filter_map(|request| Some((of(request)?, request.weight)));
+        // One that is not there took no time.
+        let sum: Option<f64> = known
+            .map(|(us, weight)| us as f64 * weight as f64)
+            .reduce(|a, b| a + b);
+        sum.map(|sum| sum / weight as f64)
+    };
+    let total = mean(&|request| Some(request.total)).unwrap_or(0.0);
+    let told = PARTS.iter().enumerate();
+    let told: Vec<(TimePart, f64)> = told
+        .filter_map(|(place, part)| Some((*part, mean(&|request| request.parts[place])?)))
+        .collect();
+    let own = match knows_origin {
+        true => TimePart::Proxy,
+        false => TimePart::ProxyAndOrigin,
+    };
+    let rest = total - told.iter().map(|(_, us)| us).sum::<f64>();
+    let outside = (TimePart::Outside, (seen - total).max(0.0));
+    std::iter::once(outside)
+        .chain(told)
+        // The proxy's clock is read for each of them, and rounded.
+        .chain([(own, rest.max(0.0))])
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(total: u64, origin: u64, weight: u64) -> Request {
+        Request {
+            total,
+            parts: [None, None, Some(0), Some(origin), None],
+            weight,
+        }
+    }
+
+    #[test]
+    fn requests_around_a_quantile_are_those_of_its_rank_with_all_that_took_as_long() {
+        let all: Vec<Request> = (0..1000).map(|us| request(us, 0, 1000)).collect();
+        for (q, first, last) in [(0.5, 400, 600), (0.9, 880, 920), (0.99, 988, 992)] {
+            let near = around(&all, q);
+            let ends = (near[0].total, near[near.len() - 1].total);
+            assert!(
+                ends.0.abs_diff(first) <= 1 && ends.1.abs_diff(last) <= 1,
+                "{q}: {ends:?}"
+            );
+        }
+        // Requests that stand for others are as wide as they are many.
+        let all = [
+            request(1, 0, 998_000),
+            request(5, 0, 1000),
+            request(9, 0, 1000),
+        ];
+        assert_eq!(around(&all, 0.5).len(), 1);
+        assert_eq!(around(&all, 0.999)[0].total, 5);
+        let ties: Vec<Request> = (0..1000).map(|_| request(1000, 0, 1000)).collect();
+        assert_eq!(around(&ties, 0.99).len(), 1000);
+        assert!(around(&[], 0.5).is_empty());
+    }
+
+    #[test]
+    fn parts_are_means_by_weight_and_add_up_to_what_was_seen() {
+        let requests = [request(100, 60, 3000), request(200, 160, 1000)];
+        let found = parts(&requests, 150.0, true);
+        let expected = [
+            (TimePart::Outside, 25.0),
+            (TimePart::Connect, 0.0),
+            (TimePart::Origin, 85.0),
+            (TimePart::Proxy, 40.0),
+        ];
+        assert_eq!(found, expected);
+        let sum: f64 = found.iter().map(|(_, us)| us).sum();
+        assert_eq!(sum, 150.0);
+        // Rounded times may be more than the whole; no part is below zero.
+        let rounded = parts(&[request(1000, 2000, 1000)], 900.0, true);
+        assert!(rounded.iter().all(|(_, us)| *us >= 0.0), "{rounded:?}");
+        let unknown = [Request {
+            total: 7,
+            parts: [None; 5],
+            weight: 1000,
+        }];
+        assert_eq!(
+            parts(&unknown, 9.0, false)[1],
+            (TimePart::ProxyAndOrigin, 7.0)
+        );
+    }
+}

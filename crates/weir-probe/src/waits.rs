@@ -1,0 +1,219 @@
+//! How long connections wait in the accept queues of proxies, and how many segments are sent again, by BPF programs at
+//! tracepoints (`bpf/waits.bpf.c`). Neither shows in a proxy's own log or in counters of the kernel, which know the length of a
+//! queue and the segments of a whole namespace.
+//!
+//! Every system call of the machine passes one of the programs while the meter exists, so it is there only where it was
+//! asked for. Connections that are accepted through an io_uring are not seen.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use aya::maps::{HashMap, PerCpuArray};
+use aya::programs::{Program, RawTracePoint};
+use aya::{Btf, Ebpf, EbpfLoader};
+use nix::libc::{SYS_accept, SYS_accept4};
+
+use crate::ProbeError;
+
+/// The object of `bpf/waits.bpf.c`.
+const PROGRAMS: &[u8] = aya::include_bytes_aligned!("bpf/waits.bpf.o");
+
+/// Its programs, and the tracepoint of each.
+const TRACEPOINTS: [(&str, &str); 4] = [
+    ("established", "inet_sock_set_state"),
+    ("accepted", "sys_exit"),
+    ("segment_again", "tcp_retransmit_skb"),
+    ("synack_again", "tcp_retransmit_synack"),
+];
+
+/// Classes of waits: below 1 µs, 2 µs, 4 µs and so on; the last has all longer ones.
+pub const BUCKETS: usize = 24;
+
+/// As many proxies at most.
+const SLOTS: u32 = 256;
+
+type Counts = [u64; 2 * BUCKETS + 3];
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// What was seen of one proxy since the meter was loaded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// Connections by the class of their wait.
+    pub connections: [u64; BUCKETS],
+    /// Their waits together, nanoseconds.
+    pub wait_ns: [u64; BUCKETS],
+    /// Segments that connections to its ports have sent again.
+    pub inbound: u64,
+    /// The same of all other connections of its network namespace; `None` where that is not its own.
+    pub outbound: Option<u64>,
+    /// Segments that clients on this host have sent again to it, over IPv4.
+    pub clients: u64,
+}
+
+/// The ports of a proxy.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listens {
+    /// Number of its network namespace (the inode of /proc/PID/ns/net).
+    pub namespace: u64,
+    /// Where it listens.
+    pub addresses: Vec<SocketAddr>,
+    /// Whether everything in the namespace is its own.
+    pub is_alone: bool,
+}
+
+/// Programs that run until it is dropped.
+pub struct WaitMeter {
+    programs: Ebpf,
+    /// Of each proxy, whether it is alone.
+    proxies: Vec<bool>,
+}
+
+impl std::fmt::Debug for WaitMeter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("WaitMeter").field(&self.proxies).finish()
+    }
+}
+
+impl WaitMeter {
+    /// Loads the programs for some proxies.
+    ///
+    /// # Errors
+    /// It takes root, or CAP_BPF and CAP_PERFMON; a kernel with BTF and these tracepoints; 256 proxies at most.
+    pub fn watch(proxies: &[Listens]) -> Result<WaitMeter, ProbeError> {
+        let refused = |error| ProbeError::read("accept queues by eBPF", io::Error::other(error));
+        Ok(WaitMeter {
+            programs: load(proxies).map_err(refused)?,
+            proxies: proxies.iter().map(|proxy| proxy.is_alone).collect(),
+        })
+    }
+
+    /// What was seen of a proxy, by its place among them; `None` where that cannot be read.
+    pub fn waits(&self, place: usize) -> Option<Waits> {
+        let is_alone = *self.proxies.get(place)?;
+        let counts = self.programs.map("counts")?;
+        let counts = PerCpuArray::<_, Counts>::try_from(counts).ok()?;
+        let each = counts.get(&u32::try_from(place).ok()?, 0).ok()?;
+        let sum = |at: usize| each.iter().map(|of_cpu| of_cpu[at]).sum();
+        Some(Waits {
+            connections: std::array::from_fn(sum),
+            wait_ns: std::array::from_fn(|bucket| sum(BUCKETS + bucket)),
+            inbound: sum(2 * BUCKETS),
+            outbound: is_alone.then(|| sum(2 * BUCKETS + 1)),
+            clients: sum(2 * BUCKETS + 2),
+        })
+    }
+}
+
+fn load(proxies: &[Listens]) -> Result<Ebpf, Cause> {
+    if proxies.len() > SLOTS as usize {
+        return Err("there are too many proxies".into());
+    }
+    let btf = Btf::from_sys_fs()?;
+    let [accept, accept4] = [SYS_accept, SYS_accept4].map(|number| number as u64);
+    let mut programs = EbpfLoader::new()
+        .btf(Some(&btf))
+        .override_global("accept_call", &accept, true)
+        .override_global("accept4_call", &accept4, true)
+        .load(PROGRAMS)?;
+    let map = programs.map_mut("owners").ok_or("the object lacks a map")?;
+    let mut owners: HashMap<_, u64, u32> = HashMap::try_from(map)?;
+    for (place, proxy) in (0..).zip(proxies) {
+        let own = proxy.addresses.iter().map(SocketAddr::port);
+        for port in own.chain(proxy.is_alone.then_some(0)) {
+            owners.insert(proxy.namespace << 16 | u64::from(port), place, 0)?;
+        }
+        for address in &proxy.addresses {
+            if let IpAddr::V4(ip) = address.ip() {
+                let key = u64::from(ip.to_bits()) << 16 | u64::from(address.port());
+                owners.insert(1 << 63 | key, place, 0)?;
+            }
+        }
+    }
+    for (name, tracepoint) in TRACEPOINTS {
+        let program: &mut Program = programs
+            .program_mut(name)
+            .ok_or("the object lacks a program")?;
+        let program: &mut RawTracePoint = program.try_into()?;
+        program.load()?;
+        program.attach(tracepoint)?;
+    }
+    Ok(programs)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::fs::MetadataExt;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A meter of these addresses here; `None` where it is not allowed.
+    fn meter(addresses: &[SocketAddr]) -> Option<WaitMeter> {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let mut lines = status.lines();
+        let held = lines.find_map(|line| line.strip_prefix("CapEff:")).unwrap();
+        let held = u64::from_str_radix(held.trim(), 16).unwrap();
+        // capabilities(7): CAP_PERFMON, CAP_BPF.
+        let is_allowed = [38, 39].iter().all(|bit| held & 1 << bit != 0);
+        let namespace = std::fs::metadata("/proc/thread-self/ns/net").unwrap().ino();
+        let listens = Listens {
+            namespace,
+            addresses: addresses.to_vec(),
+            is_alone: false,
+        };
+        match WaitMeter::watch(&[listens]) {
+            Ok(meter) => Some(meter),
+            Err(error) => {
+                assert!(!is_allowed || Btf::from_sys_fs().is_err(), "{error:?}");
+                eprintln!("skipped: {error}");
+                None
+            }
+        }
+    }
+
+    #[test]
+    fn a_connection_waits_from_when_it_is_established_until_it_is_accepted() {
+        let [watched, other] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+        let [at, at_other] = [&watched, &other].map(|one| one.local_addr().unwrap());
+        let Some(meter) = meter(&[at]) else {
+            return;
+        };
+        assert_eq!(meter.waits(0).unwrap(), Waits::default());
+        let held: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(at).unwrap()).collect();
+        let elsewhere = TcpStream::connect(at_other).unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        let accepted: Vec<_> = (0..2).map(|_| watched.accept().unwrap()).collect();
+        let accepted_elsewhere = other.accept().unwrap();
+        let waits = meter.waits(0).unwrap();
+        assert_eq!(waits.connections.iter().sum::<u64>(), 2, "{waits:?}");
+        // 2^18 µs are 262 ms.
+        assert_eq!(waits.connections[..19].iter().sum::<u64>(), 0, "{waits:?}");
+        let wait_ns: u64 = waits.wait_ns.iter().sum();
+        assert!(wait_ns >= 600_000_000, "{waits:?}");
+        assert_eq!((waits.inbound, waits.outbound), (0, None));
+        assert_eq!(meter.waits(1), None);
+        drop((held, elsewhere, accepted, accepted_elsewhere));
+    }
+
+    #[test]
+    fn what_clients_send_again_because_a_queue_is_full_is_seen() {
+        use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
+        let listener = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        bind(&listener, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        listen(&listener, 1).unwrap();
+        let at = SocketAddr::try_from(getsockname(&listener).unwrap()).unwrap();
+        let Some(meter) = meter(&[at]) else {
+            return;
+        };
+        // Two fit; the SYN of another one is sent again after a second.
+        let patience = Duration::from_millis(1500);
+        let held: Vec<_> = (0..4)
+            .map(|_| TcpStream::connect_timeout(&at, patience))
+            .collect();
+        let waits = meter.waits(0).unwrap();
+        assert!(waits.clients >= 1, "{waits:?}");
+        assert_eq!(waits.connections.iter().sum::<u64>(), 0, "{waits:?}");
+        drop(held);
+    }
+}

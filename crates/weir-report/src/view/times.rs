@@ -1,0 +1,212 @@
+//! Where the time of requests goes: bars and a table for each load and arm, and what the kernel adds.
+
+use weir_analysis::findings::{TimePart, TimeRow, ToldBy, WhereTimeGoes};
+
+use crate::input::ReportInput;
+use crate::number;
+use crate::tree::{
+    Bar, Bars, Block, Cell, Chart, Column, Heading, Kind, Row, Style, Table, clause, figure,
+};
+
+/// All parts in the order of a request, with their colours and what they are.
+const PARTS: [(TimePart, &str, usize, &str); 8] = [
+    (
+        TimePart::Outside,
+        "outside",
+        0,
+        "seen by the generator and not by the proxy",
+    ),
+    (TimePart::Client, "client", 6, "the proxy read the request"),
+    (
+        TimePart::Queue,
+        "queue",
+        5,
+        "it waited for a connection that may be used",
+    ),
+    (
+        TimePart::Connect,
+        "connect",
+        4,
+        "it opened a connection to the origin",
+    ),
+    (TimePart::Origin, "origin", 1, "it waited for the origin"),
+    (
+        TimePart::Answer,
+        "answer",
+        3,
+        "the rest of the origin's answer came",
+    ),
+    (TimePart::Proxy, "proxy", 2, "all else in the proxy"),
+    (
+        TimePart::ProxyAndOrigin,
+        "proxy and origin",
+        2,
+        "all in the proxy, which does not tell what it waits for",
+    ),
+];
+
+/// Nothing where it was not looked at.
+pub(super) fn section(input: &ReportInput<'_>) -> Vec<Block> {
+    let all = &input.findings.where_time_goes;
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let heading = Heading::section("time", "Where the time goes");
+    let what = "requests that the proxies have logged, beside response times of the same rank: no request is known again, \
+                so parts of a quantile are the mean of the requests around it in the proxy's log. Proxies write a log for \
+                this, so the run's other figures are those of proxies with such a log";
+    let mut blocks = vec![Block::Heading(heading), clause(Style::Soft, what)];
+    let loads = input.header.study.loads.len();
+    blocks.extend(all.iter().flat_map(|found| of_arm(found, loads > 1)));
+    blocks
+}
+
+fn of_arm(found: &WhereTimeGoes, name_load: bool) -> Vec<Block> {
+    let rate = found
+        .rate
+        .map(|rate| format!(" at {} requests/s", number::rate(rate)));
+    let load = match name_load {
+        true => format!("{} under {}", found.arm, found.load),
+        false => found.arm.clone(),
+    };
+    let name = load + &rate.unwrap_or_default();
+    let mut blocks = vec![Block::Heading(Heading::part(name.clone()))];
+    if found.rows.is_empty() {
+        let none = "the proxy logged nothing that weir could read: see samples/missing.csv";
+        blocks.push(clause(Style::Soft, none));
+    } else {
+        blocks.push(chart(found, &name));
+        blocks.push(table(found, &name));
+    }
+    blocks.push(clause(Style::Soft, basis(found)));
+    blocks
+}
+
+fn of_row(row: &TimeRow) -> &'static str {
+    match row.quantile {
+        None => "mean",
+        Some(q) if q < 0.6 => "p50",
+        Some(q) if q < 0.95 => "p90",
+        Some(q) if q < 0.995 => "p99",
+        Some(_) => "p99.9",
+    }
+}
+
+fn chart(found: &WhereTimeGoes, name: &str) -> Block {
+    let bar = |row: &TimeRow| {
+        let parts = row.parts.iter().filter_map(|(part, us)| {
+            let (_, name, hue, _) = PARTS.iter().find(|known| known.0 == *part)?;
+            Some((*name, *hue, us * 1000.0))
+        });
+        Bar {
+            name: of_row(row).to_owned(),
+            parts: parts.collect(),
+        }
+    };
+    let told = found.rows.iter().filter(|row| !row.parts.is_empty());
+    let shown = PARTS.iter().filter(|known| has(found, known.0));
+    let caption = shown.map(|(_, name, _, means)| format!("{name}: {means}"));
+    let caption: Vec<String> = caption.collect();
+    let bars = Bars {
+        title: format!("Where the time goes: {name}"),
+        bars: told.map(bar).collect(),
+    };
+    figure(caption.join("; "), Chart::Bars(bars))
+}
+
+fn has(found: &WhereTimeGoes, part: TimePart) -> bool {
+    let mut parts = found.rows.iter().flat_map(|row| &row.parts);
+    parts.any(|(known, _)| *known == part)
+}
+
+fn table(found: &WhereTimeGoes, name: &str) -> Block {
+    let shown: Vec<_> = PARTS.iter().filter(|known| has(found, known.0)).collect();
+    let parts = shown.iter().map(|(_, head, _, _)| Column::new(*head));
+    let columns = std::iter::once(Column::new("seen")).chain(parts);
+    let columns = columns.chain([Column::new("requests").small("looked at")]);
+    let time = |us: f64| Cell::from(number::time(us * 1000.0));
+    // A mean of what is told in whole steps is no better than a tenth of one.
+    let step = (found.resolution_us as f64 / 10.0).max(0.1);
+    let rounded = |us: f64| time((us / step).round() * step);
+    let rows = found.rows.iter().map(|row| {
+        let part = |part: TimePart| row.parts.iter().find(|(known, _)| *known == part);
+        let cells = shown.iter().map(|known| match part(known.0) {
+            Some((_, us)) => rounded(*us),
+            None => Cell::from(number::NONE),
+        });
+        let count = Cell::from(number::count(row.requests));
+        let cells = std::iter::once(time(row.seen_us))
+            .chain(cells)
+            .chain([count]);
+        Row::new(of_row(row), cells)
+    });
+    let label = format!("Where the time goes: {name}");
+    let table = Table::new(Kind::Figures, label, "time").columns(columns);
+    Block::Table(table.rows(rows))
+}
+
+/// Who says all that, and what else is known.
+fn basis(found: &WhereTimeGoes) -> String {
+    let (looked_at, of) = found.requests;
+    let mut words = match looked_at {
+        0 => Vec::new(),
+        _ => vec![format!(
+            "by the proxy's own log: {} of {} requests, in steps of {}",
+            number::count(looked_at),
+            number::count(of),
+            number::time(found.resolution_us as f64 * 1000.0)
+        )],
+    };
+    if found.rows.iter().any(|row| row.parts.is_empty()) {
+        words.push(
+            "quantiles without parts are too near to these steps, or too few requests are around them"
+                .to_owned(),
+        );
+    }
+    words.push(match &found.accept {
+        None => "what connections waited in the accept queue is not known".to_owned(),
+        Some(accept) => {
+            let time = |us: f64| number::time(us * 1000.0);
+            let quantiles = accept.below_us.map(|below| {
+                let [p50, _, p99, p999] = below.map(|us| time(us as f64));
+                format!(", p50 below {p50}, p99 below {p99}, p99.9 below {p999}")
+            });
+            format!(
+                "accept queue {}: {} connections waited for {} in the mean{}",
+                by(accept.by),
+                number::count(accept.connections),
+                time(accept.mean_us),
+                quantiles.unwrap_or_default()
+            )
+        }
+    });
+    words.extend(found.retransmitted.as_ref().map(|sent| {
+        let sides = [
+            (Some(sent.inbound), "by the proxy to clients"),
+            (sent.outbound, "by the proxy to the origin"),
+            (sent.clients, "by clients to the proxy"),
+        ];
+        let sides = sides
+            .into_iter()
+            .filter_map(|(sent, side)| Some((sent?, side)));
+        let sides: Vec<String> = sides
+            .map(|(sent, side)| format!("{} {side}", number::share(sent)))
+            .collect();
+        let what = match sent.by {
+            ToldBy::Ebpf => sides.join(", "),
+            ToldBy::Samples => number::share(sent.inbound),
+        };
+        format!(
+            "segments sent again {} for each thousand requests: {what}",
+            by(sent.by)
+        )
+    }));
+    words.join("; ")
+}
+
+fn by(who: ToldBy) -> &'static str {
+    match who {
+        ToldBy::Ebpf => "by eBPF",
+        ToldBy::Samples => "by samples of counters",
+    }
+}

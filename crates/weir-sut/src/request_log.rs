@@ -1,0 +1,164 @@
+//! The access log that weir has a proxy write for itself, to see where the time of its requests goes: one line for
+//! each, read again and again. What was read is given back to the disk.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustix::fs::{FallocateFlags, fallocate};
+
+use crate::{Configuration, LoggedRequest, Proxy};
+
+/// Of each reading so many requests are kept: the slowest, and others that are drawn evenly. High quantiles rest
+/// on few requests, and a drawn sample would have none of them.
+const SLOWEST: usize = 50;
+const DRAWN: usize = 150;
+
+/// What has come since the last reading is read as far as this, some 100,000 lines. The rest is left out.
+const MOST: u64 = 16 << 20;
+/// What is read at once.
+const AT_ONCE: usize = 1 << 20;
+
+/// Reads the log of one arm.
+pub struct RequestLog {
+    program: Arc<dyn Proxy>,
+    path: PathBuf,
+    file: Option<File>,
+    offset: u64,
+    begun: Vec<u8>,
+}
+
+impl RequestLog {
+    /// Of a proxy whose configuration has one. Lines that are there already are not read.
+    pub fn open(program: Arc<dyn Proxy>, configuration: &Configuration) -> Option<RequestLog> {
+        let path = configuration
+            .prefix()
+            .join(configuration.request_log.as_ref()?);
+        let offset = std::fs::metadata(&path).map_or(0, |found| found.len());
+        Some(RequestLog {
+            program,
+            path,
+            file: None,
+            offset,
+            begun: Vec::new(),
+        })
+    }
+
+    /// A sample of what has been logged since the last reading, and how many bytes were too many.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub fn read(&mut self) -> Result<(Vec<LoggedRequest>, u64), String> {
+        let path = self.path.clone();
+        let said = |error: io::Error| format!("cannot read {}: {error}", path.display());
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => match File::options().read(true).write(true).open(&self.path) {
+                Ok(file) => file,
+                // Without a request there may be none.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return Ok((Vec::new(), 0));
+                }
+                Err(error) => return Err(said(error)),
+            },
+        };
+        let length = file.metadata().map_err(said)?.len();
+        if length < self.offset {
+            // The proxy was started anew.
+            (self.offset, self.begun) = (0, Vec::new());
+        }
+        let end = length.min(self.offset + MOST);
+        let mut found = Vec::new();
+        while self.offset < end {
+            self.read_some(&file, end, &mut found).map_err(said)?;
+        }
+        let too_many = length - self.offset;
+        if too_many > 0 {
+            (self.offset, self.begun) = (length, Vec::new());
+        }
+        // The length stays, so nobody who writes is in the way. Where a file system cannot, the log is as long as
+        // the run's requests make it.
+        let _ = fallocate(
+            &file,
+            FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
+            0,
+            self.offset.max(1),
+        );
+        self.file = Some(file);
+        Ok((sampled(found), too_many))
+    }
+
+    fn read_some(
+        &mut self,
+        file: &File,
+        end: u64,
+        found: &mut Vec<LoggedRequest>,
+    ) -> io::Result<()> {
+        let more = (end - self.offset).min(AT_ONCE as u64) as usize;
+        let known = self.begun.len();
+        self.begun.resize(known + more, 0);
+        let read = file.read_at(&mut self.begun[known..], self.offset)?;
+        self.begun.truncate(known + read);
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.offset += read as u64;
+        let whole = self.begun.iter().rposition(|&byte| byte == b'\n');
+        let whole = whole.map_or(0, |end| end + 1);
+        let lines = String::from_utf8_lossy(&self.begun[..whole]);
+        found.extend(lines.lines().filter_map(|line| self.program.logged(line)));
+        self.begun.drain(..whole);
+        if self.begun.len() > AT_ONCE {
+            self.begun.clear();
+        }
+        Ok(())
+    }
+}
+
+/// The slowest ones, each of which stands for itself, and of the others as many as there is room for, evenly.
+fn sampled(mut all: Vec<LoggedRequest>) -> Vec<LoggedRequest> {
+    if all.len() > SLOWEST + DRAWN {
+        let split = all.len() - SLOWEST;
+        all.select_nth_unstable_by_key(split, |request| request.total_us);
+        let slowest = all.split_off(split);
+        // In order of time, so that what is drawn is of all of it.
+        all.sort_by_key(|request| request.end_us);
+        let stands_for = (all.len() as u64 * 1000) / DRAWN as u64;
+        let drawn = (0..DRAWN).map(|place| LoggedRequest {
+            stands_for,
+            ..all[place * all.len() / DRAWN]
+        });
+        all = drawn.chain(slowest).collect();
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_has_the_slowest_and_stands_for_all() {
+        let request = |n: u64| LoggedRequest {
+            end_us: n,
+            total_us: (n * 7919) % 10_007,
+            stands_for: 1000,
+            ..LoggedRequest::default()
+        };
+        let few: Vec<_> = (0..200).map(request).collect();
+        assert_eq!(sampled(few.clone()), few);
+        let all: Vec<_> = (0..10_000).map(request).collect();
+        let mut slowest: Vec<u64> = all.iter().map(|request| request.total_us).collect();
+        slowest.sort_unstable();
+        let sample = sampled(all);
+        assert_eq!(sample.len(), SLOWEST + DRAWN);
+        let stand_for: u64 = sample.iter().map(|request| request.stands_for).sum();
+        assert!((9_990_000..=10_000_000).contains(&stand_for), "{stand_for}");
+        for total in &slowest[slowest.len() - SLOWEST..] {
+            let found = sample.iter().filter(|request| request.total_us == *total);
+            assert_eq!(found.map(|request| request.stands_for).max(), Some(1000));
+        }
+    }
+}
