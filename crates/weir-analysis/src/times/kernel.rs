@@ -166,7 +166,7 @@ fn place(table: &str, column: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use weir_model::sample::SampleRow;
-    use weir_record::{Run, Sample, Samples};
+    use weir_record::Sample;
 
     use super::*;
     use crate::tests::fixture;
@@ -192,12 +192,8 @@ mod tests {
 
     /// What is found in these samples.
     fn found(times: Vec<Sample>) -> (Option<AcceptFindings>, Option<Retransmitted>) {
-        let (_folder, run) = fixture::run(&fixture::header(fixture::three_arms()), Vec::new());
-        let samples = Samples {
-            rows: times,
-            ..run.samples.clone()
-        };
-        let run = Run { samples, ..run };
+        let (_folder, mut run) = fixture::run(&fixture::header(fixture::three_arms()), Vec::new());
+        run.samples.rows = times;
         let mut slice = fixture::slice(0, 1.0);
         slice.completed_whole = 1000;
         let trial = fixture::trial("open", "a", 0, vec![slice]);
