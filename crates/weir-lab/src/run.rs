@@ -16,6 +16,7 @@ use crate::options::{Options, PlaceSpec, Role};
 use crate::plan::Plan;
 use crate::proposer::{MakeProposer, Proposer};
 use crate::session::{Session, Summary};
+use crate::surroundings::Around;
 use crate::{Event, LabError, cpus, left_out, network, preflight, settings, sums};
 
 /// Runs a study. The calling thread is kept off the proxy's CPUs from here on, and must be one that
@@ -99,6 +100,17 @@ pub fn ask(
     let arm_workers = study.arms.iter().map(|arm| (&*arm.name, workers(arm)));
     remarks.extend(cpus::crowded_arms(&roles.proxy, arm_workers).map(Remark::of_run));
     remarks.extend(of_arms_that_run(&options.remarks, study));
+    let of_loads = sums::of_loads(study)?;
+    let around = Around {
+        study,
+        hosts: &hosts,
+        roles: &roles,
+        network,
+        interrupted: &options.stop,
+    };
+    let surroundings = around.look();
+    let spoilt = weir_analysis::surroundings::remarks(&surroundings, &roles, study);
+    remarks.extend(spoilt.into_iter().map(Remark::of_run));
     let header = RunHeader {
         format: FORMAT.to_owned(),
         run: folder_name(&options.folder),
@@ -115,8 +127,8 @@ pub fn ask(
         copies: network::protection(study, network),
         places: hosts.used(),
         environment,
+        surroundings: Some(surroundings),
     };
-    let of_loads = sums::of_loads(study)?;
     let mut writer = RunWriter::create(&options.folder, &header, study_text)?;
     sums::keep(&mut writer, &of_loads)?;
     let mut session = Session {

@@ -18,6 +18,7 @@ use crate::study::{Arm, CpuRoles, Study};
 mod asked;
 mod capacity;
 mod look;
+mod surroundings;
 mod trial;
 
 pub use asked::{AskedRecord, FROM_FILES, RequestRecord, SpotRecord};
@@ -25,6 +26,10 @@ pub use capacity::{
     BracketRecord, BurstRecord, CapacityEnd, CapacityRecord, CeilingOf, CeilingRecord, SearchStage,
 };
 pub use look::{DecidedRecord, LookRecord};
+pub use surroundings::{
+    CardFacts, Carried, HostFacts, HostRecord, LinkEnd, LinkRecord, RoundTrips, Surroundings,
+    TripKind, Unmeasured,
+};
 pub use trial::{
     ArmConnections, ClockOffset, ConnectionCounts, HeldUp, HoldUps, LoadBlocks, PartRecord, Phase,
     QuantileSummary, SliceRecord, SocketCounts, TrialRecord, Validity, ValidityReason,
@@ -66,6 +71,10 @@ pub struct RunHeader {
     pub places: PlacesUsed,
     /// The machine, which is the proxies' host.
     pub environment: Environment,
+    /// What the network between the roles and their hosts were like before the first trial; `None` in runs of before it
+    /// was looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surroundings: Option<Surroundings>,
     /// What could not be as the study asks (for example CPUs shared by two roles).
     pub remarks: Vec<Remark>,
     /// Whether baseline and winner are measured one at a time when the plan is done.

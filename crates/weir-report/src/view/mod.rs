@@ -18,6 +18,7 @@ mod pairs;
 mod phases;
 mod published;
 mod setup;
+mod surroundings;
 mod tones;
 
 use weir_analysis::findings::{Findings, Incomplete, MisreadArm};

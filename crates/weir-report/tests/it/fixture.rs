@@ -11,7 +11,9 @@ use weir_analysis::findings::{
 use weir_model::environment::Environment;
 use weir_model::fixture::{self, settings};
 use weir_model::record::{
-    EndRecord, Outcome, ProxyRecord, Record, Remark, RunHeader, Validity, ValidityReason,
+    CardFacts, Carried, EndRecord, HeldUp, HoldUps, HostFacts, HostRecord, LinkEnd, LinkRecord,
+    Outcome, ProxyRecord, Record, Remark, RoundTrips, RunHeader, Surroundings, TripKind,
+    Unmeasured, Validity, ValidityReason,
 };
 use weir_model::study::{
     Arm, ArmRole, LoadSpec, Metric, ProxySpec, Published, Settings, Study, StudyArrivals,
@@ -95,6 +97,7 @@ pub(crate) fn run() -> Fixture {
             started_at: "2026-11-21T06:17:45Z".to_owned(),
             folder: "/".into(),
             environment: environment(),
+            surroundings: Some(surroundings()),
             remarks: vec![Remark::of_run(
                 "generator and origin share CPU 1: there are only two",
             )],
@@ -180,6 +183,64 @@ fn environment() -> Environment {
         ]),
         versions: settings(&[("nginx", "nginx/1.26.3"), ("weir", "0.1.0 (d878f56)")]),
         privileges: "unprivileged".to_owned(),
+    }
+}
+
+fn surroundings() -> Surroundings {
+    let carried = |bytes_per_s, cpus| Some(Carried { bytes_per_s, cpus });
+    let link = |from, to| LinkRecord {
+        from,
+        to,
+        peer: "10.213.0.254:41235".to_owned(),
+        trips: RoundTrips {
+            by: TripKind::Echo,
+            count: 1_000,
+            p50_ns: 31_200,
+            p99_ns: 88_000,
+        },
+        mtu: Some(1_500),
+        forth: carried(1.47e9, 1.71),
+        back: carried(1.52e9, 1.68),
+    };
+    let cpus = |text: &str| text.parse().expect("CPUs");
+    let held_up = |late_ns, others_ns| HeldUp {
+        times: 1,
+        late_ns,
+        others_ns,
+    };
+    Surroundings {
+        links: vec![
+            link(LinkEnd::Generator, LinkEnd::Proxy),
+            link(LinkEnd::Proxy, LinkEnd::Origin),
+        ],
+        hosts: vec![HostRecord {
+            host: "this host".to_owned(),
+            roles: vec![LinkEnd::Generator, LinkEnd::Proxy, LinkEnd::Origin],
+            clock: Some((-1_200_000, 45_000)),
+            facts: HostFacts {
+                governors: [("powersave".to_owned(), cpus("0-1"))].into(),
+                siblings: vec![cpus("0-1")],
+                nodes: [(0, cpus("0-1"))].into(),
+                cards: vec![CardFacts {
+                    name: "eth0".to_owned(),
+                    queues: (1, 1),
+                    interrupts: Some(cpus("1")),
+                    spreads: true,
+                    node: Some(0),
+                }],
+                held_up: HoldUps {
+                    proxy: Some(held_up(300_000, 0)),
+                    generator: Some(held_up(0, 1_200_000)),
+                    origin: None,
+                },
+                watched_ns: 200_000_000,
+                unmeasured: Vec::new(),
+            },
+        }],
+        unmeasured: vec![Unmeasured::new(
+            "links to 2 more addresses",
+            "3 are looked at",
+        )],
     }
 }
 
