@@ -178,19 +178,22 @@ fn come(table: &str) -> BTreeSet<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     fn set(text: &str) -> CpuSet {
         text.parse().unwrap()
     }
 
-    /// A host of these files.
-    fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, Machine) {
+    /// A host of these files, one a line: a path and what it says.
+    fn machine(files: &str) -> (tempfile::TempDir, Machine) {
         let folder = tempfile::tempdir().unwrap();
-        for (path, text) in files {
+        for line in files.lines() {
+            let (path, text) = line.trim().split_once(' ').unwrap();
             let path = folder.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
+            fs::write(path, text.replace(';', "\n") + "\n").unwrap();
         }
         let machine = Machine::below(folder.path());
         (folder, machine)
@@ -198,24 +201,17 @@ mod tests {
 
     #[test]
     fn cpus_are_told_by_governor_core_and_node() {
-        let cpu = "sys/devices/system/cpu/cpu";
-        let mut files = Vec::new();
-        for (number, governor, core) in [
-            (0, "powersave", "0,2"),
-            (1, "performance", "1,3"),
-            (2, "powersave", "0,2"),
-            (3, "performance", "1,3"),
-        ] {
-            files.push((format!("{cpu}{number}/cpufreq/scaling_governor"), governor));
-            files.push((format!("{cpu}{number}/topology/thread_siblings_list"), core));
-        }
-        let node = "sys/devices/system/node";
-        files.push((format!("{node}/node0/cpulist"), "0-1\n"));
-        files.push((format!("{node}/node1/cpulist"), "2-3\n"));
-        // One that has memory alone.
-        files.push((format!("{node}/node2/cpulist"), "\n"));
-        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (&**path, *text)).collect();
-        let (_folder, machine) = machine(&files);
+        // The third node has memory alone.
+        let (_folder, machine) = machine(
+            "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor powersave
+             sys/devices/system/cpu/cpu1/cpufreq/scaling_governor performance
+             sys/devices/system/cpu/cpu2/cpufreq/scaling_governor powersave
+             sys/devices/system/cpu/cpu0/topology/thread_siblings_list 0,2
+             sys/devices/system/cpu/cpu2/topology/thread_siblings_list 0,2
+             sys/devices/system/node/node0/cpulist 0-1
+             sys/devices/system/node/node1/cpulist 2-3
+             sys/devices/system/node/node2/cpulist ;",
+        );
         let governors = machine.governors(&set("0-2")).unwrap();
         let wanted = [("performance", "1"), ("powersave", "0,2")];
         let wanted = wanted.map(|(name, cpus)| (name.to_owned(), set(cpus)));
@@ -223,41 +219,33 @@ mod tests {
         assert_eq!(machine.siblings(&set("0,2")).unwrap(), [set("0,2")]);
         let nodes = machine.nodes().unwrap();
         assert_eq!(nodes, BTreeMap::from([(0, set("0-1")), (1, set("2-3"))]));
-    }
-
-    #[test]
-    fn what_is_not_there_has_a_reason() {
-        let (_folder, machine) = machine(&[]);
+        // What is not there has a reason.
         let why = machine.governors(&set("5")).unwrap_err();
         assert!(why.contains("cpu5/cpufreq"), "{why}");
-        assert!(machine.siblings(&set("5")).is_err() && machine.nodes().is_err());
+        assert!(machine.siblings(&set("5")).is_err());
         assert_eq!(machine.card("lo"), None);
     }
 
     #[test]
     fn a_card_s_interrupts_are_those_of_its_bus_device_that_have_come() {
-        let bus = "sys/devices/pci0/0000:00:03.0";
-        let own = format!("{bus}/virtio2/net/eth0");
-        let table = "      CPU0 CPU1\n 37: 0 0 PCI virtio2-config\n 38: 7 0 PCI input\n 39: 0 9 PCI output\n\
-             LOC: 5 5 Local timer interrupts\n";
-        let files = [
-            (format!("{bus}/msi_irqs/37"), "msix"),
-            (format!("{bus}/msi_irqs/38"), "msix"),
-            (format!("{bus}/msi_irqs/39"), "msix"),
-            (format!("{bus}/virtio2/numa_node"), "-1\n"),
-            (format!("{own}/queues/rx-0/rps_cpus"), "0000,00000000\n"),
-            (format!("{own}/queues/tx-0/xps_cpus"), "3\n"),
-            ("proc/interrupts".to_owned(), table),
-            ("proc/irq/37/effective_affinity_list".to_owned(), "5\n"),
-            ("proc/irq/38/effective_affinity_list".to_owned(), "0\n"),
-            ("proc/irq/39/smp_affinity_list".to_owned(), "1-2\n"),
-        ];
-        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (&**path, *text)).collect();
-        let (folder, machine) = machine(&files);
-        let root = folder.path();
-        fs::create_dir_all(root.join("sys/class/net")).unwrap();
-        std::os::unix::fs::symlink(root.join(&own), root.join("sys/class/net/eth0")).unwrap();
-        std::os::unix::fs::symlink("../..", root.join(&own).join("device")).unwrap();
+        let (folder, machine) = machine(
+            "sys/devices/pci0/00:03.0/msi_irqs/37 msix
+             sys/devices/pci0/00:03.0/msi_irqs/38 msix
+             sys/devices/pci0/00:03.0/msi_irqs/39 msix
+             sys/devices/pci0/00:03.0/virtio2/numa_node -1
+             sys/devices/pci0/00:03.0/virtio2/net/eth0/queues/rx-0/rps_cpus 0000,00000000
+             sys/devices/pci0/00:03.0/virtio2/net/eth0/queues/tx-0/xps_cpus 3
+             proc/interrupts CPU0 CPU1;37: 0 0 PCI config;38: 7 0 PCI in;39: 0 9 PCI out;LOC: 5 5 timer
+             proc/irq/37/effective_affinity_list 5
+             proc/irq/38/effective_affinity_list 0
+             proc/irq/39/smp_affinity_list 1-2",
+        );
+        let own = folder
+            .path()
+            .join("sys/devices/pci0/00:03.0/virtio2/net/eth0");
+        fs::create_dir_all(folder.path().join("sys/class/net")).unwrap();
+        symlink(&own, folder.path().join("sys/class/net/eth0")).unwrap();
+        symlink("../..", own.join("device")).unwrap();
         let mut wanted = CardFacts {
             name: "eth0".to_owned(),
             queues: (1, 1),
@@ -266,11 +254,7 @@ mod tests {
             node: None,
         };
         assert_eq!(machine.card("eth0"), Some(wanted.clone()));
-        fs::write(
-            root.join(&own).join("queues/rx-0/rps_cpus"),
-            "0000,00000003\n",
-        )
-        .unwrap();
+        fs::write(own.join("queues/rx-0/rps_cpus"), "0000,00000003\n").unwrap();
         wanted.spreads = true;
         assert_eq!(machine.card("eth0"), Some(wanted));
     }

@@ -343,21 +343,6 @@ fn said_of(peer: SocketAddr, error: io::Error) -> io::Error {
 mod tests {
     use super::*;
 
-    fn cpus() -> CpuSet {
-        weir_probe::allowed_cpus().unwrap()
-    }
-
-    fn listener(secret: u64) -> SocketAddr {
-        let address = [127, 0, 0, 1].into();
-        let cpus = cpus();
-        listen(&LinkListener {
-            address,
-            cpus,
-            secret,
-        })
-        .unwrap()
-    }
-
     #[test]
     fn quantiles_of_round_trips_are_times_that_were_seen() {
         let times: Vec<Duration> = (1..=200).rev().map(Duration::from_nanos).collect();
@@ -365,58 +350,5 @@ mod tests {
         assert_eq!((seen.count, seen.p50_ns, seen.p99_ns), (200, 100, 198));
         let few = trips(TripKind::Connect, vec![Duration::from_nanos(7); 3]);
         assert_eq!((few.p50_ns, few.p99_ns), (7, 7));
-    }
-
-    #[test]
-    fn loopback_carries_bytes_in_both_directions() {
-        let way = LinkWay::Listener {
-            at: listener(7),
-            secret: 7,
-        };
-        let found = measure(&LinkJob { way, cpus: cpus() }).unwrap();
-        assert_eq!(found.unmeasured, []);
-        assert!(found.trips.count >= 10 && found.trips.p50_ns <= found.trips.p99_ns);
-        for carried in [found.forth.unwrap(), found.back.unwrap()] {
-            // A modem carries less.
-            assert!(
-                carried.bytes_per_s > 1e6 && carried.cpus > 0.0,
-                "{carried:?}"
-            );
-        }
-        assert!(found.mtu.unwrap() >= 1280, "{:?}", found.mtu);
-    }
-
-    #[test]
-    fn who_does_not_know_the_secret_is_not_answered() {
-        let at = listener(7);
-        let way = LinkWay::Listener { at, secret: 8 };
-        let failure = measure(&LinkJob { way, cpus: cpus() }).unwrap_err();
-        assert!(failure.evidence.starts_with(&at.to_string()), "{failure}");
-        // Nor does it keep others from being answered.
-        let way = LinkWay::Listener { at, secret: 7 };
-        measure(&LinkJob { way, cpus: cpus() }).unwrap();
-    }
-
-    #[test]
-    fn a_server_of_others_is_only_connected_to() {
-        let server = TcpListener::bind("127.0.0.1:0").unwrap();
-        let at = server.local_addr().unwrap();
-        let job = |at| LinkJob {
-            way: LinkWay::Connect(at),
-            cpus: cpus(),
-        };
-        let found = measure(&job(at)).unwrap();
-        assert_eq!((found.trips.by, found.trips.count), (TripKind::Connect, 10));
-        assert_eq!((found.forth, found.back), (None, None));
-        assert_eq!(found.unmeasured[0].what, "bytes per second");
-        server.set_nonblocking(true).unwrap();
-        let mut said = Vec::new();
-        for mut opened in server.incoming().map_while(Result::ok) {
-            opened.read_to_end(&mut said).unwrap();
-        }
-        assert!(said.is_empty(), "nothing is said to it");
-        drop(server);
-        let failure = measure(&job(at)).unwrap_err();
-        assert!(failure.evidence.contains("refused"), "{failure}");
     }
 }

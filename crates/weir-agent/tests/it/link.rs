@@ -1,7 +1,7 @@
 //! Links between namespaces, as agents measure them and as iperf3(1) does.
 
-use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::io::{self, Read};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use weir_agent::message::{FactsJob, LinkFigures, LinkJob, LinkListener, LinkWay,
 use weir_agent::{Client, local, server};
 use weir_host::{Network, Wire, connect, may_have_networks};
 use weir_model::quantity::CpuSet;
-use weir_model::record::{Carried, LinkEnd};
+use weir_model::record::{Carried, LinkEnd, TripKind};
 use weir_parameters::Catalog;
 use weir_sut::Launcher;
 
@@ -58,12 +58,12 @@ fn measured([from, to]: &[Client; 2]) -> LinkFigures {
         cpus,
     };
     let at = to.ask(listener).unwrap();
+    from.ask(way_to(at, secret)).unwrap()
+}
+
+fn way_to(at: SocketAddr, secret: u64) -> LinkJob {
     let way = LinkWay::Listener { at, secret };
-    from.ask(LinkJob {
-        way,
-        cpus: self::cpus(),
-    })
-    .unwrap()
+    LinkJob { way, cpus: cpus() }
 }
 
 /// A program that ends with this.
@@ -152,15 +152,48 @@ fn between_hosts_the_path_is_known_and_round_trips_are_counted() {
     );
     assert!(found.forth.is_some() && found.back.is_some(), "{found:?}");
     // Where nobody listens any more it is said whom it was about.
-    let way = LinkWay::Listener {
-        at: found.peer,
-        secret: 7,
-    };
-    let error = agents[0].ask(LinkJob { way, cpus: cpus() }).unwrap_err();
+    let error = agents[0].ask(way_to(found.peer, 7)).unwrap_err();
     assert!(
         error.to_string().contains(&found.peer.to_string()),
         "{error}"
     );
+}
+
+#[test]
+fn who_does_not_know_the_secret_is_not_answered() {
+    let (agent, address, secret) = (agent(), [127, 0, 0, 1].into(), 7);
+    let listener = LinkListener {
+        address,
+        secret,
+        cpus: cpus(),
+    };
+    let at = agent.ask(listener).unwrap();
+    assert!(agent.ask(way_to(at, 8)).is_err());
+    // Nor does it keep others from being answered.
+    agent.ask(way_to(at, 7)).unwrap();
+}
+
+#[test]
+fn to_a_server_of_others_connections_are_opened_and_nothing_is_said() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = server.local_addr().unwrap();
+    let job = || LinkJob {
+        way: LinkWay::Connect(at),
+        cpus: cpus(),
+    };
+    let found = agent().ask(job()).unwrap();
+    assert_eq!((found.trips.by, found.trips.count), (TripKind::Connect, 10));
+    assert_eq!((found.forth, found.back), (None, None));
+    assert_eq!(found.unmeasured[0].what, "bytes per second");
+    server.set_nonblocking(true).unwrap();
+    let mut said = Vec::new();
+    for mut opened in server.incoming().map_while(Result::ok) {
+        opened.read_to_end(&mut said).unwrap();
+    }
+    assert!(said.is_empty(), "{said:?}");
+    drop(server);
+    let error = agent().ask(job()).unwrap_err().to_string();
+    assert!(error.contains("refused"), "{error}");
 }
 
 #[test]

@@ -11,9 +11,8 @@ use weir_analysis::findings::{
 use weir_model::environment::Environment;
 use weir_model::fixture::{self, settings};
 use weir_model::record::{
-    CardFacts, Carried, EndRecord, HeldUp, HoldUps, HostFacts, HostRecord, LinkEnd, LinkRecord,
-    Outcome, ProxyRecord, Record, Remark, RoundTrips, RunHeader, Surroundings, TripKind,
-    Unmeasured, Validity, ValidityReason,
+    EndRecord, Outcome, ProxyRecord, Record, Remark, RunHeader, Surroundings, Validity,
+    ValidityReason,
 };
 use weir_model::study::{
     Arm, ArmRole, LoadSpec, Metric, ProxySpec, Published, Settings, Study, StudyArrivals,
@@ -187,61 +186,23 @@ fn environment() -> Environment {
 }
 
 fn surroundings() -> Surroundings {
-    let carried = |bytes_per_s, cpus| Some(Carried { bytes_per_s, cpus });
-    let link = |from, to| LinkRecord {
-        from,
-        to,
-        peer: "10.213.0.254:41235".to_owned(),
-        trips: RoundTrips {
-            by: TripKind::Echo,
-            count: 1_000,
-            p50_ns: 31_200,
-            p99_ns: 88_000,
-        },
-        mtu: Some(1_500),
-        forth: carried(1.47e9, 1.71),
-        back: carried(1.52e9, 1.68),
+    let link = |from, to| {
+        format!(
+            r#"{{"from": "{from}", "to": "{to}", "peer": "10.213.0.254:41235", "mtu": 1500,
+                "trips": {{"by": "echo", "count": 1000, "p50_ns": 31200, "p99_ns": 88000}},
+                "forth": {{"bytes_per_s": 1.47e9, "cpus": 1.71}}, "back": {{"bytes_per_s": 1.52e9, "cpus": 1.68}}}}"#
+        )
     };
-    let cpus = |text: &str| text.parse().expect("CPUs");
-    let held_up = |late_ns, others_ns| HeldUp {
-        times: 1,
-        late_ns,
-        others_ns,
-    };
-    Surroundings {
-        links: vec![
-            link(LinkEnd::Generator, LinkEnd::Proxy),
-            link(LinkEnd::Proxy, LinkEnd::Origin),
-        ],
-        hosts: vec![HostRecord {
-            host: "this host".to_owned(),
-            roles: vec![LinkEnd::Generator, LinkEnd::Proxy, LinkEnd::Origin],
-            clock: Some((-1_200_000, 45_000)),
-            facts: HostFacts {
-                governors: [("powersave".to_owned(), cpus("0-1"))].into(),
-                siblings: vec![cpus("0-1")],
-                nodes: [(0, cpus("0-1"))].into(),
-                cards: vec![CardFacts {
-                    name: "eth0".to_owned(),
-                    queues: (1, 1),
-                    interrupts: Some(cpus("1")),
-                    spreads: true,
-                    node: Some(0),
-                }],
-                held_up: HoldUps {
-                    proxy: Some(held_up(300_000, 0)),
-                    generator: Some(held_up(0, 1_200_000)),
-                    origin: None,
-                },
-                watched_ns: 200_000_000,
-                unmeasured: Vec::new(),
-            },
-        }],
-        unmeasured: vec![Unmeasured::new(
-            "links to 2 more addresses",
-            "3 are looked at",
-        )],
-    }
+    let host = r#"{"host": "this host", "roles": ["generator", "proxy", "origin"], "clock": [-1200000, 45000],
+        "facts": {"governors": {"powersave": "0-1"}, "siblings": ["0-1"], "nodes": {"0": "0-1"},
+            "cards": [{"name": "eth0", "queues": [1, 1], "interrupts": "1", "spreads": true, "node": 0}],
+            "held_up": {"proxy": {"times": 1, "late_ns": 300000},
+                "generator": {"times": 0, "late_ns": 0, "others_ns": 1200000}},
+            "watched_ns": 200000000}}"#;
+    let links = [link("generator", "proxy"), link("proxy", "origin")].join(", ");
+    let missing = r#"{"what": "links to 2 more addresses", "why": "3 are looked at"}"#;
+    let all = format!(r#"{{"links": [{links}], "hosts": [{host}], "unmeasured": [{missing}]}}"#);
+    serde_json::from_str(&all).expect("surroundings")
 }
 
 fn records(study: &Study) -> Vec<Record> {
