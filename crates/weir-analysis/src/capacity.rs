@@ -8,9 +8,10 @@ use weir_model::record::{BracketRecord, CapacityEnd, CapacityRecord, Record};
 use weir_record::Run;
 
 use crate::blocks::LoadData;
-use crate::headline;
+use crate::findings::LimiterFindings;
+use crate::{headline, limiter};
 
-mod curve;
+pub(crate) mod curve;
 mod growth;
 mod ratios;
 mod words;
@@ -41,6 +42,16 @@ pub(crate) fn find(run: &Run) -> Option<CapacityFindings> {
         reasons,
         left_out: headline::left_out(&data),
     })
+}
+
+/// Puts what limits each arm in the place of what the counters of slices tell of it.
+pub(crate) fn name_limits(found: &mut CapacityFindings, limiters: &[LimiterFindings]) {
+    for arm in &mut found.arms {
+        if let Some(limiter) = limiters.iter().find(|one| one.arm == arm.arm) {
+            arm.ran_out = limiter::sentence(limiter);
+            arm.words = words::answer(arm);
+        }
+    }
 }
 
 fn of_arm(run: &Run, data: &LoadData<'_>, arm: usize) -> Capacity {

@@ -4,6 +4,7 @@ mod alone;
 mod capacity;
 mod effects;
 mod headline;
+mod limiter;
 mod limits;
 mod published;
 mod tails;
@@ -19,6 +20,7 @@ pub use alone::AloneFindings;
 pub use capacity::*;
 pub use effects::{Ineffective, MisreadArm};
 pub use headline::{Headline, Incomplete};
+pub use limiter::{LimiterFindings, Stretch};
 pub use limits::{Holding, LimitFindings};
 pub use published::*;
 pub use tails::{HoldUpFindings, NEVER_NS, TailFindings};
@@ -44,6 +46,10 @@ pub struct Findings {
     /// How much each arm carries, where the study asks for that; there are then no loads, comparisons and matrices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<CapacityFindings>,
+    /// What limited each arm, by load and arm in the order of the study; empty where nothing was sampled while an arm alone
+    /// had the load for long enough.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limiters: Vec<LimiterFindings>,
     /// What to know beside the answer.
     pub headline: Headline,
     /// Matrices of loads, in the order of the study.

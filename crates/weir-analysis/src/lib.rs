@@ -38,6 +38,7 @@ mod headline;
 mod hold_ups;
 mod idle;
 mod inert;
+pub mod limiter;
 mod limits;
 mod load;
 mod looks;
@@ -88,11 +89,14 @@ pub fn analyze(run: &Run) -> Findings {
 }
 
 /// What a run says that searched for capacities.
-fn searched(run: &Run, capacity: CapacityFindings) -> Findings {
+fn searched(run: &Run, mut capacity: CapacityFindings) -> Findings {
+    let limiters = limiter::find(run, &capacity.arms);
+    capacity::name_limits(&mut capacity, &limiters);
     let mut findings = Findings {
         answer: capacity::summary(&capacity),
         complete: run.outcome() == Some(Outcome::Complete),
         inert: inert::inert(run, &[]).0,
+        limiters,
         capacity: Some(capacity),
         ..Findings::default()
     };
@@ -151,9 +155,11 @@ fn compared(run: &Run) -> Findings {
         let between = if answer.contains('\n') { "\n" } else { " " };
         answer += &format!("{between}{words}");
     }
+    let limiters = limiter::find(run, &[]);
     let mut findings = Findings {
         answer,
         alone,
+        limiters,
         loads,
         complete,
         inert,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use weir_model::record::{DecisionRecord, LookRecord, PilotRecord, Record, TrialRecord};
+use weir_model::record::{DecisionRecord, LookRecord, Phase, PilotRecord, Record, TrialRecord};
 use weir_model::study::Arm;
 use weir_record::Run;
 
@@ -47,6 +47,8 @@ struct LoadHistory {
     totals: BTreeMap<String, (u64, u64)>,
     /// Looks at it, in order.
     looks: Vec<LookRecord>,
+    /// Arms of which it is known what limits them.
+    observed: Vec<String>,
     /// Stretches of single arms: the session and the arm.
     alone: Vec<(u32, String)>,
 }
@@ -86,7 +88,10 @@ impl History {
                 let ns = trial.slices.iter().map(|slice| slice.measured_ns).sum();
                 self.measured += Duration::from_nanos(ns);
                 let load = self.loads.entry(trial.load.clone()).or_default();
-                if trial.phase.counts() || trial.phase.is_alone() {
+                if trial.phase == Phase::Observation && !load.observed.contains(&trial.arm) {
+                    load.observed.push(trial.arm.clone());
+                }
+                if trial.phase.is_numbered() {
                     load.next = load.next.max(trial.block + 1);
                 }
                 if trial.phase.counts() {
@@ -158,6 +163,18 @@ impl History {
         !self.has_trials
     }
 
+    /// Whether an arm has had a load alone, to see what limits it.
+    pub fn is_observed(&self, load: &str, arm: &str) -> bool {
+        let load = self.loads.get(load);
+        load.is_some_and(|load| load.observed.iter().any(|observed| observed == arm))
+    }
+
+    /// Requests per second that an arm completed under a load.
+    pub fn completed(&self, load: &str, arm: &str) -> Option<f64> {
+        let &(completed, ns) = self.loads.get(load)?.totals.get(arm)?;
+        Some(completed as f64 / (ns.max(1) as f64 / 1e9))
+    }
+
     /// Requests per second that the slowest arm completed under a load.
     pub fn slowest(&self, load: &str) -> Option<f64> {
         let totals = self.loads.get(load)?.totals.values();
@@ -170,7 +187,6 @@ impl History {
 #[cfg(test)]
 mod tests {
     use weir_model::fixture::{arm, trial};
-    use weir_model::record::Phase;
     use weir_model::study::ArmRole;
 
     use super::*;

@@ -12,6 +12,7 @@ use crate::alone::CheckAlone;
 use crate::capacity::Capacity;
 use crate::history::History;
 use crate::hosts::Hosts;
+use crate::observe::Observe;
 use crate::options::{Options, PlaceSpec, Role};
 use crate::plan::Plan;
 use crate::proposer::{MakeProposer, Proposer};
@@ -52,8 +53,14 @@ fn fixed_plan(options: &Options) -> impl FnMut(&RunHeader, u32) -> Box<dyn Propo
             Ok(weir_analysis::decide(&run, load, look))
         });
         let plan = Plan::new(&header.study, session, take_look);
+        let observed = |inner: Box<dyn Proposer>| -> Box<dyn Proposer> {
+            match options.samples {
+                Some(_) => Box::new(Observe::new(header, session, inner)),
+                None => inner,
+            }
+        };
         if !header.check_alone {
-            return Box::new(plan);
+            return observed(Box::new(plan));
         }
         let folder = options.folder.clone();
         let choose = move || {
@@ -61,7 +68,12 @@ fn fixed_plan(options: &Options) -> impl FnMut(&RunHeader, u32) -> Box<dyn Propo
             let loads = weir_analysis::analyze(&run).loads;
             Ok(alone::choose(&run.header.study, &loads))
         };
-        Box::new(CheckAlone::new(header, session, plan, Box::new(choose)))
+        observed(Box::new(CheckAlone::new(
+            header,
+            session,
+            plan,
+            Box::new(choose),
+        )))
     }
 }
 

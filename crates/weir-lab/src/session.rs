@@ -14,6 +14,7 @@ use crate::arms::{Arms, Bench};
 use crate::history::History;
 use crate::hosts::Hosts;
 use crate::lab::Lab;
+use crate::observe::length_of_stretches;
 use crate::options::Options;
 use crate::proposer::{MakeProposer, Proposer, Step};
 use crate::sampling::Sampled;
@@ -59,12 +60,17 @@ impl Session<'_> {
             is_resumed: self.number > 0,
             remarks: self.header.remarks.clone(),
         });
+        let before = weir_probe::allowed_cpus();
         if let Some(cpus) = hosts.own_cpus(&self.header.cpus) {
             // Off the proxy's CPUs. If one has gone offline since the check, any will do.
             let _ = weir_probe::keep_to(None, cpus.cpus());
         }
         let mut proposer = proposer(self.header, self.number);
         let result = self.work(&mut hosts, begun, &mut *proposer, events);
+        // Another run of this process is to find the CPUs that this one has found.
+        if let Ok(before) = before {
+            let _ = weir_probe::keep_to(None, before.cpus());
+        }
         let took = hosts.now().saturating_sub(begun);
         // All processes end, and all settings are put back, before the run is said to have ended.
         drop(hosts);
@@ -168,6 +174,9 @@ fn follow(proposer: &mut dyn Proposer, lab: &mut Lab<'_>) -> Result<(), LabError
                     let mut left = budget::takes(study, lab.history, renewal);
                     if lab.header.check_alone {
                         left += alone::takes(study, lab.history, one);
+                    }
+                    if lab.sampled.is_some() {
+                        left += length_of_stretches(study);
                     }
                     let passed = lab.hosts.now().saturating_sub(lab.begun);
                     (lab.events)(Event::Takes(passed + left, study.until));

@@ -27,4 +27,5 @@ pub use growth::{Grown, growth};
 pub use judge::{Answer, Behind, Finding, Judgement, Ruled, Shown, Unknown, judge};
 pub use quantities::{Columns, Derivation, Keys, Quantities, Quantity, Resource, Take};
 pub use rules::{Condition, Rule, Rules, Turn, Way};
+pub use text::shown;
 pub use window::{Figure, HostSamples, Role, Trial, Window};

@@ -10,7 +10,7 @@ use weir_model::study::ProxyKind;
 use crate::error::{DataError, read};
 use crate::evidence::Evidence;
 use crate::quantities::{Derivation, Quantities};
-use crate::text::{slots, value};
+use crate::text::{shown, slots};
 use crate::window::Role;
 
 /// Among the proxies of `turn`: what goes with every proxy that has no list of its own.
@@ -103,8 +103,8 @@ impl Condition {
     /// What it asks of a value in this unit: `above 93 %`. Of a share of another quantity the unit is `share`.
     pub fn bound_in(&self, unit: &str) -> String {
         match self.bound() {
-            Bound::Above(bound) => format!("above {}", value(bound, unit)),
-            Bound::Below(bound) => format!("below {}", value(bound, unit)),
+            Bound::Above(bound) => format!("above {}", shown(bound, unit)),
+            Bound::Below(bound) => format!("below {}", shown(bound, unit)),
             Bound::Grows(factor) => format!("{factor} times that at a low load"),
         }
     }

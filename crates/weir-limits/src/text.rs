@@ -12,17 +12,17 @@ pub(crate) fn slots(sentence: &str) -> impl Iterator<Item = &str> {
 pub(crate) fn filled(sentence: &str, evidence: &Evidence) -> String {
     let mut text = sentence.to_owned();
     for slot in slots(sentence) {
-        let shown = match evidence.quantities.get(slot) {
-            Some(fact) => value(fact.value, &fact.unit),
+        let words = match evidence.quantities.get(slot) {
+            Some(fact) => shown(fact.value, &fact.unit),
             None => "?".to_owned(),
         };
-        text = text.replace(&format!("{{{slot}}}"), &shown);
+        text = text.replace(&format!("{{{slot}}}"), &words);
     }
     text
 }
 
 /// A value with its unit, to three digits: `93 %`, `1.2 ms`, `340/s`, `2.1 MB`.
-pub(crate) fn value(value: f64, unit: &str) -> String {
+pub fn shown(value: f64, unit: &str) -> String {
     match unit {
         "share" => format!("{} %", digits(100.0 * value)),
         "s" => {
@@ -101,7 +101,7 @@ mod tests {
             (0.98, "CPUs", "0.98 CPUs"),
             (1_234_567.0, "", "1,234,567"),
         ] {
-            assert_eq!(value(number, unit), shown);
+            assert_eq!(super::shown(number, unit), shown);
         }
     }
 

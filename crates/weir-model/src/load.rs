@@ -220,6 +220,25 @@ pub enum ErrorKind {
     Unexpected,
 }
 
+impl ErrorKind {
+    /// Its name in records: `connect`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ErrorKind::Connect => "connect",
+            ErrorKind::Send => "send",
+            ErrorKind::Receive => "receive",
+            ErrorKind::ClosedEarly => "closed_early",
+            ErrorKind::ClosedUnanswered => "closed_unanswered",
+            ErrorKind::Malformed => "malformed",
+            ErrorKind::HeadTooLarge => "head_too_large",
+            ErrorKind::Unsolicited => "unsolicited",
+            ErrorKind::Timeout => "timeout",
+            ErrorKind::Tls => "tls",
+            ErrorKind::Unexpected => "unexpected",
+        }
+    }
+}
+
 /// How often one kind of error happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorCount {

@@ -17,6 +17,7 @@ use crate::study::{Arm, CpuRoles, Study};
 
 mod asked;
 mod capacity;
+mod confirmation;
 mod look;
 mod surroundings;
 mod trial;
@@ -25,6 +26,7 @@ pub use asked::{AskedRecord, FROM_FILES, RequestRecord, SpotRecord};
 pub use capacity::{
     BracketRecord, BurstRecord, CapacityEnd, CapacityRecord, CeilingOf, CeilingRecord, SearchStage,
 };
+pub use confirmation::ConfirmationRecord;
 pub use look::{DecidedRecord, LookRecord};
 pub use surroundings::{
     CardFacts, Carried, HostFacts, HostRecord, LinkEnd, LinkRecord, RoundTrips, Surroundings,
@@ -247,6 +249,8 @@ pub enum Record {
     Bracket(BracketRecord),
     /// What came of a search for how much an arm carries.
     Capacity(CapacityRecord),
+    /// A parameter that is held to limit an arm was turned.
+    Confirmation(ConfirmationRecord),
     /// A load was looked at to see what is decided.
     Look(Box<LookRecord>),
     /// All trials of one load are complete.

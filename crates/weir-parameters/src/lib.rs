@@ -25,6 +25,7 @@ mod row;
 mod scoped;
 mod shows;
 mod template;
+mod turn;
 
 pub use catalog::Catalog;
 pub use constraint::{

@@ -8,7 +8,7 @@
 //! | `study.yaml` | the study as it was typed | once |
 //! | `records.jsonl` | one record per line | appended the moment a record is complete |
 //! | `histograms.hlog` | HdrHistogram log, one tagged V2 line per histogram | appended before the record that names the tag |
-//! | `samples/TABLE.csv` | counters of hosts and proxies (see [`read_samples`]) | appended while trials go on |
+//! | `samples/TABLE.csv` | counters of hosts and proxies (see [`Samples`]) | appended while trials go on |
 //! | `arms/…` and others | what the proxies were told and what they understood | whole files |
 //!
 //! The two appended files obey one rule: a line is handed to the kernel by one write and ends with
@@ -32,7 +32,7 @@ use weir_model::record::QuantileSummary;
 pub use encoded::{HistogramError, LONGEST_NS, decode, empty_histogram};
 pub use error::RecordError;
 pub use run::Run;
-pub use samples::{SAMPLES_FOLDER, Sample, read_samples};
+pub use samples::{SAMPLES_FOLDER, Sample, Samples};
 pub use writer::RunWriter;
 
 /// Name of the header's file in a run folder.

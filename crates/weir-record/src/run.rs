@@ -12,6 +12,7 @@ use weir_model::record::{
 };
 
 use crate::histogram_log::{self, Kept};
+use crate::samples::{Samples, read_samples};
 use crate::{
     HEADER_FILE, HISTOGRAMS_FILE, HistogramKind, RECORDS_FILE, RecordError, STUDY_FILE, tag,
 };
@@ -27,6 +28,8 @@ pub struct Run {
     pub study_text: String,
     /// Everything that was recorded, in order of time.
     pub records: Vec<Record>,
+    /// What was sampled of hosts and proxies.
+    pub samples: Samples,
     /// Whether a half-written last line was ignored: the process was killed while it wrote.
     pub truncated: bool,
     /// By tag.
@@ -70,6 +73,7 @@ impl Run {
             header,
             study_text,
             records,
+            samples: read_samples(dir)?,
             truncated: whole_log.len() != log.len() || whole.len() != bytes.len(),
             histograms,
         };

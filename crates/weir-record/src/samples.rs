@@ -32,6 +32,15 @@ pub struct Sample {
     pub row: SampleRow,
 }
 
+/// Everything that was sampled in a run; nothing of a run without samples.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Samples {
+    /// In the order of their tables, each table in the order of its file.
+    pub rows: Vec<Sample>,
+    /// What could not be read, with its host.
+    pub missing: Vec<(String, MissingCounter)>,
+}
+
 /// What is appended to.
 #[derive(Default)]
 pub(crate) struct SampleLogs {
@@ -134,29 +143,52 @@ impl SampleLogs {
     }
 }
 
-/// All samples of a run in the order of their tables, each table in the order of its file; none of a run without any.
+/// The samples of the run in `dir`.
 ///
 /// # Errors
 /// A file cannot be read, or a line that is not the last is no row of its table.
-pub fn read_samples(dir: &Path) -> Result<Vec<Sample>, RecordError> {
-    let mut samples = Vec::new();
+pub(crate) fn read_samples(dir: &Path) -> Result<Samples, RecordError> {
+    let mut samples = Samples::default();
     for table in &Counters::builtin().tables {
-        let path = dir.join(SAMPLES_FOLDER).join(format!("{}.csv", table.name));
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == ErrorKind::NotFound => continue,
-            Err(error) => return Err(RecordError::io("read", &path)(error)),
-        };
-        let text = String::from_utf8_lossy(crate::run::whole_lines(&bytes));
-        let mut lines = text.lines().enumerate();
-        let columns: Vec<String> = lines.next().map_or_else(Vec::new, |(_, line)| cells(line));
-        for (number, line) in lines {
-            let row = parse(table, &columns, &cells(line));
-            samples
-                .push(row.ok_or_else(|| corrupt(&path, number + 1, "this is no row of samples"))?);
-        }
+        each_line(dir, &table.name, |columns, cells| {
+            samples.rows.push(parse(table, columns, cells)?);
+            Some(())
+        })?;
     }
+    each_line(dir, MISSING, |_, cells| {
+        let [host, table, column, role, why] = <[String; 5]>::try_from(cells.to_vec()).ok()?;
+        let missing = MissingCounter {
+            table,
+            column,
+            role,
+            why,
+        };
+        samples.missing.push((host, missing));
+        Some(())
+    })?;
     Ok(samples)
+}
+
+/// Hands the lines of a file on, each with the names of its columns, until one is refused.
+fn each_line(
+    dir: &Path,
+    name: &str,
+    mut take: impl FnMut(&[String], &[String]) -> Option<()>,
+) -> Result<(), RecordError> {
+    let path = dir.join(SAMPLES_FOLDER).join(format!("{name}.csv"));
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(RecordError::io("read", &path)(error)),
+    };
+    let text = String::from_utf8_lossy(crate::run::whole_lines(&bytes));
+    let mut lines = text.lines().enumerate();
+    let columns: Vec<String> = lines.next().map_or_else(Vec::new, |(_, line)| cells(line));
+    for (number, line) in lines {
+        take(&columns, &cells(line))
+            .ok_or_else(|| corrupt(&path, number + 1, "this is no row of samples"))?;
+    }
+    Ok(())
 }
 
 /// By the names of the columns: an older weir had fewer.
@@ -257,7 +289,8 @@ mod tests {
     fn samples_are_read_back_as_they_were_after_a_crash_too() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path();
-        assert_eq!(read_samples(dir).unwrap(), [], "an old run has none");
+        let none = Samples::default();
+        assert_eq!(read_samples(dir).unwrap(), none, "an old run has none");
         let rows = [
             row("proxy", 1_500_000_000, &["a, \"b\""], &[Some(7)]),
             row("proxy", 2_000_001_000, &["x"], &[Some(u64::MAX)]),
@@ -281,7 +314,7 @@ mod tests {
             .append(dir, "here", &rows[1..])
             .unwrap();
         let read = read_samples(dir).unwrap();
-        let read: Vec<SampleRow> = read.into_iter().map(|sample| sample.row).collect();
+        let read: Vec<SampleRow> = read.rows.into_iter().map(|sample| sample.row).collect();
         assert_eq!(read, [rows[2].clone(), rows[0].clone(), rows[1].clone()]);
         let broken = fs::read_to_string(&file).unwrap() + "nonsense\n";
         fs::write(&file, broken).unwrap();

@@ -168,7 +168,7 @@ impl<'a> Trials<'a> {
 
 /// Requests per second that were asked of the arm while it had the load; `None` in a closed loop. Pauses have no part
 /// in it: of a trial whose slices include such, the mean rate is lower.
-fn rate(trial: &TrialRecord) -> Option<f64> {
+pub(crate) fn rate(trial: &TrialRecord) -> Option<f64> {
     let intended = trial.rate_intended?;
     let asked = trial.slices.iter().filter(|slice| slice.due > 0);
     let (due, ns) = asked.fold((0, 0), |(due, ns), slice| {
@@ -193,12 +193,24 @@ pub(super) fn held(found: &Capacity) -> f64 {
 }
 
 /// The share of the requests that may break a limit; of one on the mean, what [`TrialRecord::bad`] is at the limit.
-pub(super) fn allowed(limit: &Limit) -> f64 {
+pub(crate) fn allowed(limit: &Limit) -> f64 {
     match limit {
         Limit::Quantile(quantile, _) => 1.0 - quantile,
         Limit::Mean(_) => (-1.0_f64).exp(),
         Limit::Errors(share) => *share,
     }
+}
+
+/// Whether a limit of the objective is broken by some trials together.
+pub(crate) fn breaks(trials: &[&TrialRecord], limits: &[Limit]) -> bool {
+    let due = |trial: &TrialRecord| sum([trial], |slice| slice.due);
+    let all: f64 = trials.iter().map(|trial| due(trial)).sum();
+    limits.iter().enumerate().any(|(place, limit)| {
+        let bad = trials
+            .iter()
+            .map(|trial| due(trial) * trial.bad.get(place).copied().unwrap_or(0.0));
+        bad.sum::<f64>() > allowed(limit) * all
+    })
 }
 
 /// The rate from which on the p99 stays above [`AT_KNEE`] times the least of any rate; linear in the rate and the

@@ -26,6 +26,8 @@ pub enum Phase {
     Confirmation,
     /// To see whether a ratio holds when the arm is the only one that runs.
     Alone,
+    /// To see what limits an arm: it alone has the load, while the others wait.
+    Observation,
 }
 
 impl Phase {
@@ -37,6 +39,11 @@ impl Phase {
     /// Whether figures and verdicts rest on it.
     pub fn counts(self) -> bool {
         matches!(self, Phase::Measurement | Phase::Confirmation)
+    }
+
+    /// Whether its blocks are numbered on with those of [`Phase::Measurement`].
+    pub fn is_numbered(self) -> bool {
+        self.counts() || matches!(self, Phase::Alone | Phase::Observation)
     }
 
     /// Whether its arm was the only one that ran.

@@ -11,6 +11,7 @@ mod compare;
 mod connections;
 mod counted;
 mod limit;
+mod limiter;
 mod load;
 mod looks;
 mod matrix;
@@ -57,6 +58,7 @@ pub(crate) fn document(input: &ReportInput<'_>) -> Document {
             blocks.extend(matrix::sections(input));
         }
     }
+    blocks.extend(limiter::sections(input));
     blocks.extend(inert(input));
     blocks.extend(published::section(input));
     blocks.push(Block::Only(Outputs::FILES, setup::sections(input)));

@@ -125,6 +125,11 @@ pub(crate) struct LabArgs {
     #[arg(long)]
     pub(crate) yes_this_is_mine: bool,
 
+    /// Prove what limits each arm: turn the parameter that it names, in a paired trial of its own after the run (half a
+    /// minute or two for each arm). "Not confirmed" is an answer too
+    #[arg(long)]
+    pub(crate) confirm: bool,
+
     /// How often the counters of every host and proxy are read while a trial goes on; they are kept in the run's
     /// folder, in samples/*.csv
     #[arg(long, value_name = "HOW_OFTEN", value_enum, default_value = "1hz")]

@@ -11,6 +11,7 @@ use crate::terminal;
 
 mod agent;
 mod capacity;
+mod confirm;
 mod doctor;
 mod idle;
 mod launch;

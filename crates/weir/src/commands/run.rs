@@ -15,7 +15,7 @@ use weir_sut::Launcher;
 
 use crate::args::{self, LabArgs, RunArgs};
 use crate::commands::study::Read;
-use crate::commands::{idle, load, parameters, place, public, report, study, time};
+use crate::commands::{confirm, idle, load, parameters, place, public, report, study, time};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::{signals, terminal};
 
@@ -31,7 +31,7 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
     let options = options(&args.lab)?;
     let Some(name) = &args.study else {
         let folder = args.resume.clone().unwrap_or_default();
-        return done(&Options { folder, ..options }, None);
+        return done(&Options { folder, ..options }, None, &args.lab);
     };
     let scale = scale(args.scale.as_deref())?;
     let machine = machine(&options)?;
@@ -60,13 +60,13 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
         time: args.time.clone(),
         ..options
     };
-    done(&options, Some(&read))
+    done(&options, Some(&read), &args.lab)
 }
 
-fn done(options: &Options, read: Option<&Read>) -> Result<ExitCode, Failure> {
+fn done(options: &Options, read: Option<&Read>, args: &LabArgs) -> Result<ExitCode, Failure> {
     let summary = carry_out(options, read, false);
     let failed = |error| Failure::of_run(error, Some(&options.folder));
-    finish(&summary.map_err(failed)?)
+    finish(&summary.map_err(failed)?, args.confirm.then_some(options))
 }
 
 /// Runs a study, or goes on with the run in the folder of `options`, and tells people how it gets on.
@@ -233,6 +233,14 @@ fn description(study: &Study, asked: &AskedByArm, remarks: &[Remark], check_alon
             number::length(whole_seconds(check))
         ));
     }
+    let stretches = weir_lab::length_of_stretches(study);
+    if !stretches.is_zero() {
+        takes += stretches;
+        text.push_str(&format!(
+            "  then  each arm has the load alone, to see what limits it: about {}\n",
+            number::length(whole_seconds(stretches))
+        ));
+    }
     for remark in remarks {
         text.push_str(&format!("  note  {remark}\n"));
     }
@@ -327,9 +335,8 @@ fn whole_seconds(length: Duration) -> Duration {
     Duration::from_secs(length.as_secs_f64().round().max(1.0) as u64)
 }
 
-fn finish(summary: &Summary) -> Result<ExitCode, Failure> {
-    let run = report::read(&summary.folder)?;
-    let findings = weir_analysis::analyze(&run);
+fn finish(summary: &Summary, confirm: Option<&Options>) -> Result<ExitCode, Failure> {
+    let (run, findings) = confirm::read(summary, confirm, false)?;
     report::show_and_keep(&run, &findings)?;
     if summary.outcome == Outcome::Interrupted {
         let folder = summary.folder.display();

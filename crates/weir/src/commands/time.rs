@@ -116,7 +116,8 @@ pub(crate) fn fit(study: &mut Study, check_alone: bool) -> Result<Option<String>
             true => weir_lab::length_of_check(&other),
             false => Duration::ZERO,
         };
-        let takes = weir_lab::length_of(&other) + check;
+        let stretches = weir_lab::length_of_stretches(&other);
+        let takes = weir_lab::length_of(&other) + stretches + check;
         (other, weir_lab::budget_of(takes))
     };
     let (mut low, mut high) = (1e-6_f64, 1e6_f64);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use weir_model::record::{FORMAT, Outcome, Record};
 use weir_model::sample::SampleRow;
 use weir_model::study::ArmRole;
-use weir_record::{Run, Sample, read_samples};
+use weir_record::{Run, Sample};
 
 use crate::place::{Place, names_in, sum};
 use crate::program::{Ended, HasAll};
@@ -47,7 +47,7 @@ fn a_whole_run_and_its_report() {
     histograms(&run);
     proxies(&run);
     origin_connections(&run);
-    samples(&run, &read_samples(&place.run_folder()).unwrap());
+    samples(&run, &run.samples.rows);
     report::of_a_complete_run(&place);
     refuses_to_go_on_or_over(&place);
 }

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use weir_model::record::{Outcome, Record};
 use weir_model::sample::SampleRow;
 use weir_probe::process::children;
-use weir_record::{Run, read_samples};
+use weir_record::Run;
 
 use crate::place::{self, Place, kill, outcomes};
 use crate::program::{Running, wait_until, within};
@@ -74,7 +74,7 @@ fn resumes(place: &Place, arms: usize) -> Run {
 
 /// Those of both sessions are whole, one behind the other.
 fn samples_go_on(place: &Place) {
-    let samples = read_samples(&place.run_folder()).expect("no line is damaged");
+    let samples = place.records().samples.rows;
     let hosts = samples.iter().filter(|sample| sample.row.table == "host");
     let times: Vec<u64> = hosts.map(|sample| sample.row.at_ns).collect();
     assert!(times.len() > 2 && times.is_sorted(), "{times:?}");
@@ -87,7 +87,7 @@ fn resumes_with_five(place: &Place, ends: &[Outcome]) {
     let mut arms: Vec<&str> = of_arms(&run).into_keys().collect();
     arms.sort_by_key(|arm| PROXIES.iter().position(|name| name == arm));
     assert_eq!(arms, PROXIES);
-    let samples = read_samples(&place.run_folder()).expect("no line is damaged");
+    let samples = place.records().samples.rows;
     for arm in PROXIES {
         // What lines of logs are is known of every proxy; what else, of each another.
         let own = |row: &SampleRow| row.arm == arm && !row.keys[0].starts_with("log.");

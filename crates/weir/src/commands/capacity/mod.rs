@@ -13,7 +13,7 @@ use weir_study::Scale;
 
 use crate::args::{CapacityArgs, CapacityFormat, FlowArgs};
 use crate::commands::study;
-use crate::commands::{deliver, public, report, run, time};
+use crate::commands::{confirm, deliver, public, report, run, time};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::terminal;
 
@@ -33,6 +33,7 @@ pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
             .map_err(|error| Failure::input(format!("-o {}: {error}", path.display())))?;
     }
     let options = run::options(&args.lab)?;
+    let confirm = args.lab.confirm.then(|| options.clone());
     let summary = match (&args.resume, &args.flow.url) {
         (Some(folder), _) => {
             only_a_folder(args)?;
@@ -48,7 +49,7 @@ pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
                 .hint("weir capacity http://127.0.0.1:8080/"));
         }
     };
-    finish(&summary, args, &conditions)
+    finish((&summary, confirm.as_ref()), args, &conditions)
 }
 
 /// Whether a URL is meant, if perhaps a wrong one.
@@ -138,12 +139,11 @@ fn only_a_folder(args: &CapacityArgs) -> Result<(), Failure> {
 
 /// Prints the answer, keeps the report beside the records, and judges the conditions.
 fn finish(
-    summary: &Summary,
+    (summary, confirm): (&Summary, Option<&Options>),
     args: &CapacityArgs,
     conditions: &[Condition],
 ) -> Result<ExitCode, Failure> {
-    let run = report::read(&summary.folder)?;
-    let findings = weir_analysis::analyze(&run);
+    let (run, findings) = confirm::read(summary, confirm, args.quiet)?;
     let judged = fail_if::judge(conditions, &findings);
     let kept = report::keep_both(&run, &findings);
     let text = match args.format {

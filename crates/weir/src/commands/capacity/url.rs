@@ -91,6 +91,7 @@ fn refuse_idle(args: &CapacityArgs) -> Result<(), Failure> {
         (flow.requests.is_some(), "-n", "the search chooses how long it asks"),
         (flow.connection.as_ref().is_some_and(holds), "--connection", "held connections ask nothing"),
         (!lab.place.is_empty(), "--place", of_study),
+        (lab.confirm, "--confirm", "weir did not start the server, so it can turn nothing: it is for studies"),
         (lab.allow_host_settings, "--allow-host-settings", of_study),
         (!lab.parameters.is_empty(), "--parameters", of_study),
     ];

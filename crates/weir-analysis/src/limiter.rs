@@ -1,0 +1,274 @@
+//! What limited each arm: samples of times in which it alone had the load, judged by the rules of weir-limits.
+//!
+//! `stretches` finds those times in the records, `trial` says what the generator saw in them. Side by side a slice is
+//! often shorter than the time from one sample to the next, and what the host's CPUs did is then nobody's own: such a
+//! run has a stretch of each arm after its plan.
+
+use std::collections::BTreeMap;
+
+use weir_limits::{
+    Evidence, Finding, HostSamples, Judgement, Quantities, Role, Rules, Way, Window, judge,
+};
+use weir_model::quantity::CpuSet;
+use weir_model::record::{ConfirmationRecord, Record, RunHeader, SearchStage};
+use weir_model::sample::{Counters, SampleRow};
+use weir_model::study::{Arm, ProxyKind};
+use weir_record::Run;
+
+use crate::findings::{Capacity, LimiterFindings};
+use stretches::Span;
+
+mod stretches;
+mod trial;
+mod words;
+
+pub use words::{limiter_name, sentence, turn};
+
+/// Of a search: rates within this share of the edge are at it ...
+const AT_EDGE: f64 = 0.12;
+/// ... and so many times there are judged at most, the nearest ones.
+const JUDGED: usize = 5;
+/// A low load is at most this share of the rate that is judged.
+const LOW: f64 = 0.6;
+/// What is limited only after a while is judged by the end of a long time: its last seconds.
+const LAST_NS: u64 = 20_000_000_000;
+
+/// What limited each arm of the run under each load; nothing of arms of which no time was sampled.
+pub(crate) fn find(run: &Run, capacities: &[Capacity]) -> Vec<LimiterFindings> {
+    if run.samples.rows.is_empty() {
+        return Vec::new();
+    }
+    let study = &run.header.study;
+    let pairs = study
+        .loads
+        .iter()
+        .flat_map(|load| study.arms.iter().map(move |arm| (load, arm)));
+    let found = pairs.filter_map(|(load, arm)| {
+        let capacity = capacities.iter().find(|one| one.arm == arm.name);
+        let spans = stretches::of(run, load, &arm.name);
+        let edge = match capacity {
+            Some(capacity) => edge_of_search(&spans, capacity),
+            None => most_load(&spans),
+        };
+        Judge::of(run, arm).most(edge, &spans)
+    });
+    found.collect()
+}
+
+/// Times that show the edge of a capacity, the most telling first: those that broke nearest to it; else closed loops,
+/// which have more to do than can be done; else what held longest.
+fn edge_of_search<'a, 'r>(spans: &'a [Span<'r>], found: &Capacity) -> Vec<&'a Span<'r>> {
+    let edge = match found.claimed {
+        true => found.high,
+        false => spans
+            .iter()
+            .filter(|span| span.saturated)
+            .filter_map(|span| span.rate)
+            .fold(f64::INFINITY, f64::min),
+    };
+    let from_edge = |span: &Span<'_>| {
+        span.rate
+            .map_or(f64::INFINITY, |rate| (rate / edge).ln().abs())
+    };
+    let is_search = |span: &&Span<'_>| !matches!(span.stage, Some(SearchStage::Burst));
+    let mut broke: Vec<&Span<'_>> = spans
+        .iter()
+        .filter(is_search)
+        .filter(|span| span.saturated && from_edge(span) <= AT_EDGE)
+        .collect();
+    broke.sort_by(|a, b| from_edge(a).total_cmp(&from_edge(b)));
+    broke.truncate(JUDGED);
+    let others = [
+        spans.iter().filter(|span| span.rate.is_none()).collect(),
+        spans
+            .iter()
+            .max_by_key(|span| (span.stage == Some(SearchStage::Hold), span.length_ns()))
+            .into_iter()
+            .collect(),
+    ];
+    [broke]
+        .into_iter()
+        .chain(others)
+        .find(|some: &Vec<&Span<'_>>| !some.is_empty())
+        .unwrap_or_default()
+}
+
+/// The time with the highest rate, the latest of equal ones.
+fn most_load<'a, 'r>(spans: &'a [Span<'r>]) -> Vec<&'a Span<'r>> {
+    let rate = |span: &Span<'_>| span.rate.unwrap_or(f64::INFINITY);
+    let most = spans.iter().max_by(|a, b| rate(a).total_cmp(&rate(b)));
+    most.into_iter().collect()
+}
+
+/// Judges times of an arm.
+struct Judge<'r> {
+    run: &'r Run,
+    arm: &'r Arm,
+    kind: Option<ProxyKind>,
+    settings: BTreeMap<String, String>,
+}
+
+impl<'r> Judge<'r> {
+    fn of(run: &'r Run, arm: &'r Arm) -> Judge<'r> {
+        let kind = run.header.study.proxy_of(arm).kind;
+        Judge {
+            run,
+            arm,
+            kind: Some(kind).filter(|kind| *kind != ProxyKind::External),
+            settings: trial::settings(run, arm),
+        }
+    }
+
+    /// The judgement that most of these times come to, the first of them.
+    fn most(&self, edge: Vec<&Span<'r>>, all: &[Span<'r>]) -> Option<LimiterFindings> {
+        let each: Vec<LimiterFindings> = edge
+            .into_iter()
+            .filter_map(|span| self.one(span, all))
+            .collect();
+        let named = |one: &LimiterFindings| {
+            one.judgement
+                .findings
+                .first()
+                .map(|first| first.limiter.clone())
+        };
+        let votes = |one: &LimiterFindings| {
+            each.iter()
+                .filter(|other| named(other) == named(one))
+                .count()
+        };
+        let most = each.iter().map(&votes).max()?;
+        let judged = (each.len() as u32, most as u32);
+        let first = each.iter().position(|one| votes(one) == most)?;
+        let mut found = each.into_iter().nth(first)?;
+        found.judged = judged;
+        Some(found)
+    }
+
+    /// What one of them comes to; `None` without samples in it.
+    fn one(&self, span: &Span<'r>, all: &[Span<'r>]) -> Option<LimiterFindings> {
+        let low = self.low(span, all);
+        let hosts = [Some(span), low].map(|span| span.map(|span| self.hosts(span)));
+        let [Some(own), of_low] = hosts else {
+            return None;
+        };
+        if own.iter().all(|host| host.rows.is_empty()) {
+            return None;
+        }
+        let seen = [Some(span), low]
+            .map(|span| span.map(|span| trial::of(self.run, span, &self.settings)));
+        let window = |span: &Span<'_>, hosts, trial| Window {
+            hosts,
+            from_ns: span.from_ns,
+            until_ns: span.until_ns,
+            arm: &self.arm.name,
+            trial,
+        };
+        let low_window = match (low, &of_low, &seen[1]) {
+            (Some(span), Some(hosts), Some(trial)) => Some(window(span, hosts, trial)),
+            _ => None,
+        };
+        let own_window = window(span, &own, seen[0].as_ref()?);
+        let quantities = Quantities::builtin();
+        let evidence = Evidence::of(
+            quantities,
+            Counters::builtin(),
+            &own_window,
+            low_window.as_ref(),
+        );
+        let mut judgement: Judgement = judge(&evidence, Rules::builtin(), self.kind);
+        judgement
+            .findings
+            .iter_mut()
+            .for_each(|finding| self.leave_out_turned(finding));
+        Some(LimiterFindings {
+            load: span.load.to_owned(),
+            arm: self.arm.name.clone(),
+            stretch: span.told(),
+            low: low.map(Span::told),
+            judged: (1, 1),
+            confirmations: self.confirmations(span.load),
+            judgement,
+            evidence,
+        })
+    }
+
+    fn confirmations(&self, load: &str) -> Vec<ConfirmationRecord> {
+        let records = self.run.records.iter();
+        let own = records.filter_map(|record| match record {
+            Record::Confirmation(one) if one.arm == self.arm.name && one.load == load => Some(one),
+            _ => None,
+        });
+        own.cloned().collect()
+    }
+
+    /// What is at the level already that it would be turned to is not told.
+    fn leave_out_turned(&self, finding: &mut Finding) {
+        let turns = finding.turn.drain(..).zip(finding.ways.drain(..));
+        let is_left = |(parameter, way): &(String, Way)| match way {
+            Way::To(level) => self.settings.get(parameter) != Some(level),
+            _ => true,
+        };
+        (finding.turn, finding.ways) = turns.filter(is_left).collect();
+    }
+
+    /// The longest time at a low load of the same session.
+    fn low<'a>(&self, span: &Span<'r>, all: &'a [Span<'r>]) -> Option<&'a Span<'r>> {
+        let least = |other: &&Span<'_>| {
+            let rates = other.rate.zip(span.rate.or(span.completed));
+            !other.saturated && rates.is_some_and(|(low, rate)| low <= LOW * rate)
+        };
+        all.iter().filter(least).max_by_key(|span| span.length_ns())
+    }
+
+    /// The samples of a time, by host.
+    fn hosts(&self, span: &Span<'_>) -> Vec<HostSamples> {
+        let mut hosts: BTreeMap<&str, HostSamples> = BTreeMap::new();
+        let samples = &self.run.samples;
+        for sample in &samples.rows {
+            let host = hosts.entry(&sample.host).or_default();
+            note_role(host, &sample.row);
+            if (span.from_ns..=span.until_ns).contains(&sample.row.at_ns) {
+                host.rows.push(sample.row.clone());
+            }
+        }
+        for (name, host) in &mut hosts {
+            let own = samples.missing.iter().filter(|(of, _)| of == name);
+            host.missing = own.map(|(_, missing)| missing.clone()).collect();
+            host.cpus = host
+                .roles
+                .iter()
+                .map(|role| (*role, self.cpus(*role)))
+                .collect();
+        }
+        hosts.into_values().collect()
+    }
+
+    fn cpus(&self, role: Role) -> Vec<u64> {
+        let header: &RunHeader = &self.run.header;
+        let cpus: &CpuSet = match role {
+            Role::Generator => &header.cpus.generator,
+            Role::Proxy => self.arm.cpus(&header.cpus),
+            Role::Origin => &header.cpus.origin,
+        };
+        cpus.cpus().iter().map(|cpu| *cpu as u64).collect()
+    }
+}
+
+/// A host has the roles whose processes were read there.
+fn note_role(host: &mut HostSamples, row: &SampleRow) {
+    let place = Counters::builtin()
+        .table("processes")
+        .and_then(|table| table.keys().position(|key| key == "role"));
+    if row.table != "processes" {
+        return;
+    }
+    let name = place.and_then(|place| row.keys.get(place));
+    let roles = [Role::Generator, Role::Proxy, Role::Origin];
+    if let Some(role) = roles
+        .into_iter()
+        .find(|role| name.is_some_and(|name| name == role.name()))
+        && !host.roles.contains(&role)
+    {
+        host.roles.push(role);
+    }
+}

@@ -1,0 +1,133 @@
+//! What the generator and the lab know of a time, beside the samples.
+
+use std::collections::BTreeMap;
+
+use weir_limits::{Figure, Trial};
+use weir_model::load::Lifetime;
+use weir_model::record::{ProxyRecord, QuantileSummary, Record, TrialRecord};
+use weir_model::study::Arm;
+use weir_record::Run;
+
+use super::stretches::Span;
+use crate::outcomes::{Answers, rate, sum};
+
+/// Settings that say how many threads or processes of a proxy serve requests.
+const WORKERS: [&str; 4] = ["worker_processes", "nbthread", "concurrency", "gomaxprocs"];
+
+/// Settings of an arm by the catalog's ids: as read back of its newest instance, else as it was given them.
+pub(super) fn settings(run: &Run, arm: &Arm) -> BTreeMap<String, String> {
+    let newest = run.records.iter().rev().find_map(|record| match record {
+        Record::Proxy(proxy) if proxy.arm == arm.name => Some(proxy),
+        _ => None,
+    });
+    let read = newest.map(|proxy: &ProxyRecord| proxy.effective.clone());
+    let mut settings = arm.settings.clone();
+    settings.extend(read.unwrap_or_default());
+    settings
+}
+
+/// What is known of a time.
+pub(super) fn of(run: &Run, span: &Span<'_>, settings: &BTreeMap<String, String>) -> Trial {
+    let study = &run.header.study;
+    let trials = || span.trials.iter().copied();
+    let answers = Answers::of(trials(), study);
+    Trial {
+        figures: figures(run, span, settings),
+        response_times: together(run, span),
+        errors: Some(errors(&span.trials, answers.wrong)),
+        requests: answers.complete + answers.failed + answers.never,
+        settings: settings.clone(),
+    }
+}
+
+fn figures(
+    run: &Run,
+    span: &Span<'_>,
+    settings: &BTreeMap<String, String>,
+) -> BTreeMap<Figure, f64> {
+    let study = &run.header.study;
+    let trials = || span.trials.iter().copied();
+    let measured_s = sum(trials(), |slice| slice.measured_ns) / 1e9;
+    let per_second = |count: f64| Some(count / measured_s).filter(|rate| rate.is_finite());
+    let load = study.loads.iter().find(|load| load.name == span.load);
+    let opened = load.and_then(|load| match load.lifetime {
+        Lifetime::Kept => Some(0.0),
+        Lifetime::Request => Some(1.0),
+        Lifetime::Requests(requests) => Some(1.0 / f64::from(requests.max(1))),
+        Lifetime::Time(_) => None,
+    });
+    let workers = WORKERS
+        .iter()
+        .find_map(|id| settings.get(*id)?.parse().ok());
+    let summaries = |of: fn(&TrialRecord) -> &QuantileSummary| {
+        trials().map(of).filter(|summary| !summary.is_empty())
+    };
+    let times = || summaries(|trial| &trial.response_time);
+    let count: u64 = times().map(|summary| summary.count).sum();
+    let mean = times()
+        .map(|summary| summary.mean * summary.count as f64)
+        .sum::<f64>()
+        / count as f64;
+    let lag = summaries(|trial| &trial.dispatch_lag)
+        .map(|summary| summary.p99)
+        .max();
+    let figures = [
+        (Figure::RateIntended, span.rate),
+        (
+            Figure::RateOffered,
+            per_second(sum(trials(), |slice| slice.offered)),
+        ),
+        (Figure::RateCompleted, Some(rate(trials(), study))),
+        (Figure::Saturated, Some(f64::from(u8::from(span.saturated)))),
+        (Figure::ResponseTimeS, Some(mean / 1e9)),
+        (
+            Figure::DispatchLagS,
+            lag.filter(|_| span.rate.is_some())
+                .map(|ns| ns as f64 / 1e9),
+        ),
+        (
+            Figure::BytesPerS,
+            per_second(sum(trials(), |slice| slice.received_bytes)),
+        ),
+        (Figure::OpenedPerRequest, opened),
+        (Figure::FullHandshakesPerS, handshakes(span)),
+        (Figure::Workers, workers),
+    ];
+    let known = figures
+        .into_iter()
+        .filter_map(|(figure, value)| Some((figure, value.filter(|value| value.is_finite())?)));
+    known.collect()
+}
+
+/// Handshakes that resumed no session, per second of the continuous trial; those that opened connections before it are
+/// among them.
+fn handshakes(span: &Span<'_>) -> Option<f64> {
+    let arm = &span.trials.first()?.arm;
+    let own = span.part.arms.iter().find(|own| own.arm == *arm)?;
+    let tls = own.tls.as_ref()?;
+    let answered = own.answered as f64;
+    // By request, because the arm may have had the load for a part of the trial alone.
+    let full = tls.handshakes.saturating_sub(tls.resumed) as f64;
+    span.completed.map(|rate| full / answered * rate)
+}
+
+/// Requests that failed, by what records call it.
+fn errors(trials: &[&TrialRecord], wrong: u64) -> BTreeMap<String, u64> {
+    let mut errors = BTreeMap::new();
+    for error in trials.iter().flat_map(|trial| &trial.errors) {
+        *errors.entry(error.kind.name().to_owned()).or_insert(0) += error.count;
+    }
+    errors.insert("unexpected".to_owned(), wrong);
+    errors
+}
+
+/// Response times of all trials together.
+fn together(run: &Run, span: &Span<'_>) -> Vec<(u64, u64)> {
+    let mut all: BTreeMap<u64, u64> = BTreeMap::new();
+    for trial in &span.trials {
+        for (ns, count) in run.histogram(&trial.response_time) {
+            *all.entry(*ns).or_insert(0) += count;
+        }
+    }
+    all.into_iter().collect()
+}

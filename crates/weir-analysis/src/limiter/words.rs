@@ -1,0 +1,120 @@
+//! What limited an arm, in sentences.
+
+use weir_limits::{Answer, Behind, Finding, Quantities, Way, shown};
+
+use weir_model::record::ConfirmationRecord;
+
+use crate::findings::LimiterFindings;
+
+/// A resource that is used less than this much is not worth telling as the next limit.
+const NEXT: f64 = 0.5;
+
+/// The answer in a sentence or two, and the next limit behind it.
+pub fn sentence(found: &LimiterFindings) -> String {
+    let arm = &found.arm;
+    match (&found.judgement.findings[..], found.judgement.answer) {
+        ([first, ..], _) => {
+            let confidence = format!("confidence {:.0} %", 100.0 * first.confidence);
+            let named = format!("What limits {arm}: {} ({confidence}).", first.says);
+            let tried: Vec<String> = found.confirmations.iter().map(tried).collect();
+            let advice = match tried.is_empty() {
+                true => turn(first),
+                false => Some(tried.join(" ")),
+            };
+            let parts = [Some(named), advice, first.behind.as_ref().and_then(behind)];
+            parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+        }
+        ([], Answer::DoNotKnow) => format!("What limits {arm} is not known: {}.", why_not(found)),
+        ([], _) => match found.stretch.rate {
+            Some(rate) => format!("Nothing was used up by {arm} at {}.", shown(rate, "/s")),
+            None => format!("Nothing was used up by {arm}."),
+        },
+    }
+}
+
+/// Which parameters to turn, and which way.
+pub fn turn(finding: &Finding) -> Option<String> {
+    let each = finding
+        .turn
+        .iter()
+        .zip(&finding.ways)
+        .map(|(parameter, way)| match way {
+            Way::Up => format!("{parameter} up"),
+            Way::Down => format!("{parameter} down"),
+            Way::To(level) => format!("{parameter} to {level}"),
+            Way::Either => parameter.clone(),
+        });
+    let each: Vec<String> = each.take(3).collect();
+    (!each.is_empty()).then(|| format!("Turn {}.", each.join(" or ")))
+}
+
+/// What came of turning a parameter.
+fn tried(one: &ConfirmationRecord) -> String {
+    let turned: Vec<String> = one
+        .turned
+        .iter()
+        .map(|(id, level)| format!("{id} at {level}"))
+        .collect();
+    let turned = turned.join(" and ");
+    if !one.why_not.is_empty() {
+        return match turned.is_empty() {
+            true => format!("Not confirmed: {}.", one.why_not),
+            false => format!("Not confirmed by {turned}: {}.", one.why_not),
+        };
+    }
+    let (low, high) = one.interval;
+    let carries = format!(
+        "it carries {:.2} times as much ({low:.2} to {high:.2})",
+        one.ratio
+    );
+    match one.confirmed {
+        true => format!("Confirmed: with {turned} {carries}."),
+        false => format!("Not confirmed: with {turned} {carries}."),
+    }
+}
+
+/// What comes next.
+fn behind(behind: &Behind) -> Option<String> {
+    match behind {
+        Behind::Limiter(limiter) => Some(format!("Behind it: {}.", limiter_name(limiter))),
+        Behind::Resource {
+            quantity,
+            used,
+            at_rate,
+        } if *used >= NEXT => {
+            let means = &Quantities::builtin().get(quantity)?.means;
+            let at = at_rate.map(|rate| format!(", used up at about {}", shown(rate, "/s")));
+            Some(format!(
+                "Behind it: {means}, at {:.0} %{}.",
+                100.0 * used.min(1.0),
+                at.unwrap_or_default()
+            ))
+        }
+        Behind::Resource { .. } => None,
+    }
+}
+
+fn why_not(found: &LimiterFindings) -> String {
+    let judgement = &found.judgement;
+    match (judgement.unknown.is_empty(), judgement.seen.is_empty()) {
+        (true, true) => {
+            "more was asked for than was carried, and nothing that is known of was used up"
+                .to_owned()
+        }
+        (true, false) => "what was seen contradicts itself".to_owned(),
+        (false, _) => format!(
+            "{} of its possible limits could not be judged",
+            judgement.unknown.len()
+        ),
+    }
+}
+
+/// The name of a limiter for people: `accept queue`.
+pub fn limiter_name(limiter: &str) -> String {
+    let word = |word: &str| match word {
+        "cpu" | "syn" | "tls" => word.to_uppercase(),
+        "syns" => "SYNs".to_owned(),
+        word => word.to_owned(),
+    };
+    limiter.split('_').map(word).collect::<Vec<_>>().join(" ")
+}

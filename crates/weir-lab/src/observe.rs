@@ -1,0 +1,197 @@
+//! The stretches at the end of `weir run`: each arm has the load alone for some seconds, so that samples tell what limits
+//! it.
+//!
+//! Side by side a slice is shorter than the time from one sample to the next, and the CPUs of a host are everybody's. Nothing
+//! is renewed before a stretch: what has built up during the plan is what limits it. The same arm is then asked for a part of
+//! that rate, because much of what limits shows by what has changed since.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use weir_model::flow::ArrivalsSpec;
+use weir_model::record::{Phase, RunHeader};
+use weir_model::study::{Arm, ArmRole, LoadSpec, Study};
+
+use crate::LabError;
+use crate::budget;
+use crate::cell::{ArmId, Block, Cell, Outcome, Rates, Renewal};
+use crate::history::History;
+use crate::proposer::{Proposer, Step};
+
+/// Stretches take at most this share of what the plan takes.
+const SHARE: f64 = 0.3;
+/// Two samples a second apart lie within the shortest one; a longer one than this tells nothing more.
+const SHORTEST: Duration = Duration::from_millis(2500);
+const LONGEST: Duration = Duration::from_secs(5);
+/// How long the load stays with the arm in one block.
+const SLICE: Duration = Duration::from_millis(500);
+/// The low load, as a share of what the arm has completed.
+const LOW: f64 = 0.4;
+/// What a stretch takes beside its slices.
+const BESIDE: Duration = Duration::from_millis(300);
+
+/// Whoever proposes what is measured, and the stretches after it.
+pub(crate) struct Observe {
+    inner: Box<dyn Proposer>,
+    study: Study,
+    session: u32,
+    /// What is left of the stretches, once `inner` is done.
+    steps: Option<VecDeque<Step>>,
+}
+
+impl Observe {
+    pub(crate) fn new(header: &RunHeader, session: u32, inner: Box<dyn Proposer>) -> Observe {
+        Observe {
+            inner,
+            study: header.study.clone(),
+            session,
+            steps: None,
+        }
+    }
+
+    fn stretches(&self, history: &History) -> VecDeque<Step> {
+        let mut steps = VecDeque::new();
+        let Some(planned) = Planned::of(&self.study) else {
+            return steps;
+        };
+        for load in planned.loads {
+            let pilot = history.pilots.get(&load.name);
+            let own = pilot.and_then(|pilot| pilot.rate).or(load.rate());
+            let mut first_block = history.next_block(&load.name);
+            for (arm, spec) in observed(&self.study) {
+                if history.is_observed(&load.name, &spec.name) {
+                    continue;
+                }
+                let is_even = matches!(
+                    load.arrivals,
+                    ArrivalsSpec::Closed
+                        | ArrivalsSpec::Constant(_)
+                        | ArrivalsSpec::ShareOfSlowest(_)
+                );
+                let completed = history.completed(&load.name, &spec.name);
+                let low = completed.filter(|_| is_even).map(|rate| LOW * rate);
+                let each = [
+                    (Some(planned.most), own),
+                    (planned.low.filter(|_| low.is_some()), low),
+                ];
+                let each = each
+                    .into_iter()
+                    .filter_map(|(length, rate)| Some((length?, rate)));
+                for (length, rate) in each {
+                    // An arm has two slices in each block.
+                    let blocks = (length.as_secs_f64() / (2.0 * SLICE.as_secs_f64())).ceil() as u32;
+                    steps.push_back(Step::Measure(Box::new(Cell {
+                        arms: vec![arm],
+                        load: load.clone(),
+                        rates: rate.map_or(Rates::Closed, Rates::Same),
+                        blocks,
+                        first_block,
+                        planned: 0,
+                        slice: SLICE,
+                        discard: 0.0,
+                        phase: Phase::Observation,
+                        renew: Renewal::Nothing,
+                        seed: self.study.blocks.seed
+                            ^ (u64::from(self.session) << 32)
+                            ^ u64::from(first_block),
+                    })));
+                    first_block += blocks;
+                }
+            }
+        }
+        steps
+    }
+}
+
+impl Proposer for Observe {
+    fn next(&mut self, history: &History) -> Step {
+        if self.steps.is_none() {
+            match self.inner.next(history) {
+                Step::Done => self.steps = Some(self.stretches(history)),
+                step => return step,
+            }
+        }
+        let steps = self.steps.as_mut();
+        steps.and_then(VecDeque::pop_front).unwrap_or(Step::Done)
+    }
+
+    fn go_on(&mut self, block: &Block) -> bool {
+        self.steps.is_some() || self.inner.go_on(block)
+    }
+
+    fn outcome(&mut self, outcome: Outcome) -> Result<(), LabError> {
+        match &mut self.steps {
+            None => self.inner.outcome(outcome),
+            // The study's question is answered by then, whatever becomes of an arm.
+            Some(steps) => {
+                if outcome.end.checked().is_err() {
+                    steps.clear();
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Which loads have stretches, and how long they are.
+struct Planned<'s> {
+    loads: Vec<&'s LoadSpec>,
+    most: Duration,
+    low: Option<Duration>,
+}
+
+impl<'s> Planned<'s> {
+    /// `None`: the study is too short.
+    fn of(study: &'s Study) -> Option<Planned<'s>> {
+        if !study.capacity.is_empty() {
+            return None;
+        }
+        let time = budget::length_of(study).mul_f64(SHARE);
+        let arms = observed(study).count() as u32;
+        let mut loads = telling(study);
+        let fit = time.as_secs_f64() / ((SHORTEST + BESIDE) * arms).as_secs_f64();
+        loads.truncate(fit as usize);
+        if loads.is_empty() {
+            return None;
+        }
+        let each = time / (arms * loads.len() as u32);
+        let rest = each.saturating_sub(BESIDE * 2);
+        let (most, low) = match rest >= SHORTEST * 2 {
+            true => ((rest / 2).min(LONGEST), Some(SHORTEST)),
+            false => (each.saturating_sub(BESIDE).clamp(SHORTEST, LONGEST), None),
+        };
+        Some(Planned { loads, most, low })
+    }
+
+    fn length(&self, arms: u32) -> Duration {
+        let low = self.low.map_or(Duration::ZERO, |low| low + BESIDE);
+        (self.most + BESIDE + low) * arms * self.loads.len() as u32
+    }
+}
+
+/// All arms but the one that repeats the baseline.
+fn observed(study: &Study) -> impl Iterator<Item = (ArmId, &Arm)> {
+    let arms = study.arms.iter().enumerate();
+    arms.filter(|(_, arm)| arm.role != ArmRole::SameAsBaseline)
+}
+
+/// Loads that are no cells of a matrix, and of each matrix the one with the highest rate.
+fn telling(study: &Study) -> Vec<&LoadSpec> {
+    let matrix = |load: &LoadSpec| load.cell.as_ref().map(|cell| cell.matrix.clone());
+    let rate = |load: &LoadSpec| load.rate().unwrap_or(f64::INFINITY);
+    let is_most = |load: &&LoadSpec| {
+        let others = study
+            .loads
+            .iter()
+            .filter(|other| matrix(other) == matrix(load));
+        matrix(load).is_none() || others.map(rate).all(|other| other <= rate(load))
+    };
+    study.loads.iter().filter(is_most).collect()
+}
+
+/// How long the stretches of a run take, about; nothing where it is too short for any.
+pub fn length_of_stretches(study: &Study) -> Duration {
+    Planned::of(study).map_or(Duration::ZERO, |planned| {
+        planned.length(observed(study).count() as u32)
+    })
+}

@@ -1,0 +1,31 @@
+//! Whether a limiter was proven by turning a parameter.
+
+use serde::{Deserialize, Serialize};
+
+use crate::study::Settings;
+
+/// What came of turning a parameter that is held to limit an arm: the arm with and without the change, in a paired
+/// trial of its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ConfirmationRecord {
+    /// The arm.
+    pub arm: String,
+    /// The load.
+    pub load: String,
+    /// The limiter.
+    pub limiter: String,
+    /// What was turned, and to which levels.
+    pub turned: Settings,
+    /// The rate with the change, as a multiple of that without; 0 where none was found.
+    pub ratio: f64,
+    /// Its interval.
+    pub interval: (f64, f64),
+    /// Whether the change makes the arm carry more, which proves that this was the limit.
+    pub confirmed: bool,
+    /// Why nothing was found out; empty where something was.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why_not: String,
+    /// The folder of that trial's run, within the run's own.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub run: String,
+}

@@ -1,0 +1,303 @@
+//! `--confirm`: what is held to limit an arm is turned in a paired trial of its own, and the effect is the proof.
+//!
+//! The trial is a run of a study that is made from the arm: as it is, the same again, and an arm for each parameter that the
+//! finding names. It goes to a folder within the run's own, and what came of it is a record of the run, so that the run's report
+//! is made from its folder as before.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use weir_analysis::findings::{Findings, LimiterFindings, Verdict};
+use weir_lab::Options;
+use weir_lab::Summary;
+use weir_limits::{Finding, Role, Way};
+use weir_model::flow::ArrivalsSpec;
+use weir_model::record::{ConfirmationRecord, Outcome, Record, SearchStage};
+use weir_model::study::{
+    Arm, ArmRole, BlockSpec, Compare, LoadSpec, Metric, Objective, ProxyKind, Settings, Study,
+    Until,
+};
+use weir_parameters::{Scope, Severity, Unsaid};
+use weir_record::{Run, RunWriter};
+use weir_report::number;
+
+use crate::commands::study::Read;
+use crate::commands::{report, run};
+use crate::failure::Failure;
+use crate::terminal;
+
+/// Parameters that are turned at most, each in an arm of its own.
+const TURNED: usize = 3;
+/// How long the trial lasts, at most: it ends as soon as it is decided.
+const LENGTH: Duration = Duration::from_secs(40);
+/// The same for what shows in a long trial alone: twice as long as the kernel remembers ended connections.
+const LONG: Duration = Duration::from_secs(120);
+/// Name of the arm as it is, and of the same again.
+const AS_IT_IS: &str = "as-it-is";
+const AGAIN: &str = "as-it-is-again";
+
+/// A run and what it says, once what limits its arms has been turned; `options` are those that it is turned with, `None`
+/// where nobody asked for that.
+///
+/// # Errors
+/// The run cannot be read, or a trial did not come about.
+pub(super) fn read(
+    summary: &Summary,
+    options: Option<&Options>,
+    quiet: bool,
+) -> Result<(Run, Findings), Failure> {
+    let run = report::read(&summary.folder)?;
+    let findings = weir_analysis::analyze(&run);
+    let Some(options) = options.filter(|_| summary.outcome == Outcome::Complete) else {
+        return Ok((run, findings));
+    };
+    for (found, number) in findings.limiters.iter().zip(1..) {
+        let first = found.judgement.findings.first();
+        let Some(first) = first.filter(|_| found.confirmations.is_empty()) else {
+            continue;
+        };
+        let trial = Trial {
+            run: &run,
+            found,
+            first,
+            options,
+            quiet,
+        };
+        let records = trial.carried_out(&format!("confirm-{number}"))?;
+        if options.stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let (mut writer, _) = RunWriter::resume(&run.dir).map_err(Failure::failed)?;
+        for record in records {
+            let record = Record::Confirmation(record);
+            writer.append(&record).map_err(Failure::failed)?;
+        }
+    }
+    let run = report::read(&summary.folder)?;
+    let findings = weir_analysis::analyze(&run);
+    Ok((run, findings))
+}
+
+fn changed(changes: &Settings) -> impl Iterator<Item = String> {
+    changes.iter().map(|(id, level)| format!("{id} at {level}"))
+}
+
+/// The trial of one arm.
+struct Trial<'r> {
+    run: &'r Run,
+    found: &'r LimiterFindings,
+    first: &'r Finding,
+    options: &'r Options,
+    quiet: bool,
+}
+
+impl Trial<'_> {
+    fn nothing(&self, why: String) -> ConfirmationRecord {
+        ConfirmationRecord {
+            arm: self.found.arm.clone(),
+            load: self.found.load.clone(),
+            limiter: self.first.limiter.clone(),
+            turned: Settings::new(),
+            ratio: 0.0,
+            interval: (0.0, 0.0),
+            confirmed: false,
+            why_not: why,
+            run: String::new(),
+        }
+    }
+
+    /// The arm against itself with each parameter turned; an error says why there is nothing to turn.
+    fn study(&self) -> Result<Study, String> {
+        let study = &self.run.header.study;
+        let arm = study.arms.iter().find(|arm| arm.name == self.found.arm);
+        let load = study.loads.iter().find(|load| load.name == self.found.load);
+        let (Some(arm), Some(load)) = (arm, load) else {
+            return Err("the study has no such arm".to_owned());
+        };
+        let proxy = study.proxy_of(arm).clone();
+        if proxy.kind == ProxyKind::External || self.first.role != Role::Proxy {
+            return Err(format!(
+                "the {} is not weir's to turn",
+                self.first.role.name()
+            ));
+        }
+        let turned = self.turned(arm, proxy.kind);
+        if turned.is_empty() {
+            return Err("none of its parameters can be turned here any further".to_owned());
+        }
+        let made = |name: String, role, changes: Settings| Arm {
+            settings: arm
+                .settings
+                .clone()
+                .into_iter()
+                .chain(changes.clone())
+                .collect(),
+            name,
+            role,
+            changes,
+            against: 0,
+            proxy: None,
+            cpus: arm.cpus.clone(),
+        };
+        let mut arms = vec![
+            made(AS_IT_IS.to_owned(), ArmRole::Baseline, Settings::new()),
+            made(AGAIN.to_owned(), ArmRole::SameAsBaseline, Settings::new()),
+        ];
+        let changes = turned.into_iter().zip(1..);
+        arms.extend(
+            changes
+                .map(|(change, number)| made(format!("turned-{number}"), ArmRole::Change, change)),
+        );
+        let question = format!(
+            "Does {} limit {}?",
+            self.first.limiter.replace('_', " "),
+            arm.name
+        );
+        Ok(Study {
+            name: format!("{}-confirm", study.name),
+            title: question.clone(),
+            question,
+            proxy,
+            loads: vec![self.load(load)],
+            arms,
+            compare: Compare::Against,
+            blocks: BlockSpec {
+                slice: study.blocks.slice,
+                ..BlockSpec::default()
+            },
+            until: Until::Decided,
+            budget: None,
+            objective: Objective {
+                metric: Metric::Rate,
+                within: None,
+                ..study.objective
+            },
+            capacity: Vec::new(),
+            published: None,
+            left_out: Vec::new(),
+            ..study.clone()
+        })
+    }
+
+    /// More than is carried: a closed loop of the same connections.
+    fn load(&self, load: &LoadSpec) -> LoadSpec {
+        let mut load = load.clone();
+        load.main.arrivals = ArrivalsSpec::Closed;
+        load.duration = match self.found.stretch.stage {
+            Some(SearchStage::Hold) => LONG,
+            _ => LENGTH,
+        };
+        load.cell = None;
+        load
+    }
+
+    /// What is turned, each by itself, and to which level. What does not go together with the arm's other settings
+    /// is left out, and so is what is the whole host's.
+    fn turned(&self, arm: &Arm, kind: ProxyKind) -> Vec<Settings> {
+        let catalog = &self.options.catalog;
+        let newest = self
+            .run
+            .records
+            .iter()
+            .rev()
+            .find_map(|record| match record {
+                Record::Proxy(proxy) if proxy.arm == arm.name => Some(&proxy.effective),
+                _ => None,
+            });
+        let all = catalog.complete_arm(kind, &arm.settings);
+        let turns = self.first.turn.iter().zip(&self.first.ways);
+        let turned = turns.filter_map(|(id, way)| {
+            let row = catalog.get(kind, id)?;
+            if row.scope == Scope::KernelHost && !self.options.allow_host_settings {
+                return None;
+            }
+            let now = newest.and_then(|read| read.get(id)).or(all.get(id))?;
+            let level = match way {
+                Way::Up => row.level.further(now, true)?,
+                Way::Down => row.level.further(now, false)?,
+                Way::To(level) => row.check(level).ok()?,
+                Way::Either => return None,
+            };
+            let mut settings = arm.settings.clone();
+            settings.insert(id.clone(), level.clone());
+            let role = &self.run.header.study.proxy.role;
+            let conflicts = catalog.conflicts(
+                kind,
+                &settings,
+                role,
+                Unsaid::Defaults {
+                    descriptor_limit: u64::MAX,
+                },
+            );
+            let is_fit = conflicts
+                .iter()
+                .all(|conflict| conflict.severity != Severity::Error);
+            is_fit.then(|| Settings::from([(id.clone(), level)]))
+        });
+        turned.take(TURNED).collect()
+    }
+
+    /// Carries its study out in a folder within the run's own, and says what came of it.
+    fn carried_out(&self, name: &str) -> Result<Vec<ConfirmationRecord>, Failure> {
+        let study = match self.study() {
+            Err(why) => return Ok(vec![self.nothing(why)]),
+            Ok(study) => study,
+        };
+        if !self.quiet {
+            let turned: Vec<String> = study
+                .arms
+                .iter()
+                .flat_map(|arm| changed(&arm.changes))
+                .collect();
+            let turned = turned.join(" or ");
+            let takes = number::length(weir_lab::length_of(&study));
+            let arm = &self.found.arm;
+            terminal::tell(&format!(
+                "Confirming what limits {arm}: {turned}, in a trial of {takes} at most\n"
+            ));
+        }
+        let folder = self.run.dir.join(name);
+        let text = format!("# {}\n", study.question);
+        let read = Read { study, text };
+        let options = Options {
+            folder: folder.clone(),
+            samples: None,
+            ..self.options.clone()
+        };
+        let summary = match run::carry_out(&options, Some(&read), true) {
+            Ok(summary) => summary,
+            Err(error) if error.is_bad_input() => return Ok(vec![self.nothing(error.to_string())]),
+            Err(error) => return Err(Failure::of_run(error, Some(&folder))),
+        };
+        let findings = weir_analysis::analyze(&report::read(&summary.folder)?);
+        let arms = read
+            .study
+            .arms
+            .iter()
+            .filter(|arm| arm.role == ArmRole::Change);
+        let records = arms.map(|arm| {
+            let mut comparisons = findings
+                .loads
+                .iter()
+                .filter_map(|load| load.comparison(&arm.name, Metric::Rate));
+            let record = ConfirmationRecord {
+                turned: arm.changes.clone(),
+                run: name.to_owned(),
+                ..self.nothing(String::new())
+            };
+            match comparisons.next() {
+                Some(found) if found.verdict != Verdict::Invalid => ConfirmationRecord {
+                    ratio: found.ratio,
+                    interval: found.interval,
+                    confirmed: found.verdict == Verdict::Better,
+                    ..record
+                },
+                _ => ConfirmationRecord {
+                    why_not: "the trial is not valid".to_owned(),
+                    ..record
+                },
+            }
+        });
+        Ok(records.collect())
+    }
+}
