@@ -201,7 +201,7 @@ impl<'a> Host<'a> {
             LinkEnd::Origin => facts.held_up.origin,
         }?;
         let watched = facts.watched_ns as f64 * cpus.cpus().len() as f64;
-        let share = (held_up.late_ns + held_up.others_ns) as f64 / watched.max(1.0);
+        let share = held_up.late_ns.saturating_add(held_up.others_ns) as f64 / watched.max(1.0);
         (share > STANDS_STILL).then(|| {
             format!(
                 "the {role}'s CPU {cpus} of {host} was held up for {:.0} % of {:.1} s before the first trial, by other \

@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use weir_agent::message::{FactsJob, LinkFigures, LinkJob, LinkListener, LinkWay, NetworksJob};
 use weir_model::quantity::CpuSet;
 use weir_model::record::{
-    HostFacts, HostRecord, LinkEnd, LinkRecord, NetworkUsed, Surroundings, Unmeasured,
+    Carried, HostFacts, HostRecord, LinkEnd, LinkRecord, NetworkUsed, Remark, Surroundings,
+    Unmeasured,
 };
-use weir_model::study::{CpuRoles, Study};
+use weir_model::study::{CpuRoles, ExternalSpec, ProxyKind, Study};
 
 use crate::host::Host;
 use crate::hosts::Hosts;
@@ -37,8 +38,8 @@ pub(crate) struct Around<'a> {
 }
 
 impl Around<'_> {
-    /// Looks at everything, hosts first: they are quiet then.
-    pub(crate) fn look(&self) -> Surroundings {
+    /// What there is, and what of it spoils figures. Hosts are looked at first: they are quiet then.
+    pub(crate) fn look(&self) -> (Surroundings, Vec<Remark>) {
         let mut found = Surroundings {
             hosts: self.look_at_hosts(),
             ..Surroundings::default()
@@ -62,19 +63,20 @@ impl Around<'_> {
             let why = format!("{MOST_EXTERNAL} are looked at");
             found.unmeasured.push(Unmeasured::new(what, why));
         }
-        found
+        let spoilt = weir_analysis::surroundings::remarks(&found, self.roles, self.study);
+        (found, spoilt.into_iter().map(Remark::of_run).collect())
     }
 
     fn starts_a_proxy(&self) -> bool {
         let kinds = self.study.proxy_kinds();
-        kinds.into_iter().any(|kind| kind.is_started())
+        kinds.into_iter().any(ProxyKind::is_started)
     }
 
     /// Addresses of proxies that weir does not start, each once.
     fn external(&self) -> BTreeSet<SocketAddr> {
         let arms = self.study.arms.iter();
         let specs = arms.filter_map(|arm| self.study.proxy_of(arm).external.as_ref());
-        specs.flat_map(|external| external.addresses()).collect()
+        specs.flat_map(ExternalSpec::addresses).collect()
     }
 
     /// Puts down what was found of a link, and what was not.
@@ -94,14 +96,16 @@ impl Around<'_> {
             let what = name(&format!("{},", missing.what));
             to_all.unmeasured.push(Unmeasured::new(what, missing.why));
         }
+        // A distant host may tell anything.
+        let is_rate = |carried: &Carried| carried.bytes_per_s > 0.0 && carried.cpus >= 0.0;
         to_all.links.push(LinkRecord {
             from,
             to,
             peer: figures.peer.to_string(),
             trips: figures.trips,
             mtu: figures.mtu,
-            forth: figures.forth,
-            back: figures.back,
+            forth: figures.forth.filter(is_rate),
+            back: figures.back.filter(is_rate),
         });
     }
 

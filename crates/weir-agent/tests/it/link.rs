@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use weir_agent::message::{FactsJob, LinkFigures, LinkJob, LinkListener, LinkWay, NetworksJob};
 use weir_agent::{Client, local, server};
-use weir_host::{Network, Wire, connect, may_have_networks};
+use weir_host::{HostError, Network, Wire, connect, may_have_networks};
 use weir_model::quantity::CpuSet;
 use weir_model::record::{Carried, LinkEnd, TripKind};
 use weir_parameters::Catalog;
@@ -34,19 +34,17 @@ fn cpus() -> CpuSet {
     weir_probe::allowed_cpus().expect("this thread has CPUs")
 }
 
-/// Two namespaces with a link; nothing where they are not allowed, which is said.
-fn linked_or_skip() -> Option<[Network; 2]> {
-    if let Err(error) = may_have_networks() {
-        println!("left out: {error}");
-        return None;
-    }
-    let networks = [(); 2].map(|()| Network::create().unwrap());
+/// Two namespaces with a link.
+fn linked() -> Result<[Network; 2], HostError> {
+    may_have_networks()?;
+    let networks = [(); 2].map(|()| Network::create().expect("a namespace"));
     let wire = |last| Wire {
         name: "link".to_owned(),
         addresses: vec![(Ipv4Addr::new(10, 0, 0, last), 24)],
     };
-    connect((&networks[0], &wire(1)), (&networks[1], &wire(2)), MTU).unwrap();
-    Some(networks)
+    let linked = connect((&networks[0], &wire(1)), (&networks[1], &wire(2)), MTU);
+    linked.expect("a link");
+    Ok(networks)
 }
 
 /// By agents on both sides, as between two hosts.
@@ -57,8 +55,8 @@ fn measured([from, to]: &[Client; 2]) -> LinkFigures {
         secret,
         cpus,
     };
-    let at = to.ask(listener).unwrap();
-    from.ask(way_to(at, secret)).unwrap()
+    let at = to.ask(listener).expect("it listens");
+    from.ask(way_to(at, secret)).expect("a link")
 }
 
 fn way_to(at: SocketAddr, secret: u64) -> LinkJob {
@@ -97,7 +95,7 @@ fn median(values: &mut [f64]) -> f64 {
 fn iperf3_finds_the_same_throughput_within_a_factor_of_two() {
     let mut server = Command::new("iperf3");
     server.arg("-s").stdout(Stdio::null()).stderr(Stdio::null());
-    let Some(networks) = linked_or_skip() else {
+    let Ok(networks) = linked().inspect_err(|error| println!("left out: {error}")) else {
         return;
     };
     let server = networks[1].within(|| server.spawn()).unwrap();
@@ -140,7 +138,7 @@ fn iperf3_finds_the_same_throughput_within_a_factor_of_two() {
 
 #[test]
 fn between_hosts_the_path_is_known_and_round_trips_are_counted() {
-    let Some(networks) = linked_or_skip() else {
+    let Ok(networks) = linked().inspect_err(|error| println!("left out: {error}")) else {
         return;
     };
     let agents = [0, 1].map(|side| networks[side].within(agent).unwrap());

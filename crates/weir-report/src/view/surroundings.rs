@@ -134,7 +134,7 @@ fn about_host(host: &HostRecord) -> Vec<(&'static str, String)> {
         } = held?;
         Some(format!(
             "{role} {}",
-            number::time((late_ns + others_ns) as f64)
+            number::time(late_ns.saturating_add(others_ns) as f64)
         ))
     });
     let held_up: Vec<String> = held_up.collect();
