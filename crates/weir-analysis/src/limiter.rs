@@ -13,15 +13,17 @@ use weir_model::quantity::CpuSet;
 use weir_model::record::{ConfirmationRecord, Record, RunHeader, SearchStage};
 use weir_model::sample::{Counters, SampleRow};
 use weir_model::study::{Arm, ProxyKind};
-use weir_record::Run;
+use weir_record::{Run, Samples};
 
 use crate::findings::{Capacity, LimiterFindings};
 use stretches::Span;
 
+mod load;
 mod stretches;
 mod trial;
 mod words;
 
+pub use load::of_load;
 pub use words::{limiter_name, sentence, turn};
 
 /// Of a search: rates within this share of the edge are at it ...
@@ -222,25 +224,8 @@ impl<'r> Judge<'r> {
 
     /// The samples of a time, by host.
     fn hosts(&self, span: &Span<'_>) -> Vec<HostSamples> {
-        let mut hosts: BTreeMap<&str, HostSamples> = BTreeMap::new();
-        let samples = &self.run.samples;
-        for sample in &samples.rows {
-            let host = hosts.entry(&sample.host).or_default();
-            note_role(host, &sample.row);
-            if (span.from_ns..=span.until_ns).contains(&sample.row.at_ns) {
-                host.rows.push(sample.row.clone());
-            }
-        }
-        for (name, host) in &mut hosts {
-            let own = samples.missing.iter().filter(|(of, _)| of == name);
-            host.missing = own.map(|(_, missing)| missing.clone()).collect();
-            host.cpus = host
-                .roles
-                .iter()
-                .map(|role| (*role, self.cpus(*role)))
-                .collect();
-        }
-        hosts.into_values().collect()
+        let cpus = |role| Some(self.cpus(role));
+        by_host(&self.run.samples, (span.from_ns, span.until_ns), &cpus)
     }
 
     fn cpus(&self, role: Role) -> Vec<u64> {
@@ -252,6 +237,31 @@ impl<'r> Judge<'r> {
         };
         cpus.cpus().iter().map(|cpu| *cpu as u64).collect()
     }
+}
+
+/// Samples between two moments, by host; `cpus` says which of them a role may use, if not all.
+fn by_host(
+    samples: &Samples,
+    (from_ns, until_ns): (u64, u64),
+    cpus: &dyn Fn(Role) -> Option<Vec<u64>>,
+) -> Vec<HostSamples> {
+    let mut hosts: BTreeMap<&str, HostSamples> = BTreeMap::new();
+    for sample in &samples.rows {
+        let host = hosts.entry(&sample.host).or_default();
+        note_role(host, &sample.row);
+        if (from_ns..=until_ns).contains(&sample.row.at_ns) {
+            host.rows.push(sample.row.clone());
+        }
+    }
+    for (name, host) in &mut hosts {
+        let own = samples.missing.iter().filter(|(of, _)| of == name);
+        host.missing = own.map(|(_, missing)| missing.clone()).collect();
+        let roles = host.roles.iter();
+        host.cpus = roles
+            .filter_map(|role| Some((*role, cpus(*role)?)))
+            .collect();
+    }
+    hosts.into_values().collect()
 }
 
 /// A host has the roles whose processes were read there.

@@ -6,12 +6,13 @@
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 
-use weir_agent::message::{SampleEnd, SampleJob};
+use weir_agent::message::SampleJob;
 use weir_agent::{AgentError, Part};
 use weir_model::sample::{Counters, MissingCounter, SampleRow};
 
 use crate::host::{Host, Told};
 use crate::hosts::Hosts;
+use crate::observation::not_sampled;
 use crate::options::Role;
 
 /// How long hosts may take to end their sampling: a proxy is given five seconds for each of two answers.
@@ -86,6 +87,7 @@ impl<'a> Sampling<'a> {
                     false => Vec::new(),
                 },
                 origin: has(Role::Origin),
+                external: None,
             };
             sampling.hosts.push(Sampler {
                 host,
@@ -114,13 +116,7 @@ impl<'a> Sampling<'a> {
             }
             Part::End(end) => {
                 sampler.has_ended = true;
-                let end = end.unwrap_or_else(|error| SampleEnd {
-                    missing: vec![MissingCounter {
-                        why: error.to_string(),
-                        ..MissingCounter::default()
-                    }],
-                    cpu_ns: 0,
-                });
+                let end = end.unwrap_or_else(not_sampled);
                 self.cpu_ns += end.cpu_ns;
                 self.said.push(Said::Missing(called, end.missing));
             }

@@ -1,5 +1,6 @@
 //! Messages about samples: all counters of a host, read again and again while a trial goes on.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,9 @@ pub struct SampleJob {
     pub proxies: Vec<usize>,
     /// Whether the origin server is here.
     pub origin: bool,
+    /// Where a proxy listens that nobody has started, if it is here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<SocketAddr>,
 }
 
 /// What sampling leaves beside its rows.

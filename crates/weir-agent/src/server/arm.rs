@@ -30,6 +30,8 @@ pub(super) struct Arm {
     bypassed: Hops,
     /// `None`: the proxy is somebody else's.
     own: Option<OwnProxy>,
+    /// Where that one is.
+    external: Option<SocketAddr>,
 }
 
 /// A proxy that weir starts.
@@ -68,6 +70,7 @@ impl Arm {
                 keeper,
                 bypassed: Hops::default(),
                 own: None,
+                external: Some(external.address),
             };
             let started = ArmStarted {
                 listen: external.address,
@@ -113,6 +116,7 @@ impl Arm {
             keeper,
             bypassed,
             own: Some(own),
+            external: None,
         };
         Ok((arm, started))
     }
@@ -188,6 +192,15 @@ impl Arm {
         std::iter::once(running.master_pid())
             .chain(workers)
             .collect()
+    }
+
+    /// Processes that are looked at while it has the load: its own, or those of this host that listen where somebody
+    /// else's is, none of another host's.
+    pub(super) fn looked_at(&self) -> Vec<u32> {
+        match self.external {
+            Some(address) => weir_probe::listening_at(address),
+            None => self.processes(),
+        }
     }
 
     pub(super) fn end(&mut self) {

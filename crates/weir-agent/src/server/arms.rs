@@ -190,7 +190,9 @@ impl Bench {
         let generator = generator.then(|| samples::generator(own.map(|own| &own.generator)));
         let origin = origin.then(|| samples::origin(own.map(|own| &own.origin)));
         let arms_places = arms.iter().map(|arm| samples::arm(arm));
-        let places = generator.into_iter().chain(arms_places).chain(origin);
+        let external = job.external.map(|address| Ok(samples::external(address)));
+        let places = generator.into_iter().chain(arms_places);
+        let places = places.chain(external).chain(origin);
         Ok(Sampling {
             sampler: Sampler::open(places.collect::<Result<_, _>>()?),
             proxies: arms.iter().filter_map(|arm| arm.own_counters()).collect(),

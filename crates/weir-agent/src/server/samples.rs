@@ -4,6 +4,7 @@
 //! namespace: one that is busy answers late, and nobody waits for it.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -77,8 +78,18 @@ pub(super) fn arm(arm: &Arm) -> Result<Place, Failure> {
         role: PROXY,
         arm: arm.name().to_owned(),
         namespace: Some(arm.keeper().run(Namespace::of_this_thread)?),
-        tasks: Tasks::Processes(arm.processes()),
+        tasks: Tasks::Processes(arm.looked_at()),
     })
+}
+
+/// That of a proxy which listens at an address of this host, and which nobody has started.
+pub(super) fn external(address: SocketAddr) -> Place {
+    Place {
+        role: PROXY,
+        arm: String::new(),
+        namespace: Some(Namespace::of_this_thread()),
+        tasks: Tasks::Processes(weir_probe::listening_at(address)),
+    }
 }
 
 /// Whether a job can be done.

@@ -15,7 +15,7 @@ const LEAST_NS: u64 = 2_200_000_000;
 /// Rates that differ by less are the same.
 const SAME_RATE: f64 = 0.01;
 /// A load that is answered less than this share of the time it is due is more than is carried.
-const CARRIED: f64 = 0.99;
+pub(super) const CARRIED: f64 = 0.99;
 
 /// A time in which one arm alone had the load. Times are those of samples.
 pub(super) struct Span<'r> {

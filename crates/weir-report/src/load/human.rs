@@ -1,5 +1,6 @@
 //! The summary that an engineer reads on a terminal.
 
+use weir_analysis::findings::LimiterFindings;
 use weir_model::load_report::{FlowReport, LoadReport};
 use weir_model::quantity::CpuSet;
 use weir_model::record::Validity;
@@ -14,19 +15,28 @@ use crate::tree::{
     Block, Callout, Cell, Code, Column, Document, Heading, Kind, Row, Style, Table, Text, clause,
     list,
 };
+use crate::view::limiter;
 
 /// Columns of the summary.
 const WIDTH: usize = 100;
 
-/// The result in words and tables, at most 100 columns wide but for long URLs. `detailed` adds the
-/// percentile spectrum, `color` a colour for the validity (ANSI escape sequences).
-pub fn human(report: &LoadReport, detailed: bool, color: bool) -> String {
+/// The result in words and tables, at most 100 columns wide but for long URLs. `limiter` says what limits the
+/// server where it was looked at; `detailed` adds the percentile spectrum, `color` a colour for the validity (ANSI escape sequences).
+pub fn human(
+    report: &LoadReport,
+    limiter: Option<&LimiterFindings>,
+    detailed: bool,
+    color: bool,
+) -> String {
     let mut blocks = Vec::from(what_was_run(report));
     blocks.extend(validity(report));
     blocks.extend(figures(report, true));
     for flow in &report.flows {
         blocks.extend(one_flow(report, flow));
     }
+    let heading = || Heading::section("", "What limits it");
+    let card = limiter.map(|found| limiter::card(heading(), found, false));
+    blocks.extend(card.unwrap_or_default());
     if detailed && report.response_time.count > 0 {
         let spectrum = spectrum(report).map(Block::Table);
         blocks.push(spectrum.unwrap_or_else(|error| {

@@ -28,14 +28,35 @@ pub use human::human;
 pub use times::{HistogramError, histogram, time_report};
 pub use wrk2::wrk2;
 
+use weir_analysis::findings::LimiterFindings;
 use weir_model::load_report::LoadReport;
 
 use crate::foreign::masked;
 
+/// The document, and what limits the server, where it was looked at.
+#[derive(serde::Serialize)]
+struct Observed<'a> {
+    #[serde(flatten)]
+    report: &'a LoadReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limiter: Option<&'a LimiterFindings>,
+}
+
+/// Response times of a load: nanoseconds and how often, ascending. Nothing where they cannot be read back.
+pub fn response_times(report: &LoadReport) -> Vec<(u64, u64)> {
+    let histogram = histogram(&report.response_time);
+    let recorded = histogram
+        .iter()
+        .flat_map(|histogram| histogram.iter_recorded());
+    recorded
+        .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
+        .collect()
+}
+
 /// The document itself: JSON, indented, with a line end, secrets in it masked. docs/load-format.md
 /// describes it.
-pub fn json(report: &LoadReport) -> String {
-    let mut text = serde_json::to_string_pretty(report)
+pub fn json(report: &LoadReport, limiter: Option<&LimiterFindings>) -> String {
+    let mut text = serde_json::to_string_pretty(&Observed { report, limiter })
         .expect("the document has no maps and no types of its own that could refuse");
     text.push('\n');
     masked(&text).into_owned()
@@ -50,7 +71,7 @@ mod tests {
     #[test]
     fn a_written_document_reads_back_unchanged() {
         for report in sample::all() {
-            let read: LoadReport = serde_json::from_str(&json(&report)).unwrap();
+            let read: LoadReport = serde_json::from_str(&json(&report, None)).unwrap();
             assert_eq!(read, report);
         }
     }

@@ -18,22 +18,27 @@ pub(super) fn sections(input: &ReportInput<'_>) -> Vec<Block> {
             title += &format!(" under {}", one.load);
         }
         let heading = Heading::section(&format!("limiter-{number}"), title);
-        let mut blocks = vec![Block::Heading(heading.remark(&when(one)))];
         // With a capacity it has been said.
-        if input.findings.capacity.is_none() {
-            blocks.push(text(Style::Plain, sentence(one)));
-        }
-        blocks.extend(
-            one.judgement
-                .findings
-                .first()
-                .map(|first| text(Style::Soft, format!("What to do: {}.", first.advice))),
-        );
-        blocks.extend(evidence(&one.judgement.findings));
-        blocks.push(Block::Only(Outputs::FILES, others(one)));
-        blocks
+        let said = input.findings.capacity.is_some();
+        card(heading.remark(&when(one)), one, said)
     });
     cards.flatten().collect()
+}
+
+/// What limits one arm; `said` where it stands elsewhere in a sentence.
+pub(crate) fn card(heading: Heading, found: &LimiterFindings, said: bool) -> Vec<Block> {
+    let findings = &found.judgement.findings;
+    let mut blocks = vec![Block::Heading(heading)];
+    if !said {
+        blocks.push(text(Style::Plain, sentence(found)));
+    }
+    let advice = findings
+        .first()
+        .map(|first| format!("What to do: {}.", first.advice));
+    blocks.extend(advice.map(|advice| text(Style::Soft, advice)));
+    blocks.extend(evidence(findings));
+    blocks.push(Block::Only(Outputs::FILES, others(found)));
+    blocks
 }
 
 /// The time that was judged.

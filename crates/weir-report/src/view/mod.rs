@@ -11,7 +11,7 @@ mod compare;
 mod connections;
 mod counted;
 mod limit;
-mod limiter;
+pub(crate) mod limiter;
 mod load;
 mod looks;
 mod matrix;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::SshArgs;
 use clap::{Args as ClapArgs, Parser, ValueEnum};
 
 const SERVER: &str = "Server";
@@ -45,6 +46,17 @@ pub(crate) struct LoadArgs {
     /// Time in which the load grows from nothing to its full height, not measured
     #[arg(long, value_name = "TIME", default_value = "0s")]
     pub(crate) ramp_up: String,
+
+    /// Say what limits the server, by samples of this host and the server's, once per second
+    #[arg(long)]
+    pub(crate) observe: bool,
+
+    /// The server's host, as ssh takes it, where it is not this one
+    #[arg(long, value_name = "proxy=HOST", requires = "observe")]
+    pub(crate) place: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) ssh: SshArgs,
 
     /// How the kernel is asked: io_uring, or epoll through libc; auto: io_uring in closed loops where
     /// it is allowed

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use weir_lab::{AskedByArm, LabError, Options, Summary};
+use weir_lab::{AskedByArm, LabError, Options, PlaceSpec, Summary};
 use weir_model::limit::Limit;
 use weir_model::record::{Outcome, Remark};
 use weir_model::study::{Arm, ArmRole, LoadSpec, Study, Until};
+use weir_parameters::Catalog;
 use weir_report::foreign::masked;
 use weir_report::{number, words};
 use weir_study::{CheckContext, Scale};
@@ -127,19 +128,29 @@ pub(super) fn machine(options: &Options) -> Result<CheckContext, Failure> {
 
 /// What a run is made with, before its folder and its remarks are known.
 pub(super) fn options(args: &LabArgs) -> Result<Options, Failure> {
+    Ok(Options {
+        catalog: parameters::catalog(&args.parameters)?,
+        allow_host_settings: args.allow_host_settings,
+        samples: args.samples.interval(),
+        ..options_at(place::roles(&args.place, &args.ssh)?)?
+    })
+}
+
+/// The same of a run that nothing else is asked of than where it is.
+pub(super) fn options_at(places: PlaceSpec) -> Result<Options, Failure> {
     let weir = std::env::current_exe()
         .map_err(|error| Failure::failed(format!("cannot find weir's own program: {error}")))?;
     Ok(Options {
         folder: PathBuf::new(),
         launcher: Launcher::new(weir),
         weir_version: args::version().to_owned(),
-        catalog: parameters::catalog(&args.parameters)?,
+        catalog: Catalog::builtin(),
         remarks: Vec::new(),
-        places: place::roles(&args.place, &args.ssh)?,
-        allow_host_settings: args.allow_host_settings,
+        places,
+        allow_host_settings: false,
         check_alone: false,
         generator_carries: load::carries(),
-        samples: args.samples.interval(),
+        samples: None,
         time: None,
         stop: signals::stop_flag()?,
     })

@@ -18,6 +18,7 @@ use crate::{signals, terminal};
 mod calibrate;
 mod floor;
 mod job;
+mod observe;
 mod progress;
 mod result;
 mod watch;
@@ -43,13 +44,15 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
         weir_files::open_output(path)
             .map_err(|error| Failure::input(format!("-o {}: {error}", path.display())))?;
     }
+    let observed = observe::begin(&job, args)?;
     let report = measure(&job, args)?;
+    let limiter = observed.map(|observed| observe::end(observed, &report));
     let text = match args.format {
         LoadFormat::Text => {
             let color = args.output.is_none() && terminal::color_on_stdout();
-            weir_report::load::human(&report, args.latency, color)
+            weir_report::load::human(&report, limiter.as_ref(), args.latency, color)
         }
-        LoadFormat::Json => weir_report::load::json(&report),
+        LoadFormat::Json => weir_report::load::json(&report, limiter.as_ref()),
         LoadFormat::Wrk2 => {
             let text = weir_report::load::wrk2(&report).map_err(Failure::failed)?;
             masked(&text).into_owned()

@@ -1,0 +1,119 @@
+//! What limits a server that `weir load` asks, by samples of its host.
+
+use std::collections::BTreeMap;
+
+use weir_limits::{Evidence, Figure, Quantities, Role, Rules, Trial, Window, judge};
+use weir_model::load::{Arrivals, Lifetime};
+use weir_model::load_report::LoadReport;
+use weir_model::sample::Counters;
+use weir_record::Samples;
+
+use super::{by_host, stretches};
+use crate::findings::{LimiterFindings, Stretch};
+
+/// What limited the server in the measured time of a load, which ended `until_ns` on the clock of the samples. Its response
+/// times are nanoseconds and how often, ascending.
+pub fn of_load(
+    report: &LoadReport,
+    response_times: Vec<(u64, u64)>,
+    samples: &Samples,
+    until_ns: u64,
+) -> LimiterFindings {
+    let from_ns = until_ns.saturating_sub((report.phases.sustain * 1e9) as u64);
+    let own: Option<Vec<u64>> = report
+        .load
+        .cpus
+        .iter()
+        .map(|cpu| cpu.map(u64::from))
+        .collect();
+    let cpus = |role| match role {
+        Role::Generator => own.clone(),
+        Role::Proxy | Role::Origin => None,
+    };
+    let hosts = by_host(samples, (from_ns, until_ns), &cpus);
+    let trial = trial(report, response_times);
+    let window = Window {
+        hosts: &hosts,
+        from_ns,
+        until_ns,
+        arm: "",
+        trial: &trial,
+    };
+    let evidence = Evidence::of(Quantities::builtin(), Counters::builtin(), &window, None);
+    LimiterFindings {
+        load: String::new(),
+        arm: report.target.url.clone(),
+        stretch: Stretch {
+            from_s: 0.0,
+            until_s: report.phases.sustain,
+            rate: report.rates.intended,
+            saturated: is_saturated(report),
+            stage: None,
+        },
+        low: None,
+        judged: (1, 1),
+        confirmations: Vec::new(),
+        judgement: judge(&evidence, Rules::builtin(), None),
+        evidence,
+    }
+}
+
+/// A closed loop always asks for more; an open one where it is not answered as often as it asks.
+fn is_saturated(report: &LoadReport) -> bool {
+    let rates = report.rates;
+    rates
+        .intended
+        .is_none_or(|rate| rates.completed < stretches::CARRIED * rate)
+}
+
+fn trial(report: &LoadReport, response_times: Vec<(u64, u64)>) -> Trial {
+    let rates = &report.rates;
+    let opened = match report.load.lifetime {
+        Lifetime::Kept => Some(0.0),
+        Lifetime::Request => Some(1.0),
+        Lifetime::Requests(requests) => Some(1.0 / f64::from(requests.max(1))),
+        Lifetime::Time(_) => None,
+    };
+    let is_open = !matches!(report.load.arrivals, Arrivals::Closed);
+    let lag = report
+        .dispatch_lag
+        .quantiles
+        .iter()
+        .find(|(quantile, _)| *quantile >= 0.99);
+    let full = report.tls.as_ref().map(|tls| {
+        let full = tls.handshakes.saturating_sub(tls.resumed) as f64;
+        full / report.counts.completed_whole.max(1) as f64 * rates.completed
+    });
+    let figures = [
+        (Figure::RateIntended, rates.intended),
+        (Figure::RateOffered, Some(rates.offered)),
+        (Figure::RateCompleted, Some(rates.completed)),
+        (
+            Figure::Saturated,
+            Some(f64::from(u8::from(is_saturated(report)))),
+        ),
+        (Figure::ResponseTimeS, Some(report.response_time.mean / 1e9)),
+        (
+            Figure::DispatchLagS,
+            lag.filter(|_| is_open).map(|(_, ns)| *ns as f64 / 1e9),
+        ),
+        (Figure::BytesPerS, Some(rates.received_bytes)),
+        (Figure::OpenedPerRequest, opened),
+        (Figure::FullHandshakesPerS, full),
+    ];
+    let known = figures
+        .into_iter()
+        .filter_map(|(figure, value)| Some((figure, value?)));
+    let mut errors: BTreeMap<String, u64> = BTreeMap::new();
+    for error in &report.errors {
+        *errors.entry(error.kind.name().to_owned()).or_insert(0) += error.count;
+    }
+    let failed: u64 = errors.values().sum();
+    Trial {
+        figures: known.collect(),
+        response_times,
+        requests: report.counts.completed_whole + failed,
+        errors: Some(errors),
+        settings: BTreeMap::new(),
+    }
+}

@@ -1,0 +1,105 @@
+//! Whose processes listen at an address of this host.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// State LISTEN in /proc/net/tcp (include/net/tcp_states.h).
+const LISTEN: &str = "0A";
+
+/// Numbers of the processes that have a socket that listens at `address`, in the calling thread's network namespace; none
+/// where there are none, or none that this process may look at (proc_pid_fd(5)).
+pub fn listening_at(address: SocketAddr) -> Vec<u32> {
+    let tables = ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"];
+    let inodes: BTreeSet<String> = tables
+        .iter()
+        .filter_map(|table| fs::read_to_string(table).ok())
+        .flat_map(|text| inodes(&text, address))
+        .map(|inode| format!("socket:[{inode}]"))
+        .collect();
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let holds = |pid: &u32| {
+        let open = fs::read_dir(format!("/proc/{pid}/fd"));
+        let mut links = open.into_iter().flatten().flatten();
+        links.any(|link| {
+            let target = fs::read_link(link.path());
+            target.is_ok_and(|target| target.to_str().is_some_and(|text| inodes.contains(text)))
+        })
+    };
+    match inodes.is_empty() {
+        true => Vec::new(),
+        false => numbers.filter(holds).collect(),
+    }
+}
+
+/// Inodes of sockets that listen at an address or at all addresses of its port, by the lines of /proc/net/tcp or
+/// tcp6 (proc_pid_net(5)).
+fn inodes(text: &str, address: SocketAddr) -> Vec<String> {
+    let of_line = |line: &str| {
+        let cells: Vec<&str> = line.split_ascii_whitespace().collect();
+        let (local, state, inode) = (cells.get(1)?, cells.get(3)?, cells.get(9)?);
+        let (host, port) = local.split_once(':')?;
+        let host = host_of(host)?;
+        let is_here = u16::from_str_radix(port, 16).ok()? == address.port()
+            && (host.is_unspecified() || host.to_canonical() == address.ip().to_canonical());
+        (is_here && *state == LISTEN).then(|| (*inode).to_owned())
+    };
+    text.lines().skip(1).filter_map(of_line).collect()
+}
+
+/// An address as the kernel prints it: words of 32 bits in the host's own order of bytes.
+fn host_of(text: &str) -> Option<IpAddr> {
+    let word = |at: usize| {
+        Some(
+            u32::from_str_radix(text.get(at..at + 8)?, 16)
+                .ok()?
+                .to_ne_bytes(),
+        )
+    };
+    match text.len() {
+        8 => Some(IpAddr::from(Ipv4Addr::from(word(0)?))),
+        32 => {
+            let words = [word(0)?, word(8)?, word(16)?, word(24)?].concat();
+            Some(IpAddr::from(Ipv6Addr::from(
+                <[u8; 16]>::try_from(words).ok()?,
+            )))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_listener_is_found_by_its_address_and_by_that_of_all() {
+        let own = std::process::id();
+        for bound in ["127.0.0.1:0", "0.0.0.0:0", "[::]:0", "[::1]:0"] {
+            let Ok(listener) = TcpListener::bind(bound) else {
+                continue;
+            };
+            let port = listener.local_addr().unwrap().port();
+            let asked = match bound.starts_with("[::1]") {
+                true => SocketAddr::from((Ipv6Addr::LOCALHOST, port)),
+                false => SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+            };
+            assert_eq!(listening_at(asked), [own], "{bound}");
+            drop(listener);
+            assert!(listening_at(asked).is_empty(), "{bound}");
+        }
+    }
+
+    #[test]
+    fn other_addresses_of_the_same_port_are_not_meant() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert!(listening_at(SocketAddr::from(([127, 0, 0, 2], port))).is_empty());
+        let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        // A connection's own port is nobody's listener.
+        assert!(listening_at(client.local_addr().unwrap()).is_empty());
+    }
+}

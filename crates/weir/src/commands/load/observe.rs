@@ -1,0 +1,54 @@
+//! `--observe`: what limits a server that weir did not start, by samples of its host and of this one.
+
+use std::time::Duration;
+
+use weir_analysis::findings::LimiterFindings;
+use weir_lab::{Observation, Role};
+use weir_model::load_report::LoadReport;
+
+use super::Job;
+use crate::args::LoadArgs;
+use crate::commands::{place, run};
+use crate::failure::Failure;
+
+/// From one sample to the next.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Two samples lie within it for certain.
+const SHORTEST: Duration = Duration::from_secs(3);
+
+/// Begins to sample, where that was asked for.
+///
+/// # Errors
+/// The measured time is too short for samples, or the server's host cannot be reached.
+pub(super) fn begin(job: &Job, args: &LoadArgs) -> Result<Option<Observation>, Failure> {
+    if !args.observe {
+        return Ok(None);
+    }
+    let last = job.plan.slices.last().map_or(0, |slice| slice.end);
+    if Duration::from_nanos(last) < job.plan.ramp_up + SHORTEST {
+        let message =
+            "--observe: samples are taken every second, so a load has to last 3 s at least";
+        return Err(Failure::input(message).hint("give it -d 10s"));
+    }
+    let places = place::roles(&args.place, &args.ssh)?;
+    if places.host_of(Role::Generator).is_some() || places.host_of(Role::Origin).is_some() {
+        let message = "--place: weir load sends from this host, and starts no origin server";
+        return Err(Failure::input(message).hint("--place proxy=HOST"));
+    }
+    let options = run::options_at(places)?;
+    let address = job.flows[0].target.address.clone();
+    let address = address
+        .parse()
+        .map_err(|_| Failure::failed(format!("{address} is no address")))?;
+    let begun = Observation::begin(address, INTERVAL, &options);
+    begun
+        .map(Some)
+        .map_err(|error| Failure::of_run(error, None))
+}
+
+/// Ends it, and says what limits the server.
+pub(super) fn end(observed: Observation, report: &LoadReport) -> LimiterFindings {
+    let until_ns = weir_agent::monotonic_ns();
+    let times = weir_report::load::response_times(report);
+    weir_analysis::limiter::of_load(report, times, &observed.end(), until_ns)
+}
