@@ -49,6 +49,7 @@ fn job(ms: u64) -> SampleJob {
         generator: true,
         proxies: Vec::new(),
         origin: true,
+        external: None,
     }
 }
 
