@@ -62,11 +62,12 @@ fn tried(one: &ConfirmationRecord) -> String {
             false => format!("Not confirmed by {turned}: {}.", one.why_not),
         };
     }
-    let (low, high) = one.interval;
-    let carries = format!(
-        "it carries {:.2} times as much ({low:.2} to {high:.2})",
-        one.ratio
-    );
+    let carries = match one.ratio {
+        Some((ratio, (low, high))) => {
+            format!("it carries {ratio:.2} times as much ({low:.2} to {high:.2})")
+        }
+        None => "it answers requests that fail without it".to_owned(),
+    };
     match one.confirmed {
         true => format!("Confirmed: with {turned} {carries}."),
         false => format!("Not confirmed: with {turned} {carries}."),

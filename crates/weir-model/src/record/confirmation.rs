@@ -16,10 +16,10 @@ pub struct ConfirmationRecord {
     pub limiter: String,
     /// What was turned, and to which levels.
     pub turned: Settings,
-    /// The rate with the change, as a multiple of that without; 0 where none was found.
-    pub ratio: f64,
-    /// Its interval.
-    pub interval: (f64, f64),
+    /// The rate with the change, as a multiple of that without, and its interval; `None` where there is none: nothing was
+    /// found out, or without the change nothing is answered as it should be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio: Option<(f64, (f64, f64))>,
     /// Whether the change makes the arm carry more, which proves that this was the limit.
     pub confirmed: bool,
     /// Why nothing was found out; empty where something was.

@@ -194,23 +194,26 @@ mod tests {
 
     #[test]
     fn an_open_loop_shows_both_times_and_what_went_wrong() {
-        insta::assert_snapshot!(human(&sample::open_loop(), false, false));
+        insta::assert_snapshot!(human(&sample::open_loop(), None, false, false));
     }
 
     #[test]
     fn a_closed_loop_says_what_it_cannot_show() {
-        insta::assert_snapshot!(human(&sample::closed_loop(), false, false));
+        insta::assert_snapshot!(human(&sample::closed_loop(), None, false, false));
     }
 
     #[test]
     fn nothing_answered_shows_no_times() {
-        insta::assert_snapshot!(human(&sample::nothing_answered(), true, false));
+        insta::assert_snapshot!(human(&sample::nothing_answered(), None, true, false));
     }
 
     #[test]
     fn the_detailed_summary_ends_with_the_spectrum() {
         let report = sample::open_loop();
-        let (short, long) = (human(&report, false, false), human(&report, true, false));
+        let (short, long) = (
+            human(&report, None, false, false),
+            human(&report, None, true, false),
+        );
         insta::assert_snapshot!(long.strip_prefix(&short).unwrap());
     }
 
@@ -218,7 +221,10 @@ mod tests {
     fn a_histogram_that_cannot_be_read_costs_the_spectrum_alone() {
         let mut report = sample::closed_loop();
         report.response_time.histogram = "?".to_owned();
-        let (short, long) = (human(&report, false, false), human(&report, true, false));
+        let (short, long) = (
+            human(&report, None, false, false),
+            human(&report, None, true, false),
+        );
         let rest = long.strip_prefix(&short).unwrap();
         let note = "note: no percentile spectrum: the histogram is not base64";
         assert!(rest.starts_with(note), "{rest}");
@@ -227,7 +233,7 @@ mod tests {
     #[test]
     fn colour_changes_no_letter() {
         let report = sample::open_loop();
-        let colored = human(&report, true, true);
+        let colored = human(&report, None, true, true);
         assert!(colored.contains("\x1b[33mSUSPECT\x1b[0m"));
         let is_code = |code: &str| code.bytes().all(|b| b.is_ascii_digit() || b == b';');
         let pieces = colored
@@ -236,13 +242,16 @@ mod tests {
                 Some((code, rest)) if is_code(code) => rest,
                 _ => piece,
             });
-        assert_eq!(pieces.collect::<String>(), human(&report, true, false));
+        assert_eq!(
+            pieces.collect::<String>(),
+            human(&report, None, true, false)
+        );
     }
 
     #[test]
     fn lines_fit_a_terminal() {
         for report in sample::all() {
-            for line in human(&report, true, false).lines() {
+            for line in human(&report, None, true, false).lines() {
                 assert!(line.chars().count() <= 100, "{line}");
             }
         }
@@ -253,7 +262,7 @@ mod tests {
         let mut report = sample::closed_loop();
         report.censored.in_flight = 1;
         report.censored.oldest_ns = 1_500_000_000;
-        let text = human(&report, false, false);
+        let text = human(&report, None, false, false);
         let said =
             "1 request never ended and is in none of these times; it had waited 1.50 s: 1 sent";
         assert!(text.contains(said), "{text}");

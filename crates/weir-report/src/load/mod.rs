@@ -80,7 +80,7 @@ mod tests {
     fn every_field_is_documented() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/load-format.md");
         let docs = std::fs::read_to_string(path).unwrap();
-        let document: Value = serde_json::from_str(&json(&sample::open_loop())).unwrap();
+        let document: Value = serde_json::from_str(&json(&sample::open_loop(), None)).unwrap();
         assert_eq!(undocumented(&document, &docs), [""; 0]);
     }
 

@@ -7,7 +7,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use weir_analysis::findings::{Findings, LimiterFindings, Verdict};
+use weir_analysis::findings::{Comparison, Findings, LimiterFindings, Verdict};
 use weir_lab::Options;
 use weir_lab::Summary;
 use weir_limits::{Finding, Role, Way};
@@ -27,9 +27,9 @@ use crate::failure::Failure;
 use crate::terminal;
 
 /// Parameters that are turned at most, each in an arm of its own.
-const TURNED: usize = 3;
+const TURNED: usize = 2;
 /// How long the trial lasts, at most: it ends as soon as it is decided.
-const LENGTH: Duration = Duration::from_secs(40);
+const LENGTH: Duration = Duration::from_secs(30);
 /// The same for what shows in a long trial alone: twice as long as the kernel remembers ended connections.
 const LONG: Duration = Duration::from_secs(120);
 /// Name of the arm as it is, and of the same again.
@@ -82,6 +82,39 @@ fn changed(changes: &Settings) -> impl Iterator<Item = String> {
     changes.iter().map(|(id, level)| format!("{id} at {level}"))
 }
 
+/// An arm as it is, the same again, and an arm for each change.
+fn paired(arm: &Arm, changes: Vec<Settings>) -> Vec<Arm> {
+    let made = |name: String, role, changes: Settings| Arm {
+        settings: arm
+            .settings
+            .clone()
+            .into_iter()
+            .chain(changes.clone())
+            .collect(),
+        name,
+        role,
+        changes,
+        against: 0,
+        proxy: None,
+        cpus: arm.cpus.clone(),
+    };
+    let mut arms = vec![
+        made(AS_IT_IS.to_owned(), ArmRole::Baseline, Settings::new()),
+        made(AGAIN.to_owned(), ArmRole::SameAsBaseline, Settings::new()),
+    ];
+    let changes = changes.into_iter().zip(1..);
+    let turned =
+        changes.map(|(change, number)| made(format!("turned-{number}"), ArmRole::Change, change));
+    arms.extend(turned);
+    arms
+}
+
+/// Whether JSON has room for its ratio.
+fn is_finite(found: &Comparison) -> bool {
+    let (low, high) = found.interval;
+    [found.ratio, low, high].into_iter().all(f64::is_finite)
+}
+
 /// The trial of one arm.
 struct Trial<'r> {
     run: &'r Run,
@@ -98,8 +131,7 @@ impl Trial<'_> {
             load: self.found.load.clone(),
             limiter: self.first.limiter.clone(),
             turned: Settings::new(),
-            ratio: 0.0,
-            interval: (0.0, 0.0),
+            ratio: None,
             confirmed: false,
             why_not: why,
             run: String::new(),
@@ -125,29 +157,6 @@ impl Trial<'_> {
         if turned.is_empty() {
             return Err("none of its parameters can be turned here any further".to_owned());
         }
-        let made = |name: String, role, changes: Settings| Arm {
-            settings: arm
-                .settings
-                .clone()
-                .into_iter()
-                .chain(changes.clone())
-                .collect(),
-            name,
-            role,
-            changes,
-            against: 0,
-            proxy: None,
-            cpus: arm.cpus.clone(),
-        };
-        let mut arms = vec![
-            made(AS_IT_IS.to_owned(), ArmRole::Baseline, Settings::new()),
-            made(AGAIN.to_owned(), ArmRole::SameAsBaseline, Settings::new()),
-        ];
-        let changes = turned.into_iter().zip(1..);
-        arms.extend(
-            changes
-                .map(|(change, number)| made(format!("turned-{number}"), ArmRole::Change, change)),
-        );
         let question = format!(
             "Does {} limit {}?",
             self.first.limiter.replace('_', " "),
@@ -159,7 +168,7 @@ impl Trial<'_> {
             question,
             proxy,
             loads: vec![self.load(load)],
-            arms,
+            arms: paired(arm, turned),
             compare: Compare::Against,
             blocks: BlockSpec {
                 slice: study.blocks.slice,
@@ -287,8 +296,7 @@ impl Trial<'_> {
             };
             match comparisons.next() {
                 Some(found) if found.verdict != Verdict::Invalid => ConfirmationRecord {
-                    ratio: found.ratio,
-                    interval: found.interval,
+                    ratio: is_finite(found).then_some((found.ratio, found.interval)),
                     confirmed: found.verdict == Verdict::Better,
                     ..record
                 },

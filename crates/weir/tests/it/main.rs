@@ -13,6 +13,7 @@ mod doctor;
 mod doctor_trust;
 mod faulty;
 mod kills;
+mod limiter;
 mod load;
 mod load_calibrate;
 mod load_connections;

@@ -1,0 +1,90 @@
+//! What limits an arm is named, and proven by turning it: on the real nginx, by `weir run --confirm`, and by
+//! `weir load --observe` of one that somebody else has started.
+
+use serde_json::Value;
+use weir_model::record::{ConfirmationRecord, Phase, Record};
+
+use crate::origin;
+use crate::place::Place;
+use crate::program::HasAll;
+
+/// It opens a connection to the origin server for each request, which takes most of its CPU time.
+const STUDY: &str = "\
+weir: 1
+name: limited
+question: What limits it?
+proxy:
+  kind: nginx
+  settings: {worker_processes: 1, access_log: off}
+loads:
+  - {name: closed, closed: true, connections: 32, duration: 10s}
+baseline: stock
+objective: {metric: rate}
+";
+
+#[test]
+fn what_limits_an_arm_is_named_and_proven_by_turning_it() {
+    let place = Place::new();
+    place.write("study.yaml", STUDY);
+    let ended = place
+        .ends("run study.yaml --confirm --out 'a run'")
+        .with_code(0);
+    place.assert_clean();
+    ended
+        .stderr
+        .has("Confirming what limits stock: origin_keepalive at 64");
+    ended.stdout.has_all(&[
+        "What limits stock: the proxy opens ",
+        "Confirmed: with origin_keepalive at 64 it carries ",
+        "What to do: keep connections to the origin alive.",
+    ]);
+    let run = place.records();
+    let observed = run.trials_in(|phase| phase == Phase::Observation);
+    assert!(observed.count() >= 2);
+    let confirmed = run.records.iter().find_map(|record| match record {
+        Record::Confirmation(one) if one.turned.contains_key("origin_keepalive") => Some(one),
+        _ => None,
+    });
+    let confirmed: &ConfirmationRecord = confirmed.expect("it was turned");
+    assert!(confirmed.confirmed, "{confirmed:?}");
+    assert!(
+        confirmed.ratio.is_some_and(|(ratio, _)| ratio > 1.2),
+        "{confirmed:?}"
+    );
+    let findings = place.ends("report 'a run' --format json").with_code(0);
+    let findings: Value = serde_json::from_str(&findings.stdout).expect("JSON");
+    let limiter = &findings["limiters"][0]["judgement"];
+    assert_eq!(limiter["findings"][0]["limiter"], "keepalive_origin");
+    let ruled_out = limiter["ruled_out"].as_array().expect("a list");
+    for other in ["accept_queue", "worker_connections", "disk_log"] {
+        let is_other = |one: &Value| {
+            one["limiter"] == other && !one["why"].as_array().is_some_and(Vec::is_empty)
+        };
+        assert!(ruled_out.iter().any(is_other), "{other}: {ruled_out:?}");
+    }
+}
+
+#[test]
+fn a_server_of_somebody_else_s_is_looked_at_by_its_address() {
+    let place = Place::new();
+    let (_server, at) = origin::start("--delay 20ms --concurrency 1");
+    let url = format!("http://{at}/");
+    let ended = place
+        .ends(&format!("load {url} -c 8 -d 4s --observe --format json -q"))
+        .with_code(0);
+    let found: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    let limiter = &found["limiter"];
+    // Its processes were found by its address: it is nearly idle, whoever else has the CPUs.
+    let busiest = limiter["evidence"]["quantities"]["proxy_cpus"]["value"].as_f64();
+    assert!(busiest.is_some_and(|cpus| cpus < 0.5), "{busiest:?}");
+    let ended = place
+        .ends(&format!("load {url} -d 1s --observe"))
+        .with_code(2);
+    ended
+        .stderr
+        .has_all(&["--observe: samples are taken every second", "-d 10s"]);
+    let ended = place
+        .ends(&format!("load {url} -d 4s --observe --place origin=x"))
+        .with_code(2);
+    ended.stderr.has("--place proxy=HOST");
+}
