@@ -320,12 +320,12 @@ impl Client {
         let _ = self.ask(Stop(id));
     }
 
-    /// How far the agent's clock is ahead of this host's, in nanoseconds: from the quickest of some
-    /// exchanges, so it is off by half of a round trip at most (Cristian's algorithm).
+    /// How far the agent's clock is ahead of this host's, and by how much that may be wrong, in nanoseconds: from the
+    /// quickest of some exchanges, so it is off by half of a round trip at most (Cristian's algorithm).
     ///
     /// # Errors
     /// The agent is gone.
-    pub fn clock_offset_ns(&self) -> Result<i64, AgentError> {
+    pub fn clock_offset_ns(&self) -> Result<(i64, u64), AgentError> {
         let mut best: Option<(u64, i64)> = None;
         for _ in 0..16 {
             let before = crate::monotonic_ns();
@@ -338,7 +338,7 @@ impl Client {
                 best = Some((trip, offset));
             }
         }
-        Ok(best.map_or(0, |(_, offset)| offset))
+        Ok(best.map_or((0, 0), |(trip, offset)| (offset, trip.div_ceil(2))))
     }
 
     fn lost(&self, words: &str) -> AgentError {

@@ -17,6 +17,8 @@
 //! one sentence; `times` says where the time of requests goes, from samples, and no verdict rests on it; `headline` says what the sentence rests on and leaves out, `published` what it does to
 //! published effects.
 //!
+//! [`mod@surroundings`] says before the first trial what of the network and the hosts would spoil it.
+//!
 //! A study that asks for capacities has none of this but the rules of `validity`: its trials are those of a search,
 //! and [`mod@capacity`] says what came of it.
 
@@ -47,6 +49,7 @@ mod published;
 mod ranking;
 mod replicates;
 mod rests;
+pub mod surroundings;
 mod times;
 pub mod validity;
 mod values;

@@ -21,5 +21,5 @@ mod wire;
 pub use error::HostError;
 pub use link::{connect, disconnect};
 pub use links::Interface;
-pub use network::{Network, may_have_networks};
+pub use network::{Network, interface_with, may_have_networks};
 pub use wire::Wire;

@@ -91,6 +91,28 @@ impl Links {
         Ok(all.any(|interface| interface.name == wire.name))
     }
 
+    /// The interface that has an address; `None`: none of this namespace has.
+    pub(crate) fn with_address(&mut self, address: IpAddr) -> Result<Option<Interface>, HostError> {
+        let question = RouteNetlinkMessage::GetAddress(AddressMessage::default());
+        let explained = |refusal| explained(refusal, "list addresses".to_owned());
+        let answers = self.0.list(&question).map_err(explained)?;
+        let has_it = |message: &AddressMessage| {
+            let mut all = message.attributes.iter();
+            // On a link of two the other one is the peer's.
+            all.any(|attribute| match attribute {
+                AddressAttribute::Local(own) => *own == address,
+                AddressAttribute::Address(own) => address.is_ipv6() && *own == address,
+                _ => false,
+            })
+        };
+        let index = answers.iter().find_map(|answer| match answer {
+            RouteNetlinkMessage::NewAddress(own) if has_it(own) => Some(own.header.index),
+            _ => None,
+        });
+        let mut all = self.all()?.into_iter();
+        Ok(all.find(|interface| Some(interface.index) == index))
+    }
+
     fn find(&mut self, name: &str) -> Result<Interface, HostError> {
         let question = RouteNetlinkMessage::GetLink(named(name));
         let found = match self.0.ask(question, 0) {

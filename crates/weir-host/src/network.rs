@@ -7,6 +7,7 @@
 //! and process in it is gone, a moment later and on a thread of its own.
 
 use std::fs::File;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::{io, panic, thread};
@@ -44,6 +45,14 @@ pub fn may_have_networks() -> Result<(), HostError> {
         addresses: vec![([192, 0, 2, last].into(), 30)],
     };
     connect((&a, &wire(1)), (&b, &wire(2)), 1500)
+}
+
+/// The interface of the calling thread's namespace that has this address; `None`: none has.
+///
+/// # Errors
+/// The kernel refused.
+pub fn interface_with(address: IpAddr) -> Result<Option<Interface>, HostError> {
+    Links::open()?.with_address(address)
 }
 
 impl Network {

@@ -259,9 +259,9 @@ impl Host {
         })
     }
 
-    /// How far its clock is ahead of this host's, nanoseconds.
-    pub(crate) fn clock_offset_ns(&self) -> Result<i64, AgentError> {
-        self.agent().map_or(Ok(0), Client::clock_offset_ns)
+    /// How far its clock is ahead of this host's, and by how much that may be wrong, nanoseconds.
+    pub(crate) fn clock_offset_ns(&self) -> Result<(i64, u64), AgentError> {
+        self.agent().map_or(Ok((0, 0)), Client::clock_offset_ns)
     }
 
     /// Keeps what reads its messages in this process to some CPUs.

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use weir_model::quantity::CpuSet;
 use weir_model::record::PlacesUsed;
 use weir_model::room;
 use weir_model::study::{CpuRoles, ExternalSpec, ProxyKind, ProxyRole, ProxySpec, Study};
+use weir_probe::source_towards;
 use weir_simulation::World;
 
 use crate::host::Host;
@@ -359,18 +360,6 @@ pub fn facts(options: &Options) -> Result<Facts, LabError> {
         local_ports: generator.local_ports,
         one_machine: places.together(),
     })
-}
-
-/// The address that this host sends from to another; `None` where there is no way to it.
-fn source_towards(other: IpAddr) -> Option<IpAddr> {
-    let any = match other {
-        IpAddr::V4(_) => "0.0.0.0:0",
-        IpAddr::V6(_) => "[::]:0",
-    };
-    // Connecting a datagram socket sends nothing: the kernel looks up the route.
-    let socket = UdpSocket::bind(any).ok()?;
-    socket.connect((other, 9)).ok()?;
-    Some(socket.local_addr().ok()?.ip())
 }
 
 /// Whether an address is one of this host's.

@@ -52,6 +52,7 @@ mod sampling;
 mod session;
 mod settings;
 mod sums;
+mod surroundings;
 mod timeline;
 mod trial;
 mod until;

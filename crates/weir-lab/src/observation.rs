@@ -49,7 +49,7 @@ impl Observation {
                 origin: false,
                 external: roles.contains(&Role::Proxy).then_some(address),
             };
-            let ahead_ns = host.clock_offset_ns()?;
+            let (ahead_ns, _) = host.clock_offset_ns()?;
             going.push((host.begin_samples(job, place, MOST, &send)?, ahead_ns));
         }
         Ok(Observation { hosts, told, going })

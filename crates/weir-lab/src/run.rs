@@ -5,7 +5,8 @@ use std::path::Path;
 use jiff::Timestamp;
 use weir_analysis::alone;
 use weir_model::record::{FORMAT, Outcome, Remark, RunHeader};
-use weir_model::study::{Arm, LoadSpec, Study};
+use weir_model::study::{Arm, CpuRoles, LoadSpec, Study};
+use weir_parameters::Catalog;
 use weir_record::{Run, RunWriter};
 
 use crate::alone::CheckAlone;
@@ -17,6 +18,7 @@ use crate::options::{Options, PlaceSpec, Role};
 use crate::plan::Plan;
 use crate::proposer::{MakeProposer, Proposer};
 use crate::session::{Session, Summary};
+use crate::surroundings::Around;
 use crate::{Event, LabError, cpus, left_out, network, preflight, settings, sums};
 
 /// Runs a study. The calling thread is kept off the proxy's CPUs from here on, and must be one that
@@ -102,15 +104,18 @@ pub fn ask(
             environment.versions.insert(program.name, program.version);
         }
     }
-    let has_origin = Hosts::has_origin(study);
-    let share = |one, other| hosts.share_in(study, one, other);
-    let shared = cpus::remarks(&roles, has_origin, &share);
-    remarks.extend(shared.into_iter().map(Remark::of_run));
-    let catalog = &options.catalog;
-    let workers = |arm: &Arm| catalog.workers(study.proxy_of(arm).kind, &arm.settings);
-    let arm_workers = study.arms.iter().map(|arm| (&*arm.name, workers(arm)));
-    remarks.extend(cpus::crowded_arms(&roles.proxy, arm_workers).map(Remark::of_run));
+    remarks.extend(of_roles(study, &roles, &hosts, &options.catalog));
     remarks.extend(of_arms_that_run(&options.remarks, study));
+    let of_loads = sums::of_loads(study)?;
+    let around = Around {
+        study,
+        hosts: &hosts,
+        roles: &roles,
+        network,
+        interrupted: &options.stop,
+    };
+    let (surroundings, spoilt) = around.look();
+    remarks.extend(spoilt);
     let header = RunHeader {
         format: FORMAT.to_owned(),
         run: folder_name(&options.folder),
@@ -127,8 +132,8 @@ pub fn ask(
         copies: network::protection(study, network),
         places: hosts.used(),
         environment,
+        surroundings: Some(surroundings),
     };
-    let of_loads = sums::of_loads(study)?;
     let mut writer = RunWriter::create(&options.folder, &header, study_text)?;
     sums::keep(&mut writer, &of_loads)?;
     let mut session = Session {
@@ -209,6 +214,20 @@ pub fn ask_again(
         history,
     }
     .run(hosts, proposer, events)
+}
+
+/// Remarks about CPUs that roles share, and about arms that crowd theirs.
+fn of_roles(study: &Study, roles: &CpuRoles, hosts: &Hosts, catalog: &Catalog) -> Vec<Remark> {
+    let share = |one, other| hosts.share_in(study, one, other);
+    let shared = cpus::remarks(roles, Hosts::has_origin(study), &share);
+    let workers = |arm: &Arm| catalog.workers(study.proxy_of(arm).kind, &arm.settings);
+    let arm_workers = study.arms.iter().map(|arm| (&*arm.name, workers(arm)));
+    let crowded = cpus::crowded_arms(&roles.proxy, arm_workers);
+    shared
+        .into_iter()
+        .chain(crowded)
+        .map(Remark::of_run)
+        .collect()
 }
 
 /// Remarks about the study, without those about arms that are left out.

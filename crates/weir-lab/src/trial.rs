@@ -130,13 +130,13 @@ impl Trial<'_> {
         if is_alone && generator.is_this_one() {
             return Ok((0, vec![0]));
         }
-        let generator_ahead = generator.clock_offset_ns()?;
+        let (generator_ahead, _) = generator.clock_offset_ns()?;
         if is_alone {
             return Ok((generator_ahead, vec![0]));
         }
         let ahead = |host: &Host| match std::ptr::eq(host, generator) {
             true => Ok(0),
-            false => Ok(host.clock_offset_ns()?.wrapping_sub(generator_ahead)),
+            false => Ok(host.clock_offset_ns()?.0.wrapping_sub(generator_ahead)),
         };
         let each: Result<_, AgentError> = self.hosts.each().map(|(host, _)| ahead(host)).collect();
         Ok((generator_ahead, each?))

@@ -98,6 +98,7 @@ pub fn header(study: Study) -> RunHeader {
         copies: None,
         places: Default::default(),
         environment: Environment::default(),
+        surroundings: None,
         remarks: Vec::new(),
         check_alone: false,
         time: None,

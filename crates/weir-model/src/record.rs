@@ -19,6 +19,7 @@ mod asked;
 mod capacity;
 mod confirmation;
 mod look;
+mod surroundings;
 mod trial;
 
 pub use asked::{AskedRecord, FROM_FILES, RequestRecord, SpotRecord};
@@ -27,6 +28,10 @@ pub use capacity::{
 };
 pub use confirmation::ConfirmationRecord;
 pub use look::{DecidedRecord, LookRecord};
+pub use surroundings::{
+    CardFacts, Carried, HostFacts, HostRecord, LinkEnd, LinkRecord, RoundTrips, Surroundings,
+    TripKind, Unmeasured,
+};
 pub use trial::{
     ArmConnections, ClockOffset, ConnectionCounts, HeldUp, HoldUps, LoadBlocks, PartRecord, Phase,
     QuantileSummary, SliceRecord, SocketCounts, TrialRecord, Validity, ValidityReason,
@@ -68,6 +73,10 @@ pub struct RunHeader {
     pub places: PlacesUsed,
     /// The machine, which is the proxies' host.
     pub environment: Environment,
+    /// What the network between the roles and their hosts were like before the first trial; `None` in runs of before it
+    /// was looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surroundings: Option<Surroundings>,
     /// What could not be as the study asks (for example CPUs shared by two roles).
     pub remarks: Vec<Remark>,
     /// Whether baseline and winner are measured one at a time when the plan is done.

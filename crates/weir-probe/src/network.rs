@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 
 use rustix::io::Errno;
 use weir_model::record::SocketCounts;
@@ -24,6 +24,18 @@ pub fn port_is_free(address: SocketAddr) -> io::Result<bool> {
         Err(e) if e.raw_os_error() == Some(Errno::ADDRINUSE.raw_os_error()) => Ok(false),
         Err(e) => Err(e),
     }
+}
+
+/// The address that this host sends from to another; `None` where there is no way to it.
+pub fn source_towards(other: IpAddr) -> Option<IpAddr> {
+    let any = match other {
+        IpAddr::V4(_) => "0.0.0.0:0",
+        IpAddr::V6(_) => "[::]:0",
+    };
+    // Connecting a datagram socket sends nothing: the kernel looks up the route.
+    let socket = UdpSocket::bind(any).ok()?;
+    socket.connect((other, 9)).ok()?;
+    Some(socket.local_addr().ok()?.ip())
 }
 
 /// How often a connection found the queue of a listener full, since boot, in the calling thread's network

@@ -4,16 +4,21 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use weir_agent::message::{
-    Alive, ArmJob, ArmRenewed, ArmStarted, Counters, Describe, Description, End, FindProgram,
-    Hands, HostSettingsJob, Leftovers, Log, MakeCertificate, Missing, NetworksJob, OnceJob,
-    OriginJob, OriginListener, Program, PutBack, Renew, Restore, Rows, Settle, Wanted,
+    Alive, ArmJob, ArmRenewed, ArmStarted, Counters, Describe, Description, End, FactsJob,
+    FindProgram, Hands, HostSettingsJob, Leftovers, LinkFigures, LinkJob, LinkListener, Log,
+    MakeCertificate, Missing, NetworksJob, OnceJob, OriginJob, OriginListener, Program, PutBack,
+    Renew, Restore, Rows, Settle, Wanted,
 };
 use weir_agent::server::networks::{arm_addresses, origin_address};
 use weir_agent::{Failure, FailureKind};
 use weir_model::environment::Environment;
 use weir_model::quantity::CpuSet;
+use weir_model::record::HostFacts;
 
 use crate::world::{START_NS, World};
+
+/// Why there are no figures of links and of how a host is built.
+const NOTHING: &str = "the host is simulated";
 
 impl World {
     /// Address of the arm in a slot.
@@ -170,6 +175,18 @@ impl Hands for World {
     fn counters(&mut self, Counters(slot): Counters) -> Result<BTreeMap<String, u64>, Failure> {
         let arm = self.arms.get(&slot).ok_or_else(|| no_arm(slot))?;
         Ok(BTreeMap::from([("requests".to_owned(), arm.requests)]))
+    }
+
+    fn listen_for_link(&mut self, _: LinkListener) -> Result<SocketAddr, Failure> {
+        Err(Failure::other(NOTHING))
+    }
+
+    fn measure_link(&mut self, _: LinkJob) -> Result<LinkFigures, Failure> {
+        Err(Failure::other(NOTHING))
+    }
+
+    fn facts(&mut self, _: FactsJob) -> Result<HostFacts, Failure> {
+        Err(Failure::other(NOTHING))
     }
 
     fn once(&mut self, job: OnceJob) -> Result<u16, Failure> {

@@ -6,6 +6,7 @@
 //! (there is no number to answer to) ends it, as if its peer had gone.
 
 mod failure;
+mod link;
 mod load;
 mod sample;
 mod slice;
@@ -23,7 +24,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use weir_host::journal::Restored;
 use weir_model::environment::Environment;
 use weir_model::quantity::CpuSet;
-use weir_model::record::AskedRecord;
+use weir_model::record::{AskedRecord, HostFacts};
 use weir_model::sample::SampleRow;
 use weir_model::study::{
     AskSpec, ExternalSpec, LauncherSpec, OriginSpec, OwnConfiguration, ProxyKind, ProxyRole,
@@ -31,6 +32,7 @@ use weir_model::study::{
 };
 
 pub use failure::{Failure, FailureKind, Subject};
+pub use link::{FactsJob, LinkFigures, LinkJob, LinkListener, LinkWay};
 pub use load::{FlowEnd, FlowJob, LoadEnd, LoadEvent, LoadJob, SliceJob, TraceJob};
 pub use sample::{SampleEnd, SampleJob};
 pub use wanted::{CopyJob, Missing, Wanted};
@@ -142,6 +144,9 @@ questions! {
         Log.log -> String,
         Counters.counters -> BTreeMap<String, u64>,
         OnceJob.once -> u16,
+        LinkListener.listen_for_link -> SocketAddr,
+        LinkJob.measure_link -> LinkFigures,
+        FactsJob.facts -> HostFacts,
     }
     going_on {
         LoadJob(LoadEvent) -> LoadEnd,

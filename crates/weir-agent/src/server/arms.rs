@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use weir_host::journal::Restored;
 use weir_load::tls::TlsError;
-use weir_model::record::AskedRecord;
+use weir_model::record::{AskedRecord, HostFacts};
 use weir_model::study::{LauncherSpec, is_arm_name};
 use weir_origin::{Origin, OriginConfig};
 use weir_parameters::Catalog;
@@ -21,12 +21,12 @@ use super::samples::{self, Sampling};
 use super::settings::{self, HostSettings};
 use super::transport::{Sides, Transport, unavailable};
 use super::watch::{SharedMeter, Watcher};
-use super::{describe, once};
+use super::{describe, facts, link, once};
 use crate::message::{
-    Alive, ArmJob, ArmRenewed, ArmStarted, CopyJob, Counters, Describe, Description, End, Failure,
-    FailureKind, FindProgram, Hands, HostSettingsJob, Leftovers, Log, MakeCertificate, Missing,
-    NetworksJob, OnceJob, OriginJob, OriginListener, Program, PutBack, Renew, Restore, Rows,
-    SampleJob, Settle, Wanted, WatchJob,
+    Alive, ArmJob, ArmRenewed, ArmStarted, CopyJob, Counters, Describe, Description, End, FactsJob,
+    Failure, FailureKind, FindProgram, Hands, HostSettingsJob, Leftovers, LinkFigures, LinkJob,
+    LinkListener, Log, MakeCertificate, Missing, NetworksJob, OnceJob, OriginJob, OriginListener,
+    Program, PutBack, Renew, Restore, Rows, SampleJob, Settle, Wanted, WatchJob,
 };
 use weir_probe::waits::Listens;
 
@@ -427,6 +427,18 @@ impl Hands for Bench {
         let (mut counters, hops) = (arm.counters()?, arm.bypassed().clone());
         counters.extend(self.transport.counters(&hops)?);
         Ok(counters)
+    }
+
+    fn listen_for_link(&mut self, job: LinkListener) -> Result<SocketAddr, Failure> {
+        link::listen(&job)
+    }
+
+    fn measure_link(&mut self, job: LinkJob) -> Result<LinkFigures, Failure> {
+        link::measure(&job)
+    }
+
+    fn facts(&mut self, job: FactsJob) -> Result<HostFacts, Failure> {
+        facts::facts(&job, &self.meter)
     }
 
     fn once(&mut self, job: OnceJob) -> Result<u16, Failure> {

@@ -10,8 +10,10 @@
 
 mod arm;
 mod arms;
+mod facts;
 mod keeper;
 mod kernel;
+mod link;
 mod load;
 pub mod networks;
 mod once;

@@ -280,7 +280,7 @@ impl Meters {
 }
 
 /// A thread that has panicked leaves counters as they were.
-fn lock(meter: &SharedMeter) -> MutexGuard<'_, HoldUpMeter> {
+pub(super) fn lock(meter: &SharedMeter) -> MutexGuard<'_, HoldUpMeter> {
     meter.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -2,6 +2,7 @@
 //! own, on loopback.
 
 mod clock;
+mod link;
 mod samples;
 mod ssh;
 mod ssh_faults;

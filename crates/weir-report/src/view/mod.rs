@@ -19,6 +19,7 @@ mod pairs;
 mod phases;
 mod published;
 mod setup;
+mod surroundings;
 mod times;
 mod tones;
 

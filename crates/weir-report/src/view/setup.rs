@@ -6,7 +6,7 @@ use weir_model::quantity::{CpuSet, format_duration};
 use weir_model::record::{NetworkUsed, ProxyRecord, Record, RunHeader};
 use weir_model::study::{Arm, Study, Until};
 
-use super::{about, compare};
+use super::{about, compare, surroundings};
 use crate::foreign::masked;
 use crate::input::ReportInput;
 use crate::number;
@@ -38,6 +38,7 @@ fn environment(header: &RunHeader, records: &[Record]) -> Vec<Block> {
     }
     blocks.extend([part("Machine"), Block::Facts(machine(header))]);
     blocks.extend([part("CPUs by role"), Block::Facts(cpus(header))]);
+    blocks.extend(surroundings::blocks(header));
     let programs = programs(header, records);
     if !programs.is_empty() {
         blocks.extend([part("Programs"), Block::Facts(programs)]);

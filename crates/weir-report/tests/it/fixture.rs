@@ -11,7 +11,8 @@ use weir_analysis::findings::{
 use weir_model::environment::Environment;
 use weir_model::fixture::{self, settings};
 use weir_model::record::{
-    EndRecord, Outcome, ProxyRecord, Record, Remark, RunHeader, Validity, ValidityReason,
+    EndRecord, Outcome, ProxyRecord, Record, Remark, RunHeader, Surroundings, Validity,
+    ValidityReason,
 };
 use weir_model::study::{
     Arm, ArmRole, LoadSpec, Metric, ProxySpec, Published, Settings, Study, StudyArrivals,
@@ -95,6 +96,7 @@ pub(crate) fn run() -> Fixture {
             started_at: "2026-11-21T06:17:45Z".to_owned(),
             folder: "/".into(),
             environment: environment(),
+            surroundings: Some(surroundings()),
             remarks: vec![Remark::of_run(
                 "generator and origin share CPU 1: there are only two",
             )],
@@ -181,6 +183,26 @@ fn environment() -> Environment {
         versions: settings(&[("nginx", "nginx/1.26.3"), ("weir", "0.1.0 (d878f56)")]),
         privileges: "unprivileged".to_owned(),
     }
+}
+
+fn surroundings() -> Surroundings {
+    let link = |from, to| {
+        format!(
+            r#"{{"from": "{from}", "to": "{to}", "peer": "10.213.0.254:41235", "mtu": 1500,
+                "trips": {{"by": "echo", "count": 1000, "p50_ns": 31200, "p99_ns": 88000}},
+                "forth": {{"bytes_per_s": 1.47e9, "cpus": 1.71}}, "back": {{"bytes_per_s": 1.52e9, "cpus": 1.68}}}}"#
+        )
+    };
+    let host = r#"{"host": "this host", "roles": ["generator", "proxy", "origin"], "clock": [-1200000, 45000],
+        "facts": {"governors": {"powersave": "0-1"}, "siblings": ["0-1"], "nodes": {"0": "0-1"},
+            "cards": [{"name": "eth0", "queues": [1, 1], "interrupts": "1", "spreads": true, "node": 0}],
+            "held_up": {"proxy": {"times": 1, "late_ns": 300000},
+                "generator": {"times": 0, "late_ns": 0, "others_ns": 1200000}},
+            "watched_ns": 200000000}}"#;
+    let links = [link("generator", "proxy"), link("proxy", "origin")].join(", ");
+    let missing = r#"{"what": "links to 2 more addresses", "why": "3 are looked at"}"#;
+    let all = format!(r#"{{"links": [{links}], "hosts": [{host}], "unmeasured": [{missing}]}}"#);
+    serde_json::from_str(&all).expect("surroundings")
 }
 
 fn records(study: &Study) -> Vec<Record> {

@@ -79,6 +79,13 @@ fn a_server_is_known_by_its_url_alone() {
     let judged: Vec<_> = judged.iter().map(|one| one["is_true"].as_bool()).collect();
     assert_eq!(judged, [Some(true), Some(false)]);
     assert_eq!(answer["target"]["url"], url);
+    let header = std::fs::read_to_string(Path::new(&out).join("run.json")).expect("a header");
+    let header: Value = serde_json::from_str(&header).expect("JSON");
+    let link = &header["surroundings"]["links"][0];
+    assert_eq!(
+        (&link["trips"]["by"], &link["forth"]),
+        (&"connect".into(), &Value::Null)
+    );
     // The folder alone has all of it.
     for format in ["terminal", "markdown", "html", "json"] {
         row(format);

@@ -132,6 +132,20 @@ fn the_proxies_on_a_host_whose_clock_is_another() {
             part.clocks
         );
     }
+    let around = run.header.surroundings.as_ref().unwrap();
+    let inbound = around.inbound().unwrap();
+    assert!(
+        inbound.forth.is_some() && inbound.back.is_some(),
+        "{around:?}"
+    );
+    let web1 = around
+        .hosts
+        .iter()
+        .find(|host| host.host == "web1")
+        .unwrap();
+    let (found, error) = web1.clock.unwrap();
+    let off = found.unsigned_abs().abs_diff(AHEAD.as_nanos() as u64);
+    assert!(off < LATE_NS && error < LATE_NS, "{web1:?}");
     ended.stderr.has_none(&["proxy and generator share CPU"]);
     let report = lan.place.read("report.md");
     assert!(report.contains(" on web1"), "{report}");

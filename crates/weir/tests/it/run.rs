@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir_model::record::{FORMAT, Outcome, Record};
+use weir_model::record::{FORMAT, LinkEnd, Outcome, Record};
 use weir_model::sample::SampleRow;
 use weir_model::study::ArmRole;
 use weir_record::{Run, Sample};
@@ -99,6 +99,27 @@ fn header(run: &Run) {
     assert!(environment.sysctls.contains_key("net.core.somaxconn"));
     let version = &run.header.weir_version;
     assert!(version.starts_with(env!("CARGO_PKG_VERSION")));
+    let around = run
+        .header
+        .surroundings
+        .as_ref()
+        .expect("they were looked at");
+    for (from, to) in [
+        (LinkEnd::Generator, LinkEnd::Proxy),
+        (LinkEnd::Proxy, LinkEnd::Origin),
+    ] {
+        let link = around.link(from, to).expect("it carries bytes");
+        assert!(
+            link.forth.is_some() && link.back.is_some() && link.mtu.is_some(),
+            "{link:?}"
+        );
+    }
+    let (there, back) = (
+        around.generator_to_proxy_bytes_per_s(),
+        around.proxy_to_generator_bytes_per_s(),
+    );
+    assert!(there > Some(0.0) && back > Some(0.0), "{around:?}");
+    assert_eq!(around.hosts[0].roles.len(), 3);
 }
 
 /// Everybody's counters while the trials went on, by a clock that the slices' can be translated to.

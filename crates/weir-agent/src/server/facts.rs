@@ -1,0 +1,94 @@
+//! How a host is built, and how quiet it is while nothing is measured.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::thread;
+use std::time::Duration;
+
+use weir_model::quantity::CpuSet;
+use weir_model::record::{CardFacts, HoldUps, HostFacts, Unmeasured};
+use weir_probe::{Machine, source_towards};
+
+use super::watch::{SharedMeter, lock};
+use crate::message::{FactsJob, Failure};
+
+/// How long CPUs are watched for hold-ups.
+const WATCHED: Duration = Duration::from_millis(200);
+
+/// What there is to say of this host.
+pub(super) fn facts(job: &FactsJob, meter: &SharedMeter) -> Result<HostFacts, Failure> {
+    let roles = [&job.generator, &job.proxy, &job.origin];
+    let cpus = roles
+        .into_iter()
+        .flatten()
+        .flat_map(|set| set.cpus().to_vec());
+    let cpus = CpuSet::new(cpus.collect()).ok_or_else(|| Failure::other("a host without roles"))?;
+    let mut missing = Vec::new();
+    let machine = Machine::default();
+    let governors = known(machine.governors(&cpus), "frequency governor", &mut missing);
+    let siblings = known(machine.siblings(&cpus), "threads of a core", &mut missing);
+    let nodes: BTreeMap<u32, CpuSet> = known(machine.nodes(), "NUMA nodes", &mut missing);
+    let mut cards: Vec<CardFacts> = Vec::new();
+    for &address in &job.towards {
+        match card(&machine, address) {
+            Ok(card) if cards.contains(&card) => {}
+            Ok(card) => cards.push(card),
+            Err(why) => missing.push(Unmeasured::new(
+                format!("network card towards {address}"),
+                why,
+            )),
+        }
+    }
+    let held_up = held_up(job, &cpus, meter);
+    let watched_ns = held_up.is_ok() as u64 * WATCHED.as_nanos() as u64;
+    Ok(HostFacts {
+        governors,
+        siblings,
+        nodes,
+        cards,
+        held_up: known(held_up, "hold-ups", &mut missing),
+        watched_ns,
+        unmeasured: missing,
+    })
+}
+
+/// What was read; else nothing, and why that is so is among what is missing.
+fn known<T: Default>(read: Result<T, String>, what: &str, missing: &mut Vec<Unmeasured>) -> T {
+    read.unwrap_or_else(|why| {
+        missing.push(Unmeasured::new(what, why));
+        T::default()
+    })
+}
+
+/// The card through which bytes go to an address.
+fn card(machine: &Machine, address: IpAddr) -> Result<CardFacts, String> {
+    let own = source_towards(address).ok_or("there is no way to it")?;
+    let interface = weir_host::interface_with(own).map_err(|error| error.to_string())?;
+    let name = interface
+        .ok_or_else(|| format!("no interface has {own}"))?
+        .name;
+    machine
+        .card(&name)
+        .ok_or_else(|| format!("{name} is not a card's"))
+}
+
+/// How long the CPUs stand still in a moment in which the run does nothing.
+fn held_up(job: &FactsJob, cpus: &CpuSet, meter: &SharedMeter) -> Result<HoldUps, String> {
+    {
+        let mut meter = lock(meter);
+        let watched = meter.watch(cpus.cpus().iter().copied());
+        watched.map_err(|error| error.to_string())?;
+        let own = BTreeSet::from([std::process::id()]);
+        meter.belong(Some(own)).map_err(|error| error.to_string())?;
+        meter.turn();
+    }
+    thread::sleep(WATCHED);
+    let mut meter = lock(meter);
+    meter.turn();
+    let of = |set: &Option<CpuSet>| set.as_ref().and_then(|set| meter.held_up(set));
+    Ok(HoldUps {
+        proxy: of(&job.proxy),
+        generator: of(&job.generator),
+        origin: of(&job.origin),
+    })
+}

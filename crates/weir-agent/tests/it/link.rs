@@ -1,0 +1,251 @@
+//! Links between namespaces, as agents measure them and as iperf3(1) does.
+
+use std::io::{self, Read};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use weir_agent::message::{FactsJob, LinkFigures, LinkJob, LinkListener, LinkWay, NetworksJob};
+use weir_agent::{Client, local, server};
+use weir_host::{HostError, Network, Wire, connect, may_have_networks};
+use weir_model::quantity::CpuSet;
+use weir_model::record::{Carried, LinkEnd, TripKind};
+use weir_parameters::Catalog;
+use weir_sut::Launcher;
+
+use crate::ssh_support::wait_until;
+
+const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+const MTU: u32 = 1400;
+
+fn agent() -> Client {
+    local::start(server::Options {
+        weir: "test".to_owned(),
+        launcher: Launcher::new(PathBuf::from("/nowhere/weir")),
+        catalog: Catalog::builtin(),
+        silence: None,
+        stop: Arc::default(),
+    })
+    .expect("a thread and a pair of sockets")
+}
+
+fn cpus() -> CpuSet {
+    weir_probe::allowed_cpus().expect("this thread has CPUs")
+}
+
+/// Two namespaces with a link.
+fn linked() -> Result<[Network; 2], HostError> {
+    may_have_networks()?;
+    let networks = [(); 2].map(|()| Network::create().expect("a namespace"));
+    let wire = |last| Wire {
+        name: "link".to_owned(),
+        addresses: vec![(Ipv4Addr::new(10, 0, 0, last), 24)],
+    };
+    let linked = connect((&networks[0], &wire(1)), (&networks[1], &wire(2)), MTU);
+    linked.expect("a link");
+    Ok(networks)
+}
+
+/// By agents on both sides, as between two hosts.
+fn measured([from, to]: &[Client; 2]) -> LinkFigures {
+    let (address, secret, cpus) = (IpAddr::V4(SERVER), 7, cpus());
+    let listener = LinkListener {
+        address,
+        secret,
+        cpus,
+    };
+    let at = to.ask(listener).expect("it listens");
+    from.ask(way_to(at, secret)).expect("a link")
+}
+
+fn way_to(at: SocketAddr, secret: u64) -> LinkJob {
+    let way = LinkWay::Listener { at, secret };
+    LinkJob { way, cpus: cpus() }
+}
+
+/// A program that ends with this.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Bytes per second that were received in one second, if the server answers.
+fn iperf3(options: &[&str]) -> Option<f64> {
+    let mut command = Command::new("iperf3");
+    command
+        .args(["-J", "-t", "1", "-c"])
+        .arg(SERVER.to_string())
+        .args(options);
+    let output = command.output().expect("it was there before");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+    Some(report["end"]["sum_received"]["bits_per_second"].as_f64()? / 8.0)
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+#[test]
+fn iperf3_finds_the_same_throughput_within_a_factor_of_two() {
+    let mut server = Command::new("iperf3");
+    server.arg("-s").stdout(Stdio::null()).stderr(Stdio::null());
+    let Ok(networks) = linked().inspect_err(|error| println!("left out: {error}")) else {
+        return;
+    };
+    let server = networks[1].within(|| server.spawn()).unwrap();
+    let _server = match server {
+        Ok(child) => Running(child),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            println!("left out: iperf3 is not installed (scripts/setup test)");
+            return;
+        }
+        Err(error) => panic!("iperf3: {error}"),
+    };
+    let from = &networks[0];
+    wait_until("iperf3 serves", || {
+        from.within(|| iperf3(&[])).unwrap().is_some()
+    });
+    let agents = [0, 1].map(|side| networks[side].within(agent).unwrap());
+    let mut seen = [(); 4].map(|()| Vec::new());
+    // Both take turns, because others use this machine too.
+    let mut ratios = [0.0; 2];
+    for round in 1..=8 {
+        let ours = measured(&agents);
+        assert_eq!(ours.unmeasured, [], "the link is there");
+        let theirs = [&[][..], &["-R"]].map(|way| from.within(|| iperf3(way)).unwrap().unwrap());
+        let rate = |carried: Option<Carried>| carried.unwrap().bytes_per_s;
+        let all = [rate(ours.forth), rate(ours.back), theirs[0], theirs[1]];
+        seen.iter_mut()
+            .zip(all)
+            .for_each(|(seen, rate)| seen.push(rate));
+        let [forth, back, to, from] = [0, 1, 2, 3].map(|place| median(&mut seen[place].clone()));
+        ratios = [forth / to, back / from];
+        println!(
+            "round {round}: weir {forth:.3e} and {back:.3e} B/s, iperf3 {to:.3e} and {from:.3e} B/s"
+        );
+        if round >= 3 && ratios.iter().all(|ratio| (0.5..=2.0).contains(ratio)) {
+            return;
+        }
+    }
+    panic!("weir's over iperf3's: {ratios:?}");
+}
+
+#[test]
+fn between_hosts_the_path_is_known_and_round_trips_are_counted() {
+    let Ok(networks) = linked().inspect_err(|error| println!("left out: {error}")) else {
+        return;
+    };
+    let agents = [0, 1].map(|side| networks[side].within(agent).unwrap());
+    let found = measured(&agents);
+    assert_eq!(found.mtu, Some(MTU));
+    assert!(
+        found.trips.count >= 10 && found.trips.p50_ns > 0,
+        "{found:?}"
+    );
+    assert!(found.forth.is_some() && found.back.is_some(), "{found:?}");
+    // Where nobody listens any more it is said whom it was about.
+    let error = agents[0].ask(way_to(found.peer, 7)).unwrap_err();
+    assert!(
+        error.to_string().contains(&found.peer.to_string()),
+        "{error}"
+    );
+}
+
+#[test]
+fn who_does_not_know_the_secret_is_not_answered() {
+    let (agent, address, secret) = (agent(), [127, 0, 0, 1].into(), 7);
+    let listener = LinkListener {
+        address,
+        secret,
+        cpus: cpus(),
+    };
+    let at = agent.ask(listener).unwrap();
+    assert!(agent.ask(way_to(at, 8)).is_err());
+    // Nor does it keep others from being answered.
+    agent.ask(way_to(at, 7)).unwrap();
+}
+
+#[test]
+fn to_a_server_of_others_connections_are_opened_and_nothing_is_said() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = server.local_addr().unwrap();
+    let job = || LinkJob {
+        way: LinkWay::Connect(at),
+        cpus: cpus(),
+    };
+    let found = agent().ask(job()).unwrap();
+    assert_eq!((found.trips.by, found.trips.count), (TripKind::Connect, 10));
+    assert_eq!((found.forth, found.back), (None, None));
+    assert_eq!(found.unmeasured[0].what, "bytes per second");
+    server.set_nonblocking(true).unwrap();
+    let mut said = Vec::new();
+    for mut opened in server.incoming().map_while(Result::ok) {
+        opened.read_to_end(&mut said).unwrap();
+    }
+    assert!(said.is_empty(), "{said:?}");
+    drop(server);
+    let error = agent().ask(job()).unwrap_err().to_string();
+    assert!(error.contains("refused"), "{error}");
+}
+
+#[test]
+fn namespaces_of_an_arm_are_measured_without_any_arm() {
+    if let Err(error) = may_have_networks() {
+        println!("left out: {error}");
+        return;
+    }
+    let agent = agent();
+    let ways = [
+        (LinkEnd::Proxy, "10.213.0.254"),
+        (LinkEnd::Origin, "10.214.0.1"),
+    ];
+    for (to, address) in ways {
+        let networks = NetworksJob {
+            mtu: MTU,
+            sources: 1,
+        };
+        let way = LinkWay::Namespaces {
+            networks,
+            to,
+            cpus: cpus(),
+        };
+        let found = agent.ask(LinkJob { way, cpus: cpus() }).unwrap();
+        assert_eq!(found.peer.ip().to_string(), address);
+        assert_eq!((found.mtu, &found.unmeasured[..]), (Some(MTU), &[][..]));
+        assert!(found.forth.is_some() && found.back.is_some());
+    }
+}
+
+#[test]
+fn a_host_says_how_it_is_built_and_what_it_cannot_read() {
+    let job = FactsJob {
+        proxy: Some(cpus()),
+        // TEST-NET-1 (RFC 5737), and this host itself.
+        towards: vec![[192, 0, 2, 1].into(), [127, 0, 0, 1].into()],
+        ..FactsJob::default()
+    };
+    let facts = agent().ask(job).unwrap();
+    let why = |what: &str| facts.unmeasured.iter().find(|one| one.what.contains(what));
+    assert_eq!(
+        facts.governors.is_empty(),
+        why("governor").is_some(),
+        "{facts:?}"
+    );
+    assert_eq!(facts.nodes.is_empty(), why("NUMA").is_some(), "{facts:?}");
+    assert_eq!(
+        facts.watched_ns == 0,
+        why("hold-ups").is_some(),
+        "{facts:?}"
+    );
+    assert_eq!(facts.held_up.generator, None, "no generator is here");
+    let loopback = why("127.0.0.1").unwrap();
+    assert_eq!(loopback.why, "lo is not a card's");
+    let nobody = agent().ask(FactsJob::default()).unwrap_err();
+    assert!(nobody.to_string().contains("without roles"), "{nobody}");
+}

@@ -1,0 +1,242 @@
+//! What the network between the roles and their hosts are like, measured and read once before the first trial.
+//!
+//! Nothing here fails a run: what cannot be known is missing, with the reason.
+
+use std::collections::BTreeSet;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use weir_agent::message::{FactsJob, LinkFigures, LinkJob, LinkListener, LinkWay, NetworksJob};
+use weir_model::quantity::CpuSet;
+use weir_model::record::{
+    Carried, HostFacts, HostRecord, LinkEnd, LinkRecord, NetworkUsed, Remark, Surroundings,
+    Unmeasured,
+};
+use weir_model::study::{CpuRoles, ExternalSpec, ProxyKind, Study};
+
+use crate::host::Host;
+use crate::hosts::Hosts;
+use crate::options::Role;
+
+/// Addresses of servers that weir did not start that are looked at: each takes a tenth of a second, and one that does not
+/// answer more.
+const MOST_EXTERNAL: usize = 3;
+
+/// Why something was not looked at any more.
+const INTERRUPTED: &str = "the run was stopped";
+
+/// Where it is looked.
+pub(crate) struct Around<'a> {
+    pub(crate) study: &'a Study,
+    pub(crate) hosts: &'a Hosts,
+    pub(crate) roles: &'a CpuRoles,
+    pub(crate) network: NetworkUsed,
+    /// The user's wish to end the run.
+    pub(crate) interrupted: &'a AtomicBool,
+}
+
+impl Around<'_> {
+    /// What there is, and what of it spoils figures. Hosts are looked at first: they are quiet then.
+    pub(crate) fn look(&self) -> (Surroundings, Vec<Remark>) {
+        let mut found = Surroundings {
+            hosts: self.look_at_hosts(),
+            ..Surroundings::default()
+        };
+        let started = self.starts_a_proxy();
+        let origin = started && Hosts::has_origin(self.study);
+        let ways = [
+            (started, Role::Generator, Role::Proxy),
+            (origin, Role::Proxy, Role::Origin),
+        ];
+        for (_, from, to) in ways.into_iter().filter(|(is_there, ..)| *is_there) {
+            self.add((from, to), self.between(from, to), &mut found);
+        }
+        let external = self.external();
+        for &at in external.iter().take(MOST_EXTERNAL) {
+            let link = self.measure(Role::Generator, LinkWay::Connect(at));
+            self.add((Role::Generator, Role::Proxy), link, &mut found);
+        }
+        if external.len() > MOST_EXTERNAL {
+            let what = format!("links to {} more addresses", external.len() - MOST_EXTERNAL);
+            let why = format!("{MOST_EXTERNAL} are looked at");
+            found.unmeasured.push(Unmeasured::new(what, why));
+        }
+        let spoilt = weir_analysis::surroundings::remarks(&found, self.roles, self.study);
+        (found, spoilt.into_iter().map(Remark::of_run).collect())
+    }
+
+    fn starts_a_proxy(&self) -> bool {
+        let kinds = self.study.proxy_kinds();
+        kinds.into_iter().any(ProxyKind::is_started)
+    }
+
+    /// Addresses of proxies that weir does not start, each once.
+    fn external(&self) -> BTreeSet<SocketAddr> {
+        let arms = self.study.arms.iter();
+        let specs = arms.filter_map(|arm| self.study.proxy_of(arm).external.as_ref());
+        specs.flat_map(ExternalSpec::addresses).collect()
+    }
+
+    /// Puts down what was found of a link, and what was not.
+    fn add(
+        &self,
+        (from, to): (Role, Role),
+        found: Result<LinkFigures, String>,
+        to_all: &mut Surroundings,
+    ) {
+        let (from, to) = (end(from), end(to));
+        let name = |what: &str| format!("{what} {from} to {to}").trim_start().to_owned();
+        let figures = match found {
+            Ok(figures) => figures,
+            Err(error) => return to_all.unmeasured.push(Unmeasured::new(name(""), error)),
+        };
+        for missing in figures.unmeasured {
+            let what = name(&format!("{},", missing.what));
+            to_all.unmeasured.push(Unmeasured::new(what, missing.why));
+        }
+        // A distant host may tell anything.
+        let is_rate = |carried: &Carried| carried.bytes_per_s > 0.0 && carried.cpus >= 0.0;
+        to_all.links.push(LinkRecord {
+            from,
+            to,
+            peer: figures.peer.to_string(),
+            trips: figures.trips,
+            mtu: figures.mtu,
+            forth: figures.forth.filter(is_rate),
+            back: figures.back.filter(is_rate),
+        });
+    }
+
+    /// The link that an arm's bytes would take.
+    fn between(&self, from: Role, to: Role) -> Result<LinkFigures, String> {
+        let (hosts, theirs) = (self.hosts, self.cpus(to).clone());
+        if let NetworkUsed::Namespaces { mtu } = self.network {
+            return self.measure(
+                from,
+                LinkWay::Namespaces {
+                    networks: NetworksJob { mtu, sources: 1 },
+                    to: end(to),
+                    cpus: theirs,
+                },
+            );
+        }
+        let address = hosts.address(to, from).map_err(said)?;
+        let secret = RandomState::new().build_hasher().finish();
+        let listener = LinkListener {
+            address,
+            cpus: theirs,
+            secret,
+        };
+        let at = hosts.host(to).ask(listener).map_err(said)?;
+        if at.ip() != address {
+            return Err(said(hosts.elsewhere(to, at, address.to_string())));
+        }
+        self.measure(from, LinkWay::Listener { at, secret })
+    }
+
+    fn measure(&self, from: Role, way: LinkWay) -> Result<LinkFigures, String> {
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Err(INTERRUPTED.to_owned());
+        }
+        let cpus = self.cpus(from).clone();
+        let asked = self.hosts.host(from).ask(LinkJob { way, cpus });
+        asked.map_err(said)
+    }
+
+    fn cpus(&self, role: Role) -> &CpuSet {
+        match role {
+            Role::Generator => &self.roles.generator,
+            Role::Proxy => &self.roles.proxy,
+            Role::Origin => &self.roles.origin,
+        }
+    }
+
+    fn look_at_hosts(&self) -> Vec<HostRecord> {
+        let generator = self.hosts.host(Role::Generator);
+        let clock = |host: &Host| match std::ptr::eq(host, generator) {
+            true => Ok(None),
+            // Both are known against this process's clock.
+            false => host.clock_offset_ns().and_then(|(own, error)| {
+                let (theirs, more) = generator.clock_offset_ns()?;
+                Ok(Some((own.wrapping_sub(theirs), error.saturating_add(more))))
+            }),
+        };
+        let mut records = Vec::new();
+        for (host, mut here) in self.hosts.each() {
+            here.retain(|role| self.is_there(*role));
+            let facts = match (here.is_empty(), self.interrupted.load(Ordering::Relaxed)) {
+                (true, _) => continue,
+                (_, true) => Err(INTERRUPTED.to_owned()),
+                (_, false) => host.ask(self.facts_job(&here)).map_err(said),
+            };
+            let mut facts = facts.unwrap_or_else(|error| HostFacts {
+                unmeasured: vec![Unmeasured::new("everything", error)],
+                ..HostFacts::default()
+            });
+            let clock = clock(host).unwrap_or_else(|error| {
+                facts.unmeasured.push(Unmeasured::new("clock", error));
+                None
+            });
+            records.push(HostRecord {
+                host: host.called().to_owned(),
+                roles: here.into_iter().map(end).collect(),
+                clock,
+                facts,
+            });
+        }
+        records
+    }
+
+    /// Whether a role is played on a host of the run: a proxy may be elsewhere, and then has no origin server of ours.
+    fn is_there(&self, role: Role) -> bool {
+        match role {
+            Role::Generator => true,
+            Role::Proxy => self.hosts.share_in(self.study, role, role),
+            Role::Origin => Hosts::has_origin(self.study),
+        }
+    }
+
+    fn facts_job(&self, here: &[Role]) -> FactsJob {
+        let cpus = |role| here.contains(&role).then(|| self.cpus(role).clone());
+        FactsJob {
+            generator: cpus(Role::Generator),
+            proxy: cpus(Role::Proxy),
+            origin: cpus(Role::Origin),
+            towards: here.iter().flat_map(|role| self.others(*role)).collect(),
+        }
+    }
+
+    /// Addresses on other hosts that a role exchanges bytes with.
+    fn others(&self, role: Role) -> Vec<IpAddr> {
+        let far = |other: Role| match self.is_there(other) && !self.hosts.share(role, other) {
+            true => self.hosts.address(other, role).ok(),
+            false => None,
+        };
+        match role {
+            Role::Generator => {
+                let external = self.external().into_iter().map(|at| at.ip());
+                let away = external.filter(|at| !crate::hosts::is_own(*at));
+                away.chain(far(Role::Proxy)).collect()
+            }
+            Role::Proxy => [Role::Generator, Role::Origin]
+                .into_iter()
+                .filter_map(far)
+                .collect(),
+            Role::Origin => far(Role::Proxy).into_iter().collect(),
+        }
+    }
+}
+
+fn said(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+fn end(role: Role) -> LinkEnd {
+    match role {
+        Role::Generator => LinkEnd::Generator,
+        Role::Proxy => LinkEnd::Proxy,
+        Role::Origin => LinkEnd::Origin,
+    }
+}

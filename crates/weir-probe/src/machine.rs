@@ -1,0 +1,261 @@
+//! How a host is built, as far as it may spoil a measurement: what chooses the frequency of CPUs, which of them share
+//! a core or a NUMA node, and which serve a network card's interrupts. Everything is read of sysfs and /proc.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use weir_model::quantity::CpuSet;
+use weir_model::record::CardFacts;
+
+/// Where a host's files are: below `/`, or below another folder in tests.
+#[derive(Debug, Clone)]
+pub struct Machine(PathBuf);
+
+impl Default for Machine {
+    fn default() -> Machine {
+        Machine::below("/")
+    }
+}
+
+impl Machine {
+    /// The host whose `/proc` and `/sys` are in a folder.
+    pub fn below(root: impl Into<PathBuf>) -> Machine {
+        Machine(root.into())
+    }
+
+    /// What chooses the frequency of these CPUs, by its name (scaling_governor of cpufreq).
+    ///
+    /// # Errors
+    /// Why it is not known: a sentence.
+    pub fn governors(&self, cpus: &CpuSet) -> Result<BTreeMap<String, CpuSet>, String> {
+        let governor = |cpu: u32| self.line(&format!("{}/cpufreq/scaling_governor", folder(cpu)));
+        let found = grouped(cpus, |cpu| governor(cpu).ok());
+        match found.is_empty() {
+            true => Err(format!(
+                "/{}/cpufreq is missing: the firmware or a hypervisor chooses the frequency",
+                folder(cpus.cpus()[0])
+            )),
+            false => Ok(found),
+        }
+    }
+
+    /// The sets of CPUs that are threads of one core, of those with any of these CPUs; none where each has a core of its
+    /// own.
+    ///
+    /// # Errors
+    /// Why it is not known: a sentence.
+    pub fn siblings(&self, cpus: &CpuSet) -> Result<Vec<CpuSet>, String> {
+        let mut cores = BTreeSet::new();
+        for &cpu in cpus.cpus() {
+            let core = self.cpus(&format!("{}/topology/thread_siblings_list", folder(cpu)))?;
+            cores.insert(core.cpus().to_vec());
+        }
+        let shared = cores.into_iter().filter(|core| core.len() > 1);
+        Ok(shared.filter_map(CpuSet::new).collect())
+    }
+
+    /// CPUs of each NUMA node that has any.
+    ///
+    /// # Errors
+    /// Why it is not known: a sentence.
+    pub fn nodes(&self) -> Result<BTreeMap<u32, CpuSet>, String> {
+        let path = "sys/devices/system/node";
+        let entries = fs::read_dir(self.0.join(path));
+        let entries = entries.map_err(|error| format!("cannot read /{path}: {error}"))?;
+        let node = |name: &str| name.strip_prefix("node")?.parse().ok();
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let numbers = names.filter_map(|name| node(&name));
+        let own = |number: u32| {
+            let cpus = self.cpus(&format!("{path}/node{number}/cpulist")).ok()?;
+            Some((number, cpus))
+        };
+        Ok(numbers.filter_map(own).collect())
+    }
+
+    /// What is known of the network card of an interface; `None`: it is no card's, as loopback and links between
+    /// namespaces are not.
+    pub fn card(&self, interface: &str) -> Option<CardFacts> {
+        let own = format!("sys/class/net/{interface}");
+        let device = fs::canonicalize(self.0.join(&own).join("device")).ok()?;
+        let queues = fs::read_dir(self.0.join(&own).join("queues")).ok()?;
+        let names: Vec<String> = queues
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .collect();
+        let count = |kind: &str| names.iter().filter(|name| name.starts_with(kind)).count() as u32;
+        let passes_on = |name: &String| {
+            let mask = self.line(&format!("{own}/queues/{name}/rps_cpus"));
+            mask.is_ok_and(|mask| mask.bytes().any(|digit| !matches!(digit, b'0' | b',')))
+        };
+        let node = self.line(&format!("{own}/device/numa_node")).ok();
+        Some(CardFacts {
+            name: interface.to_owned(),
+            queues: (count("rx-"), count("tx-")),
+            interrupts: self.served_by(&device),
+            spreads: names.iter().any(passes_on),
+            // -1: at none.
+            node: node.and_then(|node| node.parse().ok()),
+        })
+    }
+
+    /// The CPUs to which the interrupts of a device go that have come at least once. Those of a virtual device are its bus
+    /// device's.
+    fn served_by(&self, device: &Path) -> Option<CpuSet> {
+        let numbers = device.ancestors().take(2).find_map(|device| {
+            let entries = fs::read_dir(device.join("msi_irqs")).ok()?;
+            let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
+            let found: Vec<u32> = entries.filter_map(|entry| number(entry.ok()?)).collect();
+            Some(found)
+        });
+        let of_line = || {
+            Some(vec![
+                fs::read_to_string(device.join("irq"))
+                    .ok()?
+                    .trim()
+                    .parse()
+                    .ok()?,
+            ])
+        };
+        let numbers = numbers.or_else(of_line)?;
+        let table = self.text("proc/interrupts").ok()?;
+        let come = come(&table);
+        let cpus = numbers
+            .iter()
+            .filter(|number| come.contains(number))
+            .filter_map(|number| {
+                let of = |name: &str| self.cpus(&format!("proc/irq/{number}/{name}")).ok();
+                of("effective_affinity_list").or_else(|| of("smp_affinity_list"))
+            });
+        CpuSet::new(cpus.flat_map(|set| set.cpus().to_vec()).collect())
+    }
+
+    fn text(&self, path: &str) -> Result<String, String> {
+        let read = fs::read_to_string(self.0.join(path));
+        read.map_err(|error| format!("cannot read /{path}: {error}"))
+    }
+
+    fn line(&self, path: &str) -> Result<String, String> {
+        Ok(self.text(path)?.trim().to_owned())
+    }
+
+    fn cpus(&self, path: &str) -> Result<CpuSet, String> {
+        let line = self.line(path)?;
+        line.parse().map_err(|error| format!("/{path}: {error}"))
+    }
+}
+
+fn folder(cpu: u32) -> String {
+    format!("sys/devices/system/cpu/cpu{cpu}")
+}
+
+/// CPUs by what is said of each.
+fn grouped(cpus: &CpuSet, of: impl Fn(u32) -> Option<String>) -> BTreeMap<String, CpuSet> {
+    let mut groups: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    for &cpu in cpus.cpus() {
+        if let Some(name) = of(cpu) {
+            groups.entry(name).or_default().push(cpu);
+        }
+    }
+    let sets = groups.into_iter();
+    sets.filter_map(|(name, cpus)| Some((name, CpuSet::new(cpus)?)))
+        .collect()
+}
+
+/// The numbers of interrupts that have come: of `24:  1  0  IO-APIC …` of /proc/interrupts, a column for each CPU.
+fn come(table: &str) -> BTreeSet<u32> {
+    let mut lines = table.lines();
+    let cpus = lines.next().unwrap_or("").split_ascii_whitespace().count();
+    let number = |line: &str| {
+        let (number, rest) = line.split_once(':')?;
+        let counts = rest.split_ascii_whitespace().take(cpus);
+        let mut counts = counts.map(|count| count.parse::<u64>().unwrap_or(0));
+        counts
+            .any(|count| count > 0)
+            .then(|| number.trim().parse().ok())?
+    };
+    lines.filter_map(number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn set(text: &str) -> CpuSet {
+        text.parse().unwrap()
+    }
+
+    /// A host of these files, one a line: a path and what it says.
+    fn machine(files: &str) -> (tempfile::TempDir, Machine) {
+        let folder = tempfile::tempdir().unwrap();
+        for line in files.lines() {
+            let (path, text) = line.trim().split_once(' ').unwrap();
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text.replace(';', "\n") + "\n").unwrap();
+        }
+        let machine = Machine::below(folder.path());
+        (folder, machine)
+    }
+
+    #[test]
+    fn cpus_are_told_by_governor_core_and_node() {
+        // The third node has memory alone.
+        let (_folder, machine) = machine(
+            "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor powersave
+             sys/devices/system/cpu/cpu1/cpufreq/scaling_governor performance
+             sys/devices/system/cpu/cpu2/cpufreq/scaling_governor powersave
+             sys/devices/system/cpu/cpu0/topology/thread_siblings_list 0,2
+             sys/devices/system/cpu/cpu2/topology/thread_siblings_list 0,2
+             sys/devices/system/node/node0/cpulist 0-1
+             sys/devices/system/node/node1/cpulist 2-3
+             sys/devices/system/node/node2/cpulist ;",
+        );
+        let governors = machine.governors(&set("0-2")).unwrap();
+        let wanted = [("performance", "1"), ("powersave", "0,2")];
+        let wanted = wanted.map(|(name, cpus)| (name.to_owned(), set(cpus)));
+        assert_eq!(governors, BTreeMap::from(wanted));
+        assert_eq!(machine.siblings(&set("0,2")).unwrap(), [set("0,2")]);
+        let nodes = machine.nodes().unwrap();
+        assert_eq!(nodes, BTreeMap::from([(0, set("0-1")), (1, set("2-3"))]));
+        // What is not there has a reason.
+        let why = machine.governors(&set("5")).unwrap_err();
+        assert!(why.contains("cpu5/cpufreq"), "{why}");
+        assert!(machine.siblings(&set("5")).is_err());
+        assert_eq!(machine.card("lo"), None);
+    }
+
+    #[test]
+    fn a_card_s_interrupts_are_those_of_its_bus_device_that_have_come() {
+        let (folder, machine) = machine(
+            "sys/devices/pci0/00:03.0/msi_irqs/37 msix
+             sys/devices/pci0/00:03.0/msi_irqs/38 msix
+             sys/devices/pci0/00:03.0/msi_irqs/39 msix
+             sys/devices/pci0/00:03.0/virtio2/numa_node -1
+             sys/devices/pci0/00:03.0/virtio2/net/eth0/queues/rx-0/rps_cpus 0000,00000000
+             sys/devices/pci0/00:03.0/virtio2/net/eth0/queues/tx-0/xps_cpus 3
+             proc/interrupts CPU0 CPU1;37: 0 0 PCI config;38: 7 0 PCI in;39: 0 9 PCI out;LOC: 5 5 timer
+             proc/irq/37/effective_affinity_list 5
+             proc/irq/38/effective_affinity_list 0
+             proc/irq/39/smp_affinity_list 1-2",
+        );
+        let own = folder
+            .path()
+            .join("sys/devices/pci0/00:03.0/virtio2/net/eth0");
+        fs::create_dir_all(folder.path().join("sys/class/net")).unwrap();
+        symlink(&own, folder.path().join("sys/class/net/eth0")).unwrap();
+        symlink("../..", own.join("device")).unwrap();
+        let mut wanted = CardFacts {
+            name: "eth0".to_owned(),
+            queues: (1, 1),
+            interrupts: Some(set("0-2")),
+            spreads: false,
+            node: None,
+        };
+        assert_eq!(machine.card("eth0"), Some(wanted.clone()));
+        fs::write(own.join("queues/rx-0/rps_cpus"), "0000,00000003\n").unwrap();
+        wanted.spreads = true;
+        assert_eq!(machine.card("eth0"), Some(wanted));
+    }
+}

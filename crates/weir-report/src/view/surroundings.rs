@@ -1,0 +1,167 @@
+//! What the network and the hosts were like before the first trial, and what is not known of them.
+
+use std::time::Duration;
+
+use weir_model::quantity::CpuSet;
+use weir_model::record::{
+    CardFacts, Carried, HeldUp, HostRecord, LinkRecord, RoundTrips, RunHeader, TripKind, Unmeasured,
+};
+
+use crate::number;
+use crate::tree::{Block, Heading, Text, fact, fold};
+
+/// Nothing in runs of before it was looked at.
+pub(super) fn blocks(header: &RunHeader) -> Vec<Block> {
+    let Some(found) = &header.surroundings else {
+        return Vec::new();
+    };
+    let mut facts: Vec<(String, Vec<Text>)> = found.links.iter().flat_map(link).collect();
+    let several = found.hosts.len() > 1;
+    for host in &found.hosts {
+        facts.extend(about_host(host).into_iter().map(|(name, value)| {
+            let name = match several {
+                true => format!("{name}, {}", host.host),
+                false => name.to_owned(),
+            };
+            fact(name, value)
+        }));
+    }
+    let mut missing: Vec<_> = found
+        .unmeasured
+        .iter()
+        .map(|one| missing("", one))
+        .collect();
+    for host in &found.hosts {
+        let of = if several { &*host.host } else { "" };
+        missing.extend(
+            host.facts
+                .unmeasured
+                .iter()
+                .map(|one| self::missing(of, one)),
+        );
+    }
+    let mut blocks = Vec::new();
+    if !facts.is_empty() || !missing.is_empty() {
+        blocks.push(Block::Heading(Heading::part("Before the first trial")));
+    }
+    if !facts.is_empty() {
+        blocks.push(Block::Facts(facts));
+    }
+    if !missing.is_empty() {
+        let summary = "Not known, and why".to_owned();
+        blocks.push(fold(summary, vec![Block::Facts(missing)]));
+    }
+    blocks
+}
+
+fn missing(host: &str, one: &Unmeasured) -> (String, Vec<Text>) {
+    match host {
+        "" => fact(&*one.what, &*one.why),
+        host => fact(format!("{}, {host}", one.what), &*one.why),
+    }
+}
+
+/// A link, and what it carried.
+fn link(link: &LinkRecord) -> Vec<(String, Vec<Text>)> {
+    let (from, to) = (link.from, link.to);
+    let mut path = vec![trips(&link.trips)];
+    path.extend(link.mtu.map(|mtu| format!("path MTU {mtu}")));
+    path.push(format!("at {}", link.peer));
+    let carried = [(link.forth, from, to), (link.back, to, from)];
+    let carried = carried.into_iter().filter_map(|(carried, from, to)| {
+        Some(fact(
+            format!("one connection, {from} to {to}"),
+            bytes(&carried?),
+        ))
+    });
+    let path = fact(format!("{from} to {to}"), path.join(", "));
+    std::iter::once(path).chain(carried).collect()
+}
+
+fn trips(trips: &RoundTrips) -> String {
+    let what = match trips.by {
+        TripKind::Echo => "round trip",
+        TripKind::Connect => "connect",
+    };
+    let [p50, p99] = [trips.p50_ns, trips.p99_ns].map(|ns| number::time(ns as f64));
+    format!(
+        "{what} p50 {p50}, p99 {p99} of {}",
+        number::count(trips.count.into())
+    )
+}
+
+fn bytes(carried: &Carried) -> String {
+    let Carried { bytes_per_s, cpus } = *carried;
+    format!(
+        "{} Gbit/s, took {cpus:.2} CPUs",
+        number::gigabits(bytes_per_s)
+    )
+}
+
+/// What there is to say of a host, by its name.
+fn about_host(host: &HostRecord) -> Vec<(&'static str, String)> {
+    let facts = &host.facts;
+    let mut said = Vec::new();
+    if let Some((ahead, error)) = host.clock {
+        let side = if ahead < 0 { "behind" } else { "ahead of" };
+        let [ahead, error] = [ahead.unsigned_abs(), error].map(|ns| number::time(ns as f64));
+        said.push((
+            "clock",
+            format!("{ahead} {side} the generator's, ± {error}"),
+        ));
+    }
+    let each = |(name, cpus): (&String, &CpuSet)| format!("{name} on CPU {cpus}");
+    let governors: Vec<String> = facts.governors.iter().map(each).collect();
+    said.push(("frequency governor", governors.join(", ")));
+    let cores: Vec<String> = facts
+        .siblings
+        .iter()
+        .map(|core| format!("CPU {core}"))
+        .collect();
+    said.push(("threads of one core", cores.join("; ")));
+    let each = |(node, cpus): (&u32, &CpuSet)| format!("{node}: CPU {cpus}");
+    let nodes: Vec<String> = facts.nodes.iter().map(each).collect();
+    said.push(("NUMA nodes", nodes.join("; ")));
+    said.extend(facts.cards.iter().map(|one| ("network card", card(one))));
+    let held_up = [
+        ("proxy", facts.held_up.proxy),
+        ("generator", facts.held_up.generator),
+        ("origin", facts.held_up.origin),
+    ];
+    let held_up = held_up.into_iter().filter_map(|(role, held)| {
+        let HeldUp {
+            late_ns, others_ns, ..
+        } = held?;
+        Some(format!(
+            "{role} {}",
+            number::time(late_ns.saturating_add(others_ns) as f64)
+        ))
+    });
+    let held_up: Vec<String> = held_up.collect();
+    if !held_up.is_empty() {
+        let watched = number::length(Duration::from_nanos(facts.watched_ns));
+        said.push((
+            "CPUs held up",
+            format!("{} in {watched}", held_up.join(", ")),
+        ));
+    }
+    said.retain(|(_, value)| !value.is_empty());
+    said
+}
+
+fn card(card: &CardFacts) -> String {
+    let (receive, send) = card.queues;
+    let mut said = vec![format!(
+        "{}, {} to receive, {send} to send",
+        card.name,
+        number::plural(receive.into(), "queue")
+    )];
+    let served = card.interrupts.as_ref();
+    said.extend(served.map(|cpus| format!("IRQs go to CPU {cpus}")));
+    said.extend(
+        card.spreads
+            .then(|| "packets are passed on (RPS)".to_owned()),
+    );
+    said.extend(card.node.map(|node| format!("at NUMA node {node}")));
+    said.join(", ")
+}
