@@ -89,6 +89,7 @@ fn figures(
             Figure::BytesPerS,
             per_second(sum(trials(), |slice| slice.received_bytes)),
         ),
+        (Figure::NetworkBytesPerS, link(run)),
         (Figure::OpenedPerRequest, opened),
         (Figure::FullHandshakesPerS, handshakes(span)),
         (Figure::Workers, workers),
@@ -97,6 +98,15 @@ fn figures(
         .into_iter()
         .filter_map(|(figure, value)| Some((figure, value.filter(|value| value.is_finite())?)));
     known.collect()
+}
+
+/// What the link from the proxy to the generator carried before the trial. Within one host it is CPU time that limits it,
+/// and a moment before the trial says nothing of that.
+fn link(run: &Run) -> Option<f64> {
+    let places = &run.header.places;
+    let surroundings = run.header.surroundings.as_ref();
+    let surroundings = surroundings.filter(|_| places.generator != places.proxy);
+    surroundings?.proxy_to_generator_bytes_per_s()
 }
 
 /// Handshakes that resumed no session, per second of the continuous trial; those that opened connections before it are
