@@ -38,6 +38,8 @@ pub(crate) struct Lab<'a> {
     pub(crate) begun: Duration,
     /// How often counters are sampled, if they are.
     pub(crate) sampled: Option<Sampled>,
+    /// Whether each arm has the load alone once the plan is done.
+    pub(crate) is_observed: bool,
     /// The user's wish to end the run.
     pub(crate) interrupted: &'a AtomicBool,
     /// What this session has measured of each load already: records count on.

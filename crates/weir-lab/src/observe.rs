@@ -51,7 +51,12 @@ impl Observe {
 
     fn stretches(&self, history: &History) -> VecDeque<Step> {
         let mut steps = VecDeque::new();
-        let Some(planned) = Planned::of(&self.study) else {
+        let fits = |planned: &Planned<'_>| {
+            let length = planned.length(observed(&self.study).count() as u32);
+            let budget = self.study.budget;
+            budget.is_none_or(|budget| history.passed + length + budget::ENDING <= budget)
+        };
+        let Some(planned) = Planned::of(&self.study).filter(fits) else {
             return steps;
         };
         for load in planned.loads {

@@ -46,6 +46,13 @@ pub struct Options {
     pub stop: Arc<AtomicBool>,
 }
 
+impl Options {
+    /// Whether anything is there that can be sampled: a model has no counters.
+    pub(crate) fn is_sampled(&self) -> bool {
+        self.samples.is_some() && self.places.model.is_none()
+    }
+}
+
 /// One of the three that a trial has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {

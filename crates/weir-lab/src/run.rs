@@ -55,9 +55,9 @@ fn fixed_plan(options: &Options) -> impl FnMut(&RunHeader, u32) -> Box<dyn Propo
         });
         let plan = Plan::new(&header.study, session, take_look);
         let observed = |inner: Box<dyn Proposer>| -> Box<dyn Proposer> {
-            match options.samples {
-                Some(_) => Box::new(Observe::new(header, session, inner)),
-                None => inner,
+            match options.is_sampled() {
+                true => Box::new(Observe::new(header, session, inner)),
+                false => inner,
             }
         };
         if !header.check_alone {

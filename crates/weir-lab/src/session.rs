@@ -143,6 +143,7 @@ impl Session<'_> {
             events,
             begun,
             sampled,
+            is_observed: self.options.is_sampled(),
             interrupted: &self.options.stop,
             before: BTreeMap::new(),
         };
@@ -177,7 +178,7 @@ fn follow(proposer: &mut dyn Proposer, lab: &mut Lab<'_>) -> Result<(), LabError
                     if lab.header.check_alone {
                         left += alone::takes(study, lab.history, one);
                     }
-                    if lab.sampled.is_some() {
+                    if lab.is_observed {
                         left += length_of_stretches(study);
                     }
                     let passed = lab.hosts.now().saturating_sub(lab.begun);
