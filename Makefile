@@ -13,7 +13,7 @@ BENCH ?=
 .DEFAULT_GOAL := help
 # Set-up comes before its use, also with -j.
 .NOTPARALLEL:
-.PHONY: help demo test check kills bench bench-compare bpf fuzz sbom deny setup-demo setup-test setup-proxies setup-bench
+.PHONY: help demo test check kills bench bench-compare planted bpf fuzz sbom deny setup-demo setup-test setup-proxies setup-bench
 
 help: ## List these targets
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -32,6 +32,9 @@ check: ## Format and lints alone
 
 kills: setup-test ## Kill weir, its agents and the proxies 200 times and look what is left (as root; about 30 minutes)
 	WEIR_KILLS=$(KILLS) $(CARGO) test --locked -p weir --test it kills -- --nocapture
+
+planted: setup-test ## Plant limits on real proxies and look what is named first (as root, on a quiet machine; about 12 minutes)
+	WEIR_PLANTED=all $(CARGO) test --locked -p weir --test it planted -- --nocapture
 
 bench: setup-bench ## Side by side with other load generators (about 12 minutes)
 	$(CARGO) build --release --locked -p weir

@@ -12,7 +12,8 @@ use weir_limits::{
 use weir_model::quantity::CpuSet;
 use weir_model::record::{ConfirmationRecord, Record, RunHeader, SearchStage};
 use weir_model::sample::{Counters, SampleRow};
-use weir_model::study::{Arm, ProxyKind};
+use weir_model::study::{Arm, ProxyKind, Settings};
+use weir_parameters::Catalog;
 use weir_record::{Run, Samples};
 
 use crate::findings::{Capacity, LimiterFindings};
@@ -203,14 +204,35 @@ impl<'r> Judge<'r> {
         own.cloned().collect()
     }
 
-    /// What is at the level already that it would be turned to is not told.
+    /// What is at the level already that it would be turned to is not told, and what would change nothing by itself: of
+    /// a backlog and net.core.somaxconn the larger one.
     fn leave_out_turned(&self, finding: &mut Finding) {
         let turns = finding.turn.drain(..).zip(finding.ways.drain(..));
         let is_left = |(parameter, way): &(String, Way)| match way {
             Way::To(level) => self.settings.get(parameter) != Some(level),
+            Way::Up => !self.is_inert(parameter),
             _ => true,
         };
         (finding.turn, finding.ways) = turns.filter(is_left).collect();
+    }
+
+    /// Whether twice as much of a parameter comes to what there is now.
+    fn is_inert(&self, parameter: &str) -> bool {
+        let catalog = Catalog::builtin();
+        let (Some(kind), Some(level)) = (self.kind, self.settings.get(parameter)) else {
+            return false;
+        };
+        let Ok(level) = level.parse::<u64>() else {
+            return false;
+        };
+        // What was measured of the arm is as it was before the turn.
+        let set = self.settings.iter();
+        let set = set.filter(|(id, _)| catalog.get(kind, id).is_some());
+        let now: Settings = set.map(|(id, level)| (id.clone(), level.clone())).collect();
+        let more = Settings::from([(parameter.to_owned(), level.saturating_mul(2).to_string())]);
+        let mut then = now.clone();
+        then.extend(more.clone());
+        !catalog.inert(kind, &more, &then, &now).is_empty()
     }
 
     /// The longest time at a low load of the same session.

@@ -63,6 +63,9 @@ impl Observe {
             let pilot = history.pilots.get(&load.name);
             let own = pilot.and_then(|pilot| pilot.rate).or(load.rate());
             let mut first_block = history.next_block(&load.name);
+            // What begins anew in every slice takes the study's.
+            let slice = self.study.blocks.slice.filter(|_| budget::repeats(load));
+            let slice = slice.unwrap_or(SLICE);
             for (arm, spec) in observed(&self.study) {
                 if history.is_observed(&load.name, &spec.name) {
                     continue;
@@ -74,7 +77,8 @@ impl Observe {
                         | ArrivalsSpec::ShareOfSlowest(_)
                 );
                 let completed = history.completed(&load.name, &spec.name);
-                let low = completed.filter(|_| is_even).map(|rate| LOW * rate);
+                let low = completed.filter(|_| is_even && !budget::repeats(load));
+                let low = low.map(|rate| LOW * rate);
                 let each = [
                     (Some(planned.most), own),
                     (planned.low.filter(|_| low.is_some()), low),
@@ -84,7 +88,7 @@ impl Observe {
                     .filter_map(|(length, rate)| Some((length?, rate)));
                 for (length, rate) in each {
                     // An arm has two slices in each block.
-                    let blocks = (length.as_secs_f64() / (2.0 * SLICE.as_secs_f64())).ceil() as u32;
+                    let blocks = (length.as_secs_f64() / (2.0 * slice.as_secs_f64())).ceil() as u32;
                     steps.push_back(Step::Measure(Box::new(Cell {
                         arms: vec![arm],
                         load: load.clone(),
@@ -92,7 +96,7 @@ impl Observe {
                         blocks,
                         first_block,
                         planned: 0,
-                        slice: SLICE,
+                        slice,
                         discard: 0.0,
                         phase: Phase::Observation,
                         renew: Renewal::Nothing,

@@ -31,6 +31,10 @@ pub(crate) fn value(
             };
             share(value(of)?, value(by)?, by)
         }
+        Derivation::Less { of, by } => {
+            let of = known.get(of).ok_or_else(|| Absent::NotGiven(of.clone()))?;
+            Ok((of - known.get(by).unwrap_or(&0.0)).max(0.0))
+        }
         Derivation::Trial(figure) => figure_of(trial, *figure),
         Derivation::Errors(kinds) => {
             let errors = trial.errors.as_ref();

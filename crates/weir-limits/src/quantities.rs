@@ -96,6 +96,13 @@ pub enum Derivation {
         /// The divisor.
         by: String,
     },
+    /// One quantity less another, and 0 at least; one that is unknown takes nothing off. Both stand above it.
+    Less {
+        /// What is taken from.
+        of: String,
+        /// What is taken off.
+        by: String,
+    },
     /// A figure of the trial.
     Trial(Figure),
     /// The share of requests that failed in one of these ways.
@@ -118,7 +125,9 @@ impl Derivation {
                     .collect();
                 unique.into_iter().collect()
             }
-            Derivation::Ratio { of, by } => vec![of.clone(), by.clone()],
+            Derivation::Ratio { of, by } | Derivation::Less { of, by } => {
+                vec![of.clone(), by.clone()]
+            }
             Derivation::Setting(ids) => vec![format!("setting {}", ids.join(" or "))],
             Derivation::Trial(_) | Derivation::Errors(_) | Derivation::Modes(_) => {
                 vec!["trial".to_owned()]
@@ -213,7 +222,7 @@ impl Quantities {
 fn check(from: &Derivation, counters: &Counters, above: &BTreeSet<&str>) -> Result<(), String> {
     match from {
         Derivation::Samples(of) => check_columns(of, counters),
-        Derivation::Ratio { of, by } => {
+        Derivation::Ratio { of, by } | Derivation::Less { of, by } => {
             match [of, by]
                 .into_iter()
                 .find(|name| !above.contains(name.as_str()))

@@ -70,6 +70,8 @@ pub enum Figure {
     FullHandshakesPerS,
     /// Threads or processes of the proxy that serve requests.
     Workers,
+    /// The share of the time of the proxy's CPUs that neither the trial nor the kernel's interrupts had.
+    OthersCpu,
 }
 
 /// What the generator and the lab know of a window.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use weir_limits::{Figure, Trial};
 use weir_model::load::Lifetime;
-use weir_model::record::{ProxyRecord, QuantileSummary, Record, TrialRecord};
+use weir_model::quantity::CpuSet;
+use weir_model::record::{ProxyRecord, QuantileSummary, Record, SliceRecord, TrialRecord};
 use weir_model::study::Arm;
 use weir_record::Run;
 
@@ -93,6 +94,7 @@ fn figures(
         (Figure::OpenedPerRequest, opened),
         (Figure::FullHandshakesPerS, handshakes(span)),
         (Figure::Workers, workers),
+        (Figure::OthersCpu, others(run, span)),
     ];
     let known = figures
         .into_iter()
@@ -107,6 +109,53 @@ fn link(run: &Run) -> Option<f64> {
     let surroundings = run.header.surroundings.as_ref();
     let surroundings = surroundings.filter(|_| places.generator != places.proxy);
     surroundings?.proxy_to_generator_bytes_per_s()
+}
+
+/// A time that slices have recorded, nanoseconds.
+type Used = fn(&SliceRecord) -> u64;
+
+/// What of the time of the proxy's CPUs was neither idle, nor stolen, nor had by interrupts, the proxy, or whoever of the
+/// trial shares these CPUs, as a share; `None` where weir does not see the proxy's own.
+fn others(run: &Run, span: &Span<'_>) -> Option<f64> {
+    let (study, cpus) = (&run.header.study, &run.header.cpus);
+    let first = span.trials.first()?;
+    let arm = study.arms.iter().find(|arm| arm.name == first.arm)?;
+    let proxy = arm.cpus(cpus).cpus();
+    if !study.proxy_of(arm).kind.is_started() {
+        return None;
+    }
+    let is_elsewhere = |place: &Option<String>| *place != run.header.places.proxy;
+    let places = &run.header.places;
+    let mut own: Vec<Used> = vec![
+        |slice| slice.proxy_cpu_ns,
+        |slice| slice.proxy_irq_ns,
+        |slice| slice.proxy_cpus_idle_ns,
+        |slice| slice.proxy_steal_ns,
+    ];
+    let peers: [(&CpuSet, &Option<String>, Used); 2] = [
+        (&cpus.generator, &places.generator, |slice| {
+            slice.generator_cpu_ns
+        }),
+        (&cpus.origin, &places.origin, |slice| slice.origin_cpu_ns),
+    ];
+    for (peer, place, used) in peers {
+        let shared = peer.cpus().iter().filter(|cpu| proxy.contains(cpu)).count();
+        match shared {
+            0 => {}
+            _ if is_elsewhere(place) => {}
+            all if all == peer.cpus().len() => own.push(used),
+            // How much of it was on which CPU is not known.
+            _ => return None,
+        }
+    }
+    let trials = || span.trials.iter().copied();
+    let whole_ns: f64 = trials()
+        .filter_map(|trial| crate::evidence::evidence(trial, &run.header).slices)
+        .map(|slices| slices.whole_ns)
+        .sum();
+    let own_ns: f64 = own.into_iter().map(|field| sum(trials(), field)).sum();
+    let all_ns = whole_ns * proxy.len() as f64;
+    Some(((all_ns - own_ns) / all_ns).max(0.0))
 }
 
 /// Handshakes that resumed no session, per second of the continuous trial; those that opened connections before it are

@@ -115,6 +115,8 @@ pub(crate) struct Host {
     pub(crate) syn_loss: f64,
     pub(crate) quota: f64,
     pub(crate) steal: f64,
+    /// Time of its CPUs that processes of other people take, as a share.
+    pub(crate) crowd: f64,
     pub(crate) tls_full: f64,
     pub(crate) handshake: f64,
     pub(crate) gzip: f64,
@@ -211,6 +213,7 @@ impl Host {
             syn_loss: 0.0,
             quota: f64::INFINITY,
             steal: dice.one_of(&[0.0, 0.0, 0.005, 0.03]),
+            crowd: 0.0,
             tls_full: 0.0,
             handshake: dice.log(3e-4, 2e-3),
             gzip: 0.0,
@@ -272,7 +275,10 @@ impl Host {
             0.0
         };
         let mut stations = vec![
-            (self.cpus * (1.0 - self.steal), own + self.softirq + others),
+            (
+                self.cpus * (1.0 - self.steal) * (1.0 - self.crowd),
+                own + self.softirq + others,
+            ),
             (self.workers, own),
             (self.quota, own),
             (1.0, self.disk_time()),

@@ -39,6 +39,11 @@ pub(crate) fn trial(host: &Host, flow: &Flow, dice: &mut Dice) -> Trial {
             1.0,
         ),
         (
+            Figure::OthersCpu,
+            host.crowd + dice.between(0.0, 0.02),
+            0.97,
+        ),
+        (
             Figure::Workers,
             host.workers,
             if host.proxy == Httpd { 0.0 } else { 0.7 },

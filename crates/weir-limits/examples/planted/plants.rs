@@ -36,6 +36,7 @@ pub(crate) const PLANTS: &[Plant] = &[
     Plant { limiter: "circuit_breaker", proxies: &[Envoy], needs: &["proxy"], apply: slots },
     Plant { limiter: "softirq", proxies: ALL, needs: &["cpus"], apply: softirq },
     Plant { limiter: "steal", proxies: ALL, needs: &["cpus"], apply: steal },
+    Plant { limiter: "crowded", proxies: ALL, needs: &["cpus"], apply: crowded },
     Plant { limiter: "quota", proxies: ALL, needs: &["cgroups"], apply: quota },
     Plant { limiter: "tls", proxies: ALL, needs: &["cpus", "processes"], apply: tls },
     Plant { limiter: "compression", proxies: ALL, needs: &["cpus", "processes"], apply: compression },
@@ -191,6 +192,11 @@ fn softirq(host: &mut Host, dice: &mut Dice) -> f64 {
 
 fn steal(host: &mut Host, dice: &mut Dice) -> f64 {
     host.steal = dice.between(0.2, 0.6);
+    too_much(dice)
+}
+
+fn crowded(host: &mut Host, dice: &mut Dice) -> f64 {
+    host.crowd = dice.between(0.2, 0.8);
     too_much(dice)
 }
 

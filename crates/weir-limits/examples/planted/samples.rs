@@ -196,6 +196,7 @@ impl<'a> Samples<'a> {
             used[0] += rate * host.origin_cpu * 0.4 + flow.offered.min(rate * 1.2) * host.generator_cpu * 0.4;
             used[1] += rate * host.origin_cpu * 0.6 + flow.offered.min(rate * 1.2) * host.generator_cpu * 0.6;
         }
+        used[0] += host.crowd * host.cpus;
         let busy = self.cpus(0, host.cpus, used, host.steal);
         let is_full = host.workers >= host.cpus || host.layout == Layout::Together;
         let waiting = if is_full { busy.min(1.0).powi(4) * 0.8 } else { 0.02 };
@@ -235,6 +236,7 @@ impl<'a> Samples<'a> {
             Httpd => (4.0, 26.0),
             _ => (1.0, host.workers + 2.0),
         };
+        let written = rate * (f64::from(u8::from(host.log)) * host.log_bytes + host.temporary * host.temporary_share);
         let held = (host.connections * 2.0).min(host.descriptors) / processes;
         let uneven = |place: f64, of: f64| 1.0 + 0.02 * ((place + 0.5) / of - 0.5);
         for process in 0..processes as u64 {
@@ -243,7 +245,7 @@ impl<'a> Samples<'a> {
             self.put("processes", &["proxy", &pid, "proxy"], &[
                 ("user_ns", all[0] * own * 1e9), ("system_ns", all[1] * own * 1e9), ("wait_ns", busy.min(1.0).powi(6) * 5e8),
                 ("voluntary", all[2] * own), ("involuntary", 10.0), ("descriptors", held + 1.0), ("resident_bytes", 5e7 + host.connections * 1e4),
-                ("descriptors_most", (host.descriptors / processes).max(held + 1.0)), ("threads", threads), ("started_ticks", 5000.0),
+                ("descriptors_most", (host.descriptors / processes).max(held + 1.0)), ("threads", threads), ("started_ticks", 5000.0), ("written_bytes", written * own * 1.02),
             ]);
             let workers = if host.proxy == Httpd { 25.0 } else { host.workers };
             let is_threaded = threads > 1.0;

@@ -11,11 +11,11 @@ const CALM: &str = "rate=2000>10000 rate_intended=10000 rate_offered=10000 offer
     dispatch_lag=0.00005 origin_time=0.0003 origin_time_share=0.15 bytes=12e6 network_capacity=1e9 network_use=0.012 \
     opened_by_load=0 full_handshakes=0 full_handshakes_per_request=0 workers=4 connect_errors=0 closed_errors=0 \
     timeout_errors=0 unexpected_errors=0 syn_modes=0 compression_on=0 compression_level=1 access_log_on=1 \
-    cpu=0.12>0.6 origin_cpu=0.3 cpu_steal=0 cpu_softirq_busiest=0.1 proxy_cpus=0.4>2 worker_use=0.1>0.5 \
+    cpu=0.12>0.6 cpu_all=0.12>0.6 cpu_others=0.01 proxy_wait=0.02 descriptors_open=50 origin_cpu=0.3 cpu_steal=0 cpu_softirq_busiest=0.1 proxy_cpus=0.4>2 worker_use=0.1>0.5 \
     cpu_per_request=0.0002>0.0002 user_share=0.3 busiest_process=0.1>0.55 process_threads=1 busiest_thread=0.1>0.55 \
     generator_thread=0.4 generator_wait=0.01 origin_thread=0.3 switches_per_request=1>0.5 throttled=0 pressure_cpu=0.05 \
     memory=5e7 group_memory=0.3 oom_kills=0 pressure_memory=0 memory_aborts=0 pressure_io=0.01 disk_use=0.05 \
-    written_per_request=90 listen_overflows=0 listen_drops=0 syn_queue_full=0 accept_queue=0.02 backlog=511 \
+    written_per_request=90 proxy_written_per_request=90 listen_overflows=0 listen_drops=0 syn_queue_full=0 accept_queue=0.02 backlog=511 \
     inbound_opens_per_request=0.0001 accept_queue_mean=0.01 outbound_opens_per_request=0.001 \
     outbound_established=64 connections=500 outbound_time=0.0004 outbound_time_share=0.2 time_wait=100 local_ports=28232 \
     ports_use=0.004 generator_time_wait=10 generator_local_ports=64000 descriptors=0.05 files=0.01 \
@@ -28,7 +28,7 @@ fn own(proxy: ProxyKind) -> &'static str {
     match proxy {
         Nginx => {
             "log_worker_connections=0 log_open_files=0 log_no_live_origin=0 log_origin_timed_out=0 \
-             temporary_files_per_request=0 log_no_address=0 accepted=64 handled=64"
+             temporary_files_per_request=0 worker_connections_most=768 log_no_address=0 accepted=64 handled=64"
         }
         Haproxy => {
             "haproxy_idle=40 haproxy_connections=64 haproxy_connections_most=4000 haproxy_connections_use=0.016 \
@@ -87,7 +87,7 @@ fn first(judgement: &Judgement) -> (&str, &str) {
     })
 }
 
-const FULL: &str = "cpu=0.12>0.98 busiest_process=0.1>0.9 busiest_thread=0.1>0.9 pressure_cpu=0.6 worker_use=0.1>0.98 haproxy_idle=1";
+const FULL: &str = "cpu=0.12>0.98 cpu_all=0.12>0.98 busiest_process=0.1>0.9 busiest_thread=0.1>0.9 pressure_cpu=0.6 worker_use=0.1>0.98 haproxy_idle=1";
 
 /// Proxy, what differs from a calm one, the limiter, the parameter, and what makes it a near miss.
 #[rustfmt::skip]
@@ -97,6 +97,8 @@ const ROWS: &[(ProxyKind, &str, &str, &str, &str)] = &[
     (Caddy, "generator_thread=0.98 dispatch_lag=?", "generator", "", "dispatch_lag=0.0001"),
     (Nginx, "generator_wait=0.6 offered_share=0.8 dispatch_lag=?", "generator", "", "offered_share=1"),
     (Nginx, "generator_time_wait=63000 connect_errors=0.2", "generator", "", "connect_errors=0"),
+    (Nginx, "cpu_all=0.99 cpu=0.6 cpu_others=0.39 proxy_wait=0.6", "crowded", "", "proxy_wait=0.1"),
+    (Haproxy, "cpu_all=0.99 cpu=0.5 cpu_others=0.49 proxy_wait=0.6 origin_cpu=0.97", "crowded", "", "cpu_others=0.05 origin_cpu=0.5"),
     (Nginx, "origin_thread=0.98", "origin", "", "origin_thread=0.8"),
     (Nginx, "origin_cpu=0.97", "origin", "", "origin_cpu=0.9"),
     (Haproxy, "origin_time=0.0003>0.02 origin_time_share=0.9 response_time=0.001>0.022", "origin", "", "origin_time_share=0.5"),
@@ -118,6 +120,7 @@ const ROWS: &[(ProxyKind, &str, &str, &str, &str)] = &[
     (Envoy, "descriptors=0.999", "descriptors", "rlimit_nofile", "descriptors=0.9"),
     (Envoy, "files=0.999", "descriptors", "fs.file-max", "files=0.9"),
     (Nginx, "log_worker_connections=300 listen_overflows=5", "worker_connections", "worker_connections", "log_worker_connections=0 listen_overflows=0"),
+    (Nginx, "descriptors_open=64 worker_connections_most=64 inbound_opens_per_request=3", "worker_connections", "worker_connections", "descriptors_open=40 inbound_opens_per_request=0"),
     (Nginx, "accepted=1000 handled=600", "worker_connections", "worker_connections", "handled=1000"),
     (Haproxy, "haproxy_queue=40 origin_time_share=0.9 origin_time=0.01", "maxconn", "server_maxconn", "haproxy_queue=0 origin_time_share=0.2"),
     (Haproxy, "haproxy_connections_use=1 haproxy_sessions_use=1 listen_overflows=9", "maxconn", "maxconn", "haproxy_connections_use=0.9 haproxy_sessions_use=0.9 listen_overflows=0"),
@@ -147,8 +150,9 @@ const ROWS: &[(ProxyKind, &str, &str, &str, &str)] = &[
     (Caddy, "oom_kills=2", "memory", "gomemlimit", "oom_kills=0"),
     (Nginx, "memory_aborts=5", "memory", "net.ipv4.tcp_mem", "memory_aborts=0"),
     (Nginx, "temporary_files_per_request=0.9 pressure_io=0.4 written_per_request=200000", "disk_temporary", "proxy_buffering", "temporary_files_per_request=0 pressure_io=0.01"),
-    (Nginx, "written_per_request=200000 pressure_io=0.4 temporary_files_per_request=?", "disk_temporary", "proxy_buffering", "pressure_io=0.01"),
-    (Nginx, "pressure_io=0.5 disk_use=0.99", "disk_log", "access_log", "pressure_io=0.02"),
+    (Nginx, "proxy_written_per_request=9000 pressure_io=0.4 temporary_files_per_request=?", "disk_temporary", "proxy_buffering", "pressure_io=0.01"),
+    (Nginx, "proxy_written_per_request=900000", "disk_temporary", "proxy_buffering", "proxy_written_per_request=9000"),
+    (Nginx, "pressure_io=0.5 disk_use=0.99", "disk_log", "access_log", "written_per_request=9000"),
     (Haproxy, "pressure_io=0.3 disk_use=0.99", "disk_log", "access_log", "access_log_on=0"),
     (Envoy, "pressure_io=0.8 saturated=?", "disk_log", "access_log", "pressure_io=0.3 saturated=1 access_log_on=0"),
     (Nginx, "conntrack=1 conntrack_refused=20 syn_retransmits=20 syn_modes=0.01", "conntrack", "net.netfilter.nf_conntrack_max", "conntrack=0.2 syn_modes=0"),

@@ -34,6 +34,7 @@ struct Task {
     files: Files,
     limits: Source,
     descriptors: Descriptors,
+    io: Source,
     /// Of a proxy's process that has several.
     threads: BTreeMap<u32, Files>,
 }
@@ -127,6 +128,7 @@ impl Task {
         Task {
             limits: Source::open(folder.join("limits")),
             descriptors: Descriptors::open(&folder),
+            io: Source::open(folder.join("io")),
             files: Files::open(folder),
             threads: BTreeMap::new(),
         }
@@ -152,6 +154,7 @@ impl Task {
                 self.limits.parsed(|text| Some(parse_nofile(text)?.0)),
             ),
             ("resident_bytes", resident.map(|kib| kib * 1024)),
+            ("written_bytes", self.io.parsed(written)),
             ("threads", Ok(stat.threads)),
             ("started_ticks", Ok(stat.started_ticks)),
         ];
@@ -230,6 +233,13 @@ fn stat_of(text: &str, tick_ns: u64) -> Option<Stat> {
         threads: of(20)?,
         started_ticks: of(22)?,
     })
+}
+
+/// `write_bytes: 4096`, among other lines.
+fn written(text: &str) -> Option<u64> {
+    let mut lines = text.lines();
+    let value = lines.find_map(|line| line.strip_prefix("write_bytes:"))?;
+    value.trim().parse().ok()
 }
 
 /// How many descriptors something has open.

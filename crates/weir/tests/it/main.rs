@@ -34,6 +34,7 @@ mod places;
 mod places_lies;
 mod places_refused;
 mod places_support;
+mod planted;
 mod program;
 mod report;
 mod restore;

@@ -1,0 +1,305 @@
+//! Limits that are planted on real proxies, and what weir names first.
+//!
+//! By itself it tries a few that do not depend on how fast this machine is; `WEIR_PLANTED=all` tries all of them, one
+//! after the other, and prints a table (`make planted`). `WEIR_PLANTED=NAME` tries one.
+
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use serde_json::Value;
+
+use crate::place::Place;
+use crate::program::Running;
+
+/// What is done beside the study itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Beside {
+    Nothing,
+    /// Programs that take the generator's CPU.
+    Burners,
+    /// A control group with a fifth of a CPU, which the launcher `quota` enters.
+    Quota,
+    /// The proxy's folder is on a file system that writes at once.
+    SlowDisk,
+}
+use Beside::{Burners, Nothing, Quota, SlowDisk};
+
+struct Row {
+    fault: &'static str,
+    /// The limiter that is to be named first; empty: nothing but full CPUs may be named.
+    limiter: &'static str,
+    /// One of the parameters that are to be turned; empty: nothing of the proxy is.
+    parameter: &'static str,
+    proxy: &'static str,
+    origin: &'static str,
+    load: &'static str,
+    /// More lines of the study.
+    more: &'static str,
+    beside: Beside,
+}
+
+const fn row(
+    fault: &'static str,
+    named: (&'static str, &'static str),
+    proxy: &'static str,
+    origin: &'static str,
+    load: &'static str,
+) -> Row {
+    Row {
+        fault,
+        limiter: named.0,
+        parameter: named.1,
+        proxy,
+        origin,
+        load,
+        more: "",
+        beside: Nothing,
+    }
+}
+
+const PLAIN: &str = "size: 1KiB";
+const SLOW: &str = "size: 1KiB, delay: 10ms";
+const SLOWER: &str = "size: 1KiB, delay: 50ms";
+/// More than any of these proxies carries on a CPU.
+const MUCH: &str = "rate: 30000, connections: 32";
+/// Two of them fit into a slice.
+const BURSTS: &str = "rate: 300, burst: 300, connections: 300, connection: per-request";
+/// The proxy may have all CPUs.
+const ALL_CPUS: &str = "cpus: {proxy: 0-1, generator: 0, origin: 0}\n";
+
+/// Tried by themselves, all at once: none depends on speed.
+const QUICK: [&str; 4] = ["descriptors", "ports", "server-maxconn", "circuit-breaker"];
+
+#[rustfmt::skip]
+const ROWS: &[Row] = &[
+    row("backlog", ("accept_queue", "backlog"),
+        "kind: nginx, settings: {worker_processes: 1, backlog: 16, origin_keepalive: 64}", PLAIN, BURSTS),
+    row("somaxconn", ("accept_queue", "net.core.somaxconn"),
+        "kind: nginx, settings: {worker_processes: 1, net.core.somaxconn: 16, origin_keepalive: 64}", PLAIN, BURSTS),
+    row("ports", ("ports", "net.ipv4.ip_local_port_range"),
+        "kind: nginx, settings: {worker_processes: 1, net.ipv4.ip_local_port_range: 20000 20199}",
+        "size: 1KiB, delay: 1s", "rate: 400, connections: 350, timeout: 5s"),
+    row("worker-connections", ("worker_connections", "worker_connections"),
+        "kind: nginx, settings: {worker_processes: 1, worker_connections: 64, origin_keepalive: 64}", SLOWER, "rate: 200, connections: 100"),
+    row("descriptors", ("descriptors", "rlimit_nofile"),
+        "kind: nginx, settings: {worker_processes: 1, rlimit_nofile: 128, worker_connections: 128}", SLOWER, "rate: 400, connections: 64"),
+    row("gzip", ("compression", "gzip_comp_level"),
+        "kind: nginx, settings: {worker_processes: 1, gzip: on, gzip_comp_level: 9, gzip_types: text/plain, origin_keepalive: 64}", PLAIN,
+        "rate: 5000, connections: 16, request: {path: /65536, fields: {Accept-Encoding: gzip}}"),
+    Row { beside: SlowDisk, ..row("access-log", ("disk_log", "access_log"),
+        "kind: nginx, settings: {worker_processes: 1, access_log: on, origin_keepalive: 64}", PLAIN, "rate: 2000, connections: 32") },
+    row("temporary-files", ("disk_temporary", "proxy_buffering"),
+        "kind: nginx, settings: {worker_processes: 1, origin_keepalive: 64}", PLAIN, "rate: 400, connections: 16, path: /4194304, timeout: 20s"),
+    row("keepalive-requests", ("keepalive_inbound", "keepalive_requests"),
+        "kind: nginx, settings: {worker_processes: 1, keepalive_requests: 1, origin_keepalive: 64}", PLAIN, MUCH),
+    Row { more: ALL_CPUS, ..row("one-worker", ("cpu_one_worker", "worker_processes"),
+        "kind: nginx, settings: {worker_processes: 1, gzip: on, gzip_comp_level: 1, gzip_types: text/html}", PLAIN, MUCH) },
+    Row { more: ALL_CPUS, ..row("concurrency", ("cpu_one_worker", "concurrency"), "kind: envoy, settings: {concurrency: 1}", PLAIN, MUCH) },
+    Row { more: "launchers: {quota: {prefix: [QUOTA]}}\n", beside: Quota, ..row("quota", ("quota", "worker_processes"),
+        "kind: nginx, settings: {worker_processes: 1, origin_keepalive: 64, launcher: quota}", PLAIN, MUCH) },
+    row("origin-delay", ("origin", ""),
+        "kind: nginx, settings: {worker_processes: 1, origin_keepalive: 64}", SLOWER, "rate: 400, connections: 8"),
+    row("origin-limit", ("origin", ""),
+        "kind: nginx, settings: {worker_processes: 1, origin_keepalive: 64}", "size: 1KiB, delay: 5ms, concurrency: 2", "rate: 800, connections: 16"),
+    Row { beside: Burners, ..row("starved-generator", ("generator", ""),
+        "kind: nginx, settings: {worker_processes: 1, origin_keepalive: 64}", PLAIN, "rate: 3000, connections: 32") },
+    row("circuit-breaker", ("circuit_breaker", "max_connections"),
+        "kind: envoy, settings: {concurrency: 1, max_connections: 2, max_pending_requests: 2}", SLOW, "rate: 1000, connections: 32"),
+    row("downstream-limit", ("circuit_breaker", "max_active_downstream_connections"),
+        "kind: envoy, settings: {concurrency: 1, max_active_downstream_connections: 10}", PLAIN, "rate: 200, connections: 30"),
+    row("maxconn", ("maxconn", "maxconn"),
+        "kind: haproxy, settings: {nbthread: 1, maxconn: 20, http_reuse: always}", SLOW, "rate: 200, connections: 60"),
+    row("frontend-maxconn", ("maxconn", "frontend_maxconn"),
+        "kind: haproxy, settings: {nbthread: 1, frontend_maxconn: 20, http_reuse: always}", SLOW, "rate: 200, connections: 60"),
+    row("server-maxconn", ("maxconn", "server_maxconn"),
+        "kind: haproxy, settings: {nbthread: 1, server_maxconn: 2, http_reuse: always}", SLOW, "rate: 1000, connections: 32"),
+    row("origin-max-connections", ("maxconn", "origin_max_connections"),
+        "kind: caddy, settings: {origin_max_connections: 2}", SLOW, "rate: 1000, connections: 32"),
+    row("max-request-workers", ("maxconn", "max_request_workers"),
+        "kind: httpd, settings: {max_request_workers: 25, threads_per_child: 25}", SLOWER, "rate: 1000, connections: 60"),
+    row("full-handshakes", ("tls", "ssl_session_cache"),
+        "kind: nginx, settings: {worker_processes: 1, origin_keepalive: 64}", PLAIN,
+        "rate: 4000, connections: 32, connection: per-request, tls: true"),
+    row("healthy-nginx", ("", ""),
+        "kind: nginx, settings: {worker_processes: 1, origin_keepalive: 64, keepalive_requests: 1000000}", PLAIN, MUCH),
+    row("healthy-haproxy", ("", ""), "kind: haproxy, settings: {nbthread: 1, http_reuse: always}", PLAIN, MUCH),
+    row("healthy-envoy", ("", ""), "kind: envoy, settings: {concurrency: 1}", PLAIN, MUCH),
+    row("healthy-caddy", ("", ""), "kind: caddy, settings: {}", PLAIN, MUCH),
+    row("healthy-httpd", ("", ""), "kind: httpd, settings: {keepalive_requests: 1000000}", PLAIN, MUCH),
+];
+
+#[test]
+fn planted_limits_are_named_first() {
+    let asked = std::env::var("WEIR_PLANTED").unwrap_or_default();
+    let told: Vec<Told> = if asked.is_empty() {
+        let quick = ROWS.iter().filter(|row| QUICK.contains(&row.fault));
+        thread::scope(|scope| {
+            let all: Vec<_> = quick.map(|row| scope.spawn(|| tried(row))).collect();
+            let ended = all.into_iter().map(|one| one.join().expect("a judgement"));
+            ended.collect()
+        })
+    } else {
+        let is_one = |row: &&Row| asked == "all" || row.fault == asked;
+        println!(
+            "| fault | named first | confidence | turned | what else |\n|---|---|---|---|---|"
+        );
+        ROWS.iter().filter(is_one).map(tried).collect()
+    };
+    assert!(!told.is_empty(), "no fault is called {asked}");
+    let wrong: Vec<&str> = told
+        .iter()
+        .filter(|one| !one.is_right)
+        .map(|one| &*one.line)
+        .collect();
+    assert!(
+        wrong.is_empty(),
+        "{} of {}:\n{}",
+        wrong.len(),
+        told.len(),
+        wrong.join("\n")
+    );
+}
+
+struct Told {
+    line: String,
+    is_right: bool,
+}
+
+/// A run with the fault, and what is said of it.
+#[allow(clippy::print_stdout)]
+fn tried(row: &Row) -> Told {
+    let place = Place::new();
+    let beside = Prepared::of(row.beside, &place);
+    let slice = if row.load == BURSTS { "1s" } else { "500ms" };
+    let quota = place.path("quota");
+    let more = row.more.replace("QUOTA", &quota.display().to_string());
+    let study = format!(
+        "weir: 1\nname: planted\nquestion: What limits it?\nproxy: {{{}}}\norigin: {{{}}}\nloads:\n  \
+         - {{name: load, duration: 12s, {}}}\na/a: false\nobjective: {{metric: response-p99, within: 1m}}\n\
+         blocks: {{slice: {slice}, at-least: 6, instances: 1}}\n{more}",
+        row.proxy, row.origin, row.load
+    );
+    place.write("study.yaml", &study);
+    let mut weir = place.weir(&["run", "study.yaml", "--out", "a run"]);
+    if row.beside == SlowDisk {
+        weir.env("TMPDIR", place.path("slow"));
+    }
+    Running::start(&mut weir).end().with_code(0);
+    drop(beside);
+    let json = place
+        .ends("report 'a run' --format json")
+        .with_code(0)
+        .stdout;
+    let told = judged(row, &serde_json::from_str(&json).expect("findings"));
+    println!("{}", told.line);
+    told
+}
+
+fn judged(row: &Row, json: &Value) -> Told {
+    let none = Vec::new();
+    let all = json["limiters"][0]["judgement"]["findings"]
+        .as_array()
+        .unwrap_or(&none);
+    let name = |one: &Value| one["limiter"].as_str().unwrap_or_default().to_owned();
+    let names: Vec<String> = all.iter().map(name).collect();
+    let first = all.first().cloned().unwrap_or_default();
+    let turns = first["turn"].as_array().unwrap_or(&none);
+    let turns: Vec<&str> = turns.iter().filter_map(Value::as_str).collect();
+    let is_right = match row.limiter {
+        "" => names.iter().all(|name| name == "cpu"),
+        limiter => {
+            let is_turned =
+                row.parameter.is_empty() || turns.iter().take(3).any(|turn| *turn == row.parameter);
+            names.first().is_some_and(|name| name == limiter) && is_turned
+        }
+    };
+    let confidence = 100.0 * first["confidence"].as_f64().unwrap_or(0.0);
+    let (named, others) = names
+        .split_first()
+        .map_or(("nothing", &[][..]), |(named, others)| (named, others));
+    Told {
+        line: format!(
+            "| {} | {named} | {confidence:.0} % | {} | {} |",
+            row.fault,
+            turns.join(", "),
+            others.join(", ")
+        ),
+        is_right,
+    }
+}
+
+/// What is there beside a run, until it is dropped.
+struct Prepared {
+    burners: Vec<Child>,
+    unmount: Option<std::path::PathBuf>,
+}
+
+/// What is done in a shell; it has to succeed.
+#[track_caller]
+fn shell(script: &str) {
+    let done = Command::new("sh").args(["-ec", script]).status();
+    assert!(done.is_ok_and(|status| status.success()), "{script}");
+}
+
+impl Prepared {
+    fn of(beside: Beside, place: &Place) -> Prepared {
+        let mut prepared = Prepared {
+            burners: Vec::new(),
+            unmount: None,
+        };
+        match beside {
+            Nothing => {}
+            Burners => {
+                let burner = || {
+                    let mut burner = Command::new("taskset");
+                    burner.args(["-c", "0", "sh", "-c", "while :; do :; done"]);
+                    burner.stdin(Stdio::null()).spawn().expect("taskset")
+                };
+                prepared.burners.extend((0..3).map(|_| burner()));
+            }
+            Quota => {
+                place.program("quota", ENTER);
+            }
+            SlowDisk => {
+                let (image, at) = (place.path("image"), place.path("slow"));
+                let (image, folder) = (image.display(), at.display());
+                shell(&format!(
+                    "truncate -s 64M {image}; mkfs.ext4 -q {image}; mkdir {folder}; mount -o loop,sync {image} {folder}; chmod 755 {folder}"
+                ));
+                prepared.unmount = Some(at);
+            }
+        }
+        prepared
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        for burner in &mut self.burners {
+            // It may have ended since.
+            let _ = burner.kill();
+            let _ = burner.wait();
+        }
+        if let Some(folder) = &self.unmount {
+            let _ = Command::new("umount").arg(folder).status();
+        }
+    }
+}
+
+/// Enters a control group of either version that has a fifth of a CPU, and becomes what it is given.
+const ENTER: &str = "#!/bin/sh
+set -e
+v1=/sys/fs/cgroup/cpu
+if [ -d $v1 ]; then
+    group=$v1/weir-planted
+    mkdir -p $group
+    echo 20000 > $group/cpu.cfs_period_us
+    echo 4000 > $group/cpu.cfs_quota_us
+else
+    group=/sys/fs/cgroup/weir-planted
+    mkdir -p $group
+    echo '4000 20000' > $group/cpu.max
+fi
+echo $$ > $group/cgroup.procs
+exec \"$@\"
+";
