@@ -216,20 +216,21 @@ impl<'r> Judge<'r> {
         (finding.turn, finding.ways) = turns.filter(is_left).collect();
     }
 
-    /// Whether twice as much of a parameter comes to what there is now.
+    /// Whether more of a parameter comes to what there is now.
     fn is_inert(&self, parameter: &str) -> bool {
         let catalog = Catalog::builtin();
         let (Some(kind), Some(level)) = (self.kind, self.settings.get(parameter)) else {
             return false;
         };
-        let Ok(level) = level.parse::<u64>() else {
+        let row = catalog.get(kind, parameter);
+        let Some(more) = row.and_then(|row| row.level.further(level, true)) else {
             return false;
         };
         // What was measured of the arm is as it was before the turn.
         let set = self.settings.iter();
         let set = set.filter(|(id, _)| catalog.get(kind, id).is_some());
         let now: Settings = set.map(|(id, level)| (id.clone(), level.clone())).collect();
-        let more = Settings::from([(parameter.to_owned(), level.saturating_mul(2).to_string())]);
+        let more = Settings::from([(parameter.to_owned(), more)]);
         let mut then = now.clone();
         then.extend(more.clone());
         !catalog.inert(kind, &more, &then, &now).is_empty()

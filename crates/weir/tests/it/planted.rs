@@ -82,7 +82,7 @@ const ROWS: &[Row] = &[
     row("worker-connections", ("worker_connections", "worker_connections"),
         "kind: nginx, settings: {worker_processes: 1, worker_connections: 64, origin_keepalive: 64}", SLOWER, "rate: 200, connections: 100"),
     row("descriptors", ("descriptors", "rlimit_nofile"),
-        "kind: nginx, settings: {worker_processes: 1, rlimit_nofile: 128, worker_connections: 128}", SLOWER, "rate: 400, connections: 64"),
+        "kind: nginx, settings: {worker_processes: 1, rlimit_nofile: 128, worker_connections: 128}", "size: 1KiB, delay: 500ms", "rate: 400, connections: 64"),
     row("gzip", ("compression", "gzip_comp_level"),
         "kind: nginx, settings: {worker_processes: 1, gzip: on, gzip_comp_level: 9, gzip_types: text/plain, origin_keepalive: 64}", PLAIN,
         "rate: 5000, connections: 16, request: {path: /65536, fields: {Accept-Encoding: gzip}}"),
