@@ -63,7 +63,7 @@ pub(super) fn read(
             options,
             quiet,
         };
-        let records = trial.carried_out(&format!("confirm-{number}"))?;
+        let records = trial.carried_out(&free_name(&run, number))?;
         if options.stop.load(Ordering::Relaxed) {
             break;
         }
@@ -76,6 +76,24 @@ pub(super) fn read(
     let run = report::read(&summary.folder)?;
     let findings = weir_analysis::analyze(&run);
     Ok((run, findings))
+}
+
+/// How to go on with a run that the user has stopped, before its end or while something was turned; `None`: it was not.
+pub(super) fn interrupted(summary: &Summary, options: Option<&Options>) -> Option<String> {
+    let turning = options.is_some_and(|options| options.stop.load(Ordering::Relaxed));
+    let is_stopped = turning || summary.outcome == Outcome::Interrupted;
+    let more = if options.is_some() { " --confirm" } else { "" };
+    is_stopped.then(|| format!("--resume {}{more}", summary.folder.display()))
+}
+
+/// A folder within the run's own, which an attempt that was interrupted may have left.
+fn free_name(run: &Run, number: usize) -> String {
+    let first = format!("confirm-{number}");
+    let others = (2..).map(|again| format!("confirm-{number}-{again}"));
+    let mut names = std::iter::once(first).chain(others);
+    names
+        .find(|name| !run.dir.join(name).exists())
+        .unwrap_or_default()
 }
 
 fn changed(changes: &Settings) -> impl Iterator<Item = String> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use weir_lab::{AskedByArm, LabError, Options, PlaceSpec, Summary};
 use weir_model::limit::Limit;
-use weir_model::record::{Outcome, Remark};
+use weir_model::record::Remark;
 use weir_model::study::{Arm, ArmRole, LoadSpec, Study, Until};
 use weir_parameters::Catalog;
 use weir_report::foreign::masked;
@@ -130,6 +130,10 @@ pub(super) fn machine(options: &Options) -> Result<CheckContext, Failure> {
 pub(super) fn options(args: &LabArgs) -> Result<Options, Failure> {
     if args.where_time_goes && args.samples.interval().is_none() {
         let words = "--where-time-goes is told by samples, which --samples off leaves out";
+        return Err(Failure::input(words));
+    }
+    if args.confirm && args.samples.interval().is_none() {
+        let words = "--confirm turns what samples name, which --samples off leaves out";
         return Err(Failure::input(words));
     }
     Ok(Options {
@@ -355,12 +359,11 @@ fn whole_seconds(length: Duration) -> Duration {
 fn finish(summary: &Summary, confirm: Option<&Options>) -> Result<ExitCode, Failure> {
     let (run, findings) = confirm::read(summary, confirm, false)?;
     report::show_and_keep(&run, &findings)?;
-    if summary.outcome == Outcome::Interrupted {
-        let folder = summary.folder.display();
-        terminal::tell(&format!(
-            "\nInterrupted. Go on with: weir run --resume {folder}\n"
-        ));
-        return Ok(ExitCode::from(INTERRUPTED));
+    match confirm::interrupted(summary, confirm) {
+        Some(rest) => {
+            terminal::tell(&format!("\nInterrupted. Go on with: weir run {rest}\n"));
+            Ok(ExitCode::from(INTERRUPTED))
+        }
+        None => Ok(ExitCode::SUCCESS),
     }
-    Ok(ExitCode::SUCCESS)
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use weir_analysis::capacity::{CapacityFindings, UNIT};
-use weir_analysis::findings::Findings;
+use weir_analysis::findings::{Findings, LimiterFindings};
 use weir_model::record::Outcome;
 use weir_record::Run;
 
@@ -27,7 +27,21 @@ struct Answer<'a> {
     fail_if: Vec<Condition<'a>>,
     #[serde(flatten)]
     found: Option<&'a CapacityFindings>,
+    /// What limits each arm; of one of which no time was sampled there is none.
+    limiters: Vec<Limiter<'a>>,
     remarks: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Limiter<'a> {
+    arm: &'a str,
+    answer: weir_limits::Answer,
+    /// The first finding's; `None` where there is none.
+    limiter: Option<&'a str>,
+    confidence: Option<f64>,
+    /// Parameters to turn, the first first.
+    turn: &'a [String],
+    words: String,
 }
 
 #[derive(Serialize)]
@@ -80,8 +94,21 @@ pub(super) fn json(run: &Run, findings: &Findings, judged: &[Judged]) -> Result<
             })
             .collect(),
         found,
+        limiters: findings.limiters.iter().map(limiter).collect(),
         remarks: run.header.remarks.iter().map(ToString::to_string).collect(),
     };
     serde_json::to_string_pretty(&answer)
         .map_err(|error| format!("cannot write the answer: {error}"))
+}
+
+fn limiter(found: &LimiterFindings) -> Limiter<'_> {
+    let first = found.judgement.findings.first();
+    Limiter {
+        arm: &found.arm,
+        answer: found.judgement.answer,
+        limiter: first.map(|first| &*first.limiter),
+        confidence: first.map(|first| first.confidence),
+        turn: first.map_or(&[], |first| &first.turn),
+        words: weir_analysis::limiter::sentence(found),
+    }
 }

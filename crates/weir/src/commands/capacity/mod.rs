@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use weir_analysis::findings::Findings;
 use weir_lab::{Options, Summary};
-use weir_model::record::{CapacityEnd, Outcome};
+use weir_model::record::CapacityEnd;
 use weir_report::foreign::masked;
 use weir_study::Scale;
 
@@ -162,10 +162,9 @@ fn finish(
     if !args.quiet {
         terminal::tell(&format!("Report: {page}\n        {markdown}\n"));
     }
-    if summary.outcome == Outcome::Interrupted {
-        let folder = summary.folder.display();
+    if let Some(rest) = confirm::interrupted(summary, confirm) {
         terminal::tell(&format!(
-            "\nInterrupted. Go on with: weir capacity --resume {folder}\n"
+            "\nInterrupted. Go on with: weir capacity {rest}\n"
         ));
         return Ok(ExitCode::from(INTERRUPTED));
     }
