@@ -21,6 +21,7 @@ loads:
   - {name: closed, closed: true, connections: 32, duration: 10s}
 baseline: stock
 objective: {metric: rate}
+blocks: {slice: 100ms, at-least: 6}
 ";
 
 #[test]
