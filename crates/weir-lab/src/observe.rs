@@ -184,16 +184,17 @@ fn observed(study: &Study) -> impl Iterator<Item = (ArmId, &Arm)> {
     arms.filter(|(_, arm)| arm.role != ArmRole::SameAsBaseline)
 }
 
-/// Loads that are no cells of a matrix, and of each matrix the one with the highest rate.
+/// Loads that are no cells of a matrix, and of each matrix the one that asks for most.
 fn telling(study: &Study) -> Vec<&LoadSpec> {
     let matrix = |load: &LoadSpec| load.cell.as_ref().map(|cell| cell.matrix.clone());
-    let rate = |load: &LoadSpec| load.rate().unwrap_or(f64::INFINITY);
+    let asks = |load: &LoadSpec| (load.rate().unwrap_or(f64::INFINITY), load.asking());
     let is_most = |load: &&LoadSpec| {
-        let others = study
+        let mut others = study
             .loads
             .iter()
             .filter(|other| matrix(other) == matrix(load));
-        matrix(load).is_none() || others.map(rate).all(|other| other <= rate(load))
+        matrix(load).is_none()
+            || others.all(|other| other.name == load.name || asks(other) < asks(load))
     };
     study.loads.iter().filter(is_most).collect()
 }

@@ -29,7 +29,7 @@ pub(crate) fn shorten(study: &mut Study, text: &str) -> Result<Vec<String>, Fail
             "--time: `{text}` is not a share such as 25% or 200%"
         )));
     };
-    let wanted = weir_lab::length_of(study).mul_f64(share);
+    let wanted = length_of(study).mul_f64(share);
     let slice = study.blocks.slice;
     multiply(study, share);
     let mut said = Vec::new();
@@ -43,7 +43,7 @@ pub(crate) fn shorten(study: &mut Study, text: &str) -> Result<Vec<String>, Fail
             study.blocks.at_least
         ));
     }
-    let takes = weir_lab::length_of(study);
+    let takes = length_of(study);
     if takes > wanted.mul_f64(CLOSE) {
         said.push(format!(
             "--time {text} would be {}, but the run takes about {}: {}",
@@ -96,6 +96,11 @@ pub(crate) fn fit_search(study: &Study) -> Result<(), Failure> {
     Err(Failure::input(message).hint(format!("give it --budget {}s", suffices.as_secs())))
 }
 
+/// How long a run takes, about, the stretches after its plan included.
+fn length_of(study: &Study) -> Duration {
+    weir_lab::length_of(study) + weir_lab::length_of_stretches(study)
+}
+
 /// Makes all loads as much longer or shorter as the study's budget has time for, a check of its arms one at a time
 /// included where there is one, and says by how much. Every load keeps the blocks without which nothing can be claimed.
 ///
@@ -116,8 +121,7 @@ pub(crate) fn fit(study: &mut Study, check_alone: bool) -> Result<Option<String>
             true => weir_lab::length_of_check(&other),
             false => Duration::ZERO,
         };
-        let stretches = weir_lab::length_of_stretches(&other);
-        let takes = weir_lab::length_of(&other) + stretches + check;
+        let takes = length_of(&other) + check;
         (other, weir_lab::budget_of(takes))
     };
     let (mut low, mut high) = (1e-6_f64, 1e6_f64);
