@@ -214,7 +214,7 @@ fn the_bill_of_materials_is_complete() {
     for other in ["proptest", "insta", "weir-supply"] {
         assert!(!names.contains(other), "{other} is in no build of weir");
     }
-    assert_eq!(files.len(), 2, "{files:?}");
+    assert_eq!(files.len(), 3, "{files:?}");
     for file in files {
         assert_eq!(
             file["licenses"][0]["expression"],
