@@ -87,9 +87,10 @@ mod tests {
                 true => SocketAddr::from((Ipv6Addr::LOCALHOST, port)),
                 false => SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
             };
-            assert_eq!(listening_at(asked), [own], "{bound}");
+            // A child that another test starts just then has it too, until it runs its program.
+            assert!(listening_at(asked).contains(&own), "{bound}");
             drop(listener);
-            assert!(listening_at(asked).is_empty(), "{bound}");
+            assert!(!listening_at(asked).contains(&own), "{bound}");
         }
     }
 

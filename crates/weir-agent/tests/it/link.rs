@@ -2,33 +2,19 @@
 
 use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 
+use weir_agent::Client;
 use weir_agent::message::{FactsJob, LinkFigures, LinkJob, LinkListener, LinkWay, NetworksJob};
-use weir_agent::{Client, local, server};
 use weir_host::{HostError, Network, Wire, connect, may_have_networks};
 use weir_model::quantity::CpuSet;
 use weir_model::record::{Carried, LinkEnd, TripKind};
-use weir_parameters::Catalog;
-use weir_sut::Launcher;
 
+use crate::samples::agent;
 use crate::ssh_support::wait_until;
 
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const MTU: u32 = 1400;
-
-fn agent() -> Client {
-    local::start(server::Options {
-        weir: "test".to_owned(),
-        launcher: Launcher::new(PathBuf::from("/nowhere/weir")),
-        catalog: Catalog::builtin(),
-        silence: None,
-        stop: Arc::default(),
-    })
-    .expect("a thread and a pair of sockets")
-}
 
 fn cpus() -> CpuSet {
     weir_probe::allowed_cpus().expect("this thread has CPUs")

@@ -11,7 +11,8 @@ use weir_model::sample::SampleRow;
 use weir_parameters::Catalog;
 use weir_sut::Launcher;
 
-fn agent() -> Client {
+/// An agent on a thread of this process.
+pub(crate) fn agent() -> Client {
     local::start(server::Options {
         weir: "test".to_owned(),
         launcher: Launcher::new(PathBuf::from("/nowhere/weir")),

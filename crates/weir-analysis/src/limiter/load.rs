@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use weir_limits::{Evidence, Figure, Quantities, Role, Rules, Trial, Window, judge};
-use weir_model::load::{Arrivals, Lifetime};
+use weir_model::load::Arrivals;
 use weir_model::load_report::LoadReport;
 use weir_model::sample::Counters;
 use weir_record::Samples;
 
+use super::trial::opened_per_request;
 use super::{by_host, stretches};
 use crate::findings::{LimiterFindings, Stretch};
 
@@ -68,12 +69,7 @@ fn is_saturated(report: &LoadReport) -> bool {
 
 fn trial(report: &LoadReport, response_times: Vec<(u64, u64)>) -> Trial {
     let rates = &report.rates;
-    let opened = match report.load.lifetime {
-        Lifetime::Kept => Some(0.0),
-        Lifetime::Request => Some(1.0),
-        Lifetime::Requests(requests) => Some(1.0 / f64::from(requests.max(1))),
-        Lifetime::Time(_) => None,
-    };
+    let opened = opened_per_request(report.load.lifetime);
     let is_open = !matches!(report.load.arrivals, Arrivals::Closed);
     let lag = report
         .dispatch_lag

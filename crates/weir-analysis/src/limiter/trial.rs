@@ -51,12 +51,7 @@ fn figures(
     let measured_s = sum(trials(), |slice| slice.measured_ns) / 1e9;
     let per_second = |count: f64| Some(count / measured_s).filter(|rate| rate.is_finite());
     let load = study.loads.iter().find(|load| load.name == span.load);
-    let opened = load.and_then(|load| match load.lifetime {
-        Lifetime::Kept => Some(0.0),
-        Lifetime::Request => Some(1.0),
-        Lifetime::Requests(requests) => Some(1.0 / f64::from(requests.max(1))),
-        Lifetime::Time(_) => None,
-    });
+    let opened = load.and_then(|load| opened_per_request(load.lifetime));
     let workers = WORKERS
         .iter()
         .find_map(|id| settings.get(*id)?.parse().ok());
@@ -100,6 +95,16 @@ fn figures(
         .into_iter()
         .filter_map(|(figure, value)| Some((figure, value.filter(|value| value.is_finite())?)));
     known.collect()
+}
+
+/// Connections that a load opens by its own policy for each request; unknown where that depends on the rate.
+pub(super) fn opened_per_request(lifetime: Lifetime) -> Option<f64> {
+    match lifetime {
+        Lifetime::Kept => Some(0.0),
+        Lifetime::Request => Some(1.0),
+        Lifetime::Requests(requests) => Some(1.0 / f64::from(requests.max(1))),
+        Lifetime::Time(_) => None,
+    }
 }
 
 /// What the link from the proxy to the generator carried before the trial. Within one host it is CPU time that limits it,

@@ -3,6 +3,7 @@
 //! By itself it tries a few that do not depend on how fast this machine is; `WEIR_PLANTED=all` tries all of them, one
 //! after the other, and prints a table (`make planted`). `WEIR_PLANTED=NAME` tries one.
 
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
@@ -279,6 +280,10 @@ impl Drop for Prepared {
             // It may have ended since.
             let _ = burner.kill();
             let _ = burner.wait();
+        }
+        // Those of the row with a quota; of other rows there are none.
+        for group in ["cpu/weir-planted", "weir-planted"] {
+            let _ = std::fs::remove_dir(Path::new("/sys/fs/cgroup").join(group));
         }
         if let Some(folder) = &self.unmount {
             let _ = Command::new("umount").arg(folder).status();
