@@ -34,7 +34,7 @@ kills: setup-test ## Kill weir, its agents and the proxies 200 times and look wh
 	WEIR_KILLS=$(KILLS) $(CARGO) test --locked -p weir --test it kills -- --nocapture
 
 planted: setup-test ## Plant limits on real proxies and look what is named first (as root, on a quiet machine; about 12 minutes)
-	WEIR_PLANTED=all $(CARGO) test --locked -p weir --test it planted -- --nocapture
+	WEIR_PLANTED=all $(CARGO) test --release --locked -p weir --test it planted -- --nocapture
 
 bench: setup-bench ## Side by side with other load generators (about 12 minutes)
 	$(CARGO) build --release --locked -p weir

@@ -1,7 +1,7 @@
 //! What is known of a measurement before its outcome is looked at: the rules of `validity` judge nothing else.
 
 use weir_model::load::{Censored, ErrorCount};
-use weir_model::record::{ConnectionCounts, RunHeader, SliceRecord, TrialRecord};
+use weir_model::record::{ConnectionCounts, Phase, RunHeader, SliceRecord, TrialRecord};
 
 use crate::outcomes::sum;
 
@@ -144,7 +144,11 @@ pub(crate) fn evidence<'a>(trial: &'a TrialRecord, header: &RunHeader) -> Eviden
     let study = &header.study;
     let load = study.loads.iter().find(|load| load.name == trial.load);
     let of_trial = |field: fn(&SliceRecord) -> u64| sum([trial], field);
-    let discard = load.map_or(study.blocks.discard, |load| load.discard(&study.blocks));
+    let discard = match trial.phase {
+        // An arm that is alone leaves no other one's work behind.
+        Phase::Observation => 0.0,
+        _ => load.map_or(study.blocks.discard, |load| load.discard(&study.blocks)),
+    };
     let mut slices = Slices::of(trial, header, discard);
     let generator_time_ns = slices.whole_ns * header.cpus.generator.cpus().len() as f64;
     let stolen_ns = of_trial(|slice| slice.generator_steal_ns) - TICK_NS;

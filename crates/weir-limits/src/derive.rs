@@ -116,6 +116,7 @@ fn of_samples(of: &Columns, window: &Window<'_>, counters: &Counters) -> Result<
                 None => continue,
             }
         }
+        let series = with_cells(series, of, table);
         let reader = Reader { of, table, series };
         let read = match of.take.is_of_counters() {
             true => reader.differences(figure_of(window.trial, Figure::RateCompleted)),
@@ -202,6 +203,28 @@ fn series<'a>(
         series.entry(&row.keys).or_default().push(row);
     }
     series
+}
+
+/// Of a table whose rows may lack columns, the keys that have them; all of them if none has.
+fn with_cells<'a>(series: Series<'a>, of: &Columns, table: &Table) -> Series<'a> {
+    let places: Vec<usize> = table
+        .values()
+        .enumerate()
+        .filter(|(_, name)| of.columns.iter().any(|column| column == name))
+        .map(|(place, _)| place)
+        .collect();
+    let has = |rows: &Vec<&SampleRow>| {
+        let cell = |row: &&SampleRow| {
+            let mut cells = places.iter().map(|place| row.values.get(*place));
+            cells.any(|cell| cell.copied().flatten().is_some())
+        };
+        rows.iter().any(cell)
+    };
+    if !table.partial || !series.values().any(has) {
+        return series;
+    }
+    let own = series.into_iter().filter(|(_, rows)| has(rows));
+    own.collect()
 }
 
 /// Reads the rows of one host.

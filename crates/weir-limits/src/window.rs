@@ -54,8 +54,8 @@ pub enum Figure {
     /// 1 where the load asked for more than was carried (the objective did not hold, or a closed loop's rate no longer
     /// grows with its connections), 0 where it did not.
     Saturated,
-    /// Mean response time, in seconds.
-    ResponseTimeS,
+    /// Mean time from sending a request to the end of its response, in seconds.
+    ServiceTimeS,
     /// 0.99 quantile of the generator's own lateness, in seconds.
     DispatchLagS,
     /// Mean time that the proxy waited for the origin's response, in seconds.

@@ -73,6 +73,9 @@ pub struct Table {
     pub means: String,
     /// Keys first.
     pub columns: Vec<Column>,
+    /// Rows may lack columns because what they are about does not have them, and not because they could not be read.
+    #[serde(default)]
+    pub partial: bool,
 }
 
 impl Table {

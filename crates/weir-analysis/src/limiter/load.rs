@@ -88,7 +88,7 @@ fn trial(report: &LoadReport, response_times: Vec<(u64, u64)>) -> Trial {
             Figure::Saturated,
             Some(f64::from(u8::from(is_saturated(report)))),
         ),
-        (Figure::ResponseTimeS, Some(report.response_time.mean / 1e9)),
+        (Figure::ServiceTimeS, Some(report.service_time.mean / 1e9)),
         (
             Figure::DispatchLagS,
             lag.filter(|_| is_open).map(|(_, ns)| *ns as f64 / 1e9),

@@ -58,7 +58,7 @@ fn figures(
     let summaries = |of: fn(&TrialRecord) -> &QuantileSummary| {
         trials().map(of).filter(|summary| !summary.is_empty())
     };
-    let times = || summaries(|trial| &trial.response_time);
+    let times = || summaries(|trial| &trial.service_time);
     let count: u64 = times().map(|summary| summary.count).sum();
     let mean = times()
         .map(|summary| summary.mean * summary.count as f64)
@@ -75,7 +75,7 @@ fn figures(
         ),
         (Figure::RateCompleted, Some(rate(trials(), study))),
         (Figure::Saturated, Some(f64::from(u8::from(span.saturated)))),
-        (Figure::ResponseTimeS, Some(mean / 1e9)),
+        (Figure::ServiceTimeS, Some(mean / 1e9)),
         (
             Figure::DispatchLagS,
             lag.filter(|_| span.rate.is_some())

@@ -6,8 +6,8 @@ use weir_model::fixture::load;
 use weir_model::load::{Arrivals, ErrorCount, ErrorKind, Lifetime};
 use weir_model::load_report::{FlowReport, LoadReport, StatusCount};
 use weir_model::record::{
-    ArmConnections, ConnectionCounts, LoadBlocks, PartRecord, RunHeader, SliceRecord, TrialRecord,
-    Validity, ValidityReason,
+    ArmConnections, ConnectionCounts, LoadBlocks, PartRecord, Phase, RunHeader, SliceRecord,
+    TrialRecord, Validity, ValidityReason,
 };
 use weir_model::study::{LoadSpec, StudyArrivals};
 use weir_stats::SplitMix64;
@@ -83,6 +83,8 @@ const TRIALS: &[TrialRow] = &[
     ("closed", |t, _| own_cpu(t, 86), &[]),
     ("closed", |t, _| own_cpu(t, 84), &[("proxy-crowded", S)]),
     ("open", |t, _| own_cpu(t, 20), &[("proxy-crowded", S)]),
+    // What is measured of an arm that is alone is all of its time.
+    ("closed", |t, _| { own_cpu(t, 84); t.phase = Phase::Observation; }, &[]),
     ("closed", |t, h| { own_cpu(t, 20); h.cpus.proxy = h.cpus.generator.clone(); }, &[]),
     // The same number on another host is another CPU.
     ("closed", |t, h| { own_cpu(t, 20); h.cpus.proxy = h.cpus.generator.clone(); h.places.proxy = Some("web1".to_owned()); }, &[("proxy-crowded", S)]),

@@ -23,7 +23,7 @@ pub(crate) fn trial(host: &Host, flow: &Flow, dice: &mut Dice) -> Trial {
         ),
         (Figure::RateCompleted, flow.completed, 1.0),
         (Figure::Saturated, f64::from(u8::from(is_failing)), 0.9),
-        (Figure::ResponseTimeS, flow.response, 1.0),
+        (Figure::ServiceTimeS, flow.response, 1.0),
         (Figure::DispatchLagS, flow.lag, 0.8),
         (Figure::OriginTimeS, flow.origin_time, 0.6),
         (Figure::BytesPerS, flow.completed * host.bytes, 1.0),

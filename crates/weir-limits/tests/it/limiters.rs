@@ -7,7 +7,7 @@ use weir_model::study::ProxyKind;
 use weir_model::study::ProxyKind::{Caddy, Envoy, Haproxy, Httpd, Nginx};
 
 /// A proxy with nothing used up, in requests per second, seconds and shares. `a>b`: a at a low load, b now.
-const CALM: &str = "rate=2000>10000 rate_intended=10000 rate_offered=10000 offered_share=1 response_time=0.001>0.002 \
+const CALM: &str = "rate=2000>10000 rate_intended=10000 rate_offered=10000 offered_share=1 service_time=0.001>0.002 \
     dispatch_lag=0.00005 origin_time=0.0003 origin_time_share=0.15 bytes=12e6 network_capacity=1e9 network_use=0.012 \
     opened_by_load=0 full_handshakes=0 full_handshakes_per_request=0 workers=4 connect_errors=0 closed_errors=0 \
     timeout_errors=0 unexpected_errors=0 syn_modes=0 compression_on=0 compression_level=1 access_log_on=1 \
@@ -21,7 +21,7 @@ const CALM: &str = "rate=2000>10000 rate_intended=10000 rate_offered=10000 offer
     ports_use=0.004 generator_time_wait=10 generator_local_ports=64000 descriptors=0.05 files=0.01 \
     origin_listen_overflows=0 origin_accept_queue=0 syn_retransmits=0 outbound_syn_retransmits=0 \
     retransmits_per_request=0 retransmitted=1 generator_retransmits_per_request=0 link_drops=0 softnet_dropped=0 \
-    softnet_squeezed=0.1 conntrack=0.1 conntrack_refused=0 saturated=1";
+    softnet_squeezed=0.1 proxy_waits=0.1 generator_cpu=0.3 conntrack=0.1 conntrack_refused=0 saturated=1";
 
 /// What each proxy counts itself, when nothing is used up.
 fn own(proxy: ProxyKind) -> &'static str {
@@ -37,7 +37,7 @@ fn own(proxy: ProxyKind) -> &'static str {
         Envoy => {
             "envoy_inbound_overflow=0 envoy_global_overflow=0 envoy_connections_overflow=0 envoy_pending_overflow=0"
         }
-        Httpd => "httpd_idle_workers=300 httpd_busy_workers=64",
+        Httpd => "httpd_idle_workers=300 httpd_busy_workers=64 httpd_workers_most=400",
         _ => "origin_connections_most=1000",
     }
 }
@@ -95,14 +95,15 @@ const ROWS: &[(ProxyKind, &str, &str, &str, &str)] = &[
     (Nginx, "generator_thread=0.97 dispatch_lag=0.004", "generator", "", "dispatch_lag=0.0001"),
     (Envoy, "generator_wait=0.5 dispatch_lag=0.02", "generator", "", "generator_wait=0.1"),
     (Caddy, "generator_thread=0.98 dispatch_lag=?", "generator", "", "dispatch_lag=0.0001"),
+    (Nginx, "generator_cpu=0.99 dispatch_lag=0.003", "generator", "", "dispatch_lag=0.0008"),
     (Nginx, "generator_wait=0.6 offered_share=0.8 dispatch_lag=?", "generator", "", "offered_share=1"),
     (Nginx, "generator_time_wait=63000 connect_errors=0.2", "generator", "", "connect_errors=0"),
     (Nginx, "cpu_all=0.99 cpu=0.6 cpu_others=0.39 proxy_wait=0.6", "crowded", "", "proxy_wait=0.1"),
     (Haproxy, "cpu_all=0.99 cpu=0.5 cpu_others=0.49 proxy_wait=0.6 origin_cpu=0.97", "crowded", "", "cpu_others=0.05 origin_cpu=0.5"),
     (Nginx, "origin_thread=0.98", "origin", "", "origin_thread=0.8"),
     (Nginx, "origin_cpu=0.97", "origin", "", "origin_cpu=0.9"),
-    (Haproxy, "origin_time=0.0003>0.02 origin_time_share=0.9 response_time=0.001>0.022", "origin", "", "origin_time_share=0.5"),
-    (Envoy, "origin_time=? origin_time_share=? outbound_time_share=0.97 outbound_established=200 connections=200 outbound_time=0.02 response_time=0.001>0.02", "origin", "", "outbound_time_share=0.5"),
+    (Haproxy, "origin_time=0.0003>0.02 origin_time_share=0.9 service_time=0.001>0.022", "origin", "", "origin_time_share=0.5"),
+    (Envoy, "origin_time=? origin_time_share=? outbound_time_share=0.97 outbound_established=200 connections=200 outbound_time=0.02 service_time=0.001>0.02", "origin", "", "outbound_time_share=0.5"),
     (Nginx, "origin_listen_overflows=30 origin_accept_queue=1", "origin", "", "origin_listen_overflows=0"),
     (Nginx, "log_origin_timed_out=12", "origin", "", "log_origin_timed_out=0"),
     (Nginx, "log_no_live_origin=12", "origin", "", "log_no_live_origin=0"),
@@ -125,12 +126,14 @@ const ROWS: &[(ProxyKind, &str, &str, &str, &str)] = &[
     (Haproxy, "haproxy_queue=40 origin_time_share=0.9 origin_time=0.01", "maxconn", "server_maxconn", "haproxy_queue=0 origin_time_share=0.2"),
     (Haproxy, "haproxy_connections_use=1 haproxy_sessions_use=1 listen_overflows=9", "maxconn", "maxconn", "haproxy_connections_use=0.9 haproxy_sessions_use=0.9 listen_overflows=0"),
     (Haproxy, "haproxy_sessions_use=1", "maxconn", "frontend_maxconn", "haproxy_sessions_use=0.9"),
-    (Httpd, "httpd_idle_workers=0 httpd_busy_workers=400 listen_overflows=3", "maxconn", "max_request_workers", "httpd_idle_workers=10 listen_overflows=0"),
+    (Httpd, "httpd_busy_workers=370", "maxconn", "max_request_workers", "httpd_busy_workers=300"),
+    (Httpd, "httpd_idle_workers=0 httpd_busy_workers=400 listen_overflows=3", "maxconn", "max_request_workers", "httpd_idle_workers=100 httpd_busy_workers=300 listen_overflows=0"),
     (Caddy, "outbound_established=10 origin_connections_most=10", "maxconn", "origin_max_connections", "outbound_established=8"),
     (Envoy, "envoy_connections_overflow=70", "circuit_breaker", "max_connections", "envoy_connections_overflow=0"),
     (Envoy, "envoy_pending_overflow=70", "circuit_breaker", "max_pending_requests", "envoy_pending_overflow=0"),
     (Envoy, "envoy_inbound_overflow=70", "circuit_breaker", "max_active_downstream_connections", "envoy_inbound_overflow=0"),
     (Envoy, "envoy_global_overflow=70", "circuit_breaker", "max_active_downstream_connections", "envoy_global_overflow=0"),
+    (Httpd, "cpu=0.9 proxy_waits=7", "cpu", "access_log", "proxy_waits=0.5"),
     (Nginx, "busiest_process=0.1>0.99 busiest_thread=?", "cpu_one_worker", "worker_processes", "busiest_process=0.1>0.85"),
     (Envoy, "busiest_thread=0.1>0.99", "cpu_one_worker", "concurrency", "busiest_thread=0.1>0.8"),
     (Haproxy, "worker_use=0.1>0.99 haproxy_idle=1", "cpu_one_worker", "nbthread", "worker_use=0.1>0.8"),
@@ -140,9 +143,9 @@ const ROWS: &[(ProxyKind, &str, &str, &str, &str)] = &[
     (Nginx, "throttled=0.4", "quota", "worker_processes", "throttled=0.01"),
     (Caddy, "throttled=0.4 listen_overflows=4", "quota", "gomaxprocs", "throttled=0.01 listen_overflows=0"),
     (Nginx, "full_handshakes_per_request=1 cpu=0.1>0.99 user_share=0.8", "tls", "ssl_session_cache", "cpu=0.1>0.7"),
-    (Nginx, "full_handshakes_per_request=1 busiest_process=0.1>0.99 user_share=0.8", "tls", "ssl_session_cache", "busiest_process=0.1>0.7"),
+    (Nginx, "full_handshakes_per_request=1 busiest_process=0.1>0.99 user_share=0.8 cpu=?", "tls", "ssl_session_cache", "busiest_process=0.1>0.7"),
     (Nginx, "compression_on=1 compression_level=9 user_share=0.9 cpu=0.1>0.99", "compression", "gzip_comp_level", "cpu=0.1>0.7"),
-    (Httpd, "compression_on=1 compression_level=9 user_share=0.9 busiest_process=0.1>0.99", "compression", "deflate_compression_level", "busiest_process=0.1>0.7"),
+    (Httpd, "compression_on=1 compression_level=9 user_share=0.9 busiest_process=0.1>0.99 cpu=?", "compression", "deflate_compression_level", "busiest_process=0.1>0.7"),
     (Nginx, "inbound_opens_per_request=1 cpu=0.1>0.97", "keepalive_inbound", "keepalive_requests", "opened_by_load=1 cpu=0.1>0.6"),
     (Nginx, "outbound_opens_per_request=1 cpu=0.1>0.97", "keepalive_origin", "origin_keepalive", "cpu=0.1>0.7"),
     (Httpd, "outbound_opens_per_request=1 cpu=0.1>0.97", "keepalive_origin", "proxy_disablereuse", "cpu=0.1>0.7"),
@@ -150,7 +153,7 @@ const ROWS: &[(ProxyKind, &str, &str, &str, &str)] = &[
     (Caddy, "oom_kills=2", "memory", "gomemlimit", "oom_kills=0"),
     (Nginx, "memory_aborts=5", "memory", "net.ipv4.tcp_mem", "memory_aborts=0"),
     (Nginx, "temporary_files_per_request=0.9 pressure_io=0.4 written_per_request=200000", "disk_temporary", "proxy_buffering", "temporary_files_per_request=0 pressure_io=0.01"),
-    (Nginx, "proxy_written_per_request=9000 pressure_io=0.4 temporary_files_per_request=?", "disk_temporary", "proxy_buffering", "pressure_io=0.01"),
+    (Nginx, "proxy_written_per_request=20000 pressure_io=0.4 temporary_files_per_request=? saturated=0", "disk_temporary", "proxy_buffering", "pressure_io=0.01"),
     (Nginx, "proxy_written_per_request=900000", "disk_temporary", "proxy_buffering", "proxy_written_per_request=9000"),
     (Nginx, "pressure_io=0.5 disk_use=0.99", "disk_log", "access_log", "written_per_request=9000"),
     (Haproxy, "pressure_io=0.3 disk_use=0.99", "disk_log", "access_log", "access_log_on=0"),
@@ -216,7 +219,7 @@ fn a_healthy_run_names_the_cpu_and_nothing_else() {
             "saturated=0",
             "saturated=?",
             "user_share=0.7",
-            "response_time=0.001>0.4 origin_time_share=0.01",
+            "service_time=0.001>0.4 origin_time_share=0.01",
         ] {
             let facts = if proxy == Haproxy {
                 FULL.to_owned()

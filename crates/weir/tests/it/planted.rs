@@ -1,7 +1,8 @@
 //! Limits that are planted on real proxies, and what weir names first.
 //!
 //! By itself it tries a few that do not depend on how fast this machine is; `WEIR_PLANTED=all` tries all of them, one
-//! after the other, and prints a table (`make planted`). `WEIR_PLANTED=NAME` tries one.
+//! after the other, with the proof of each, and prints a table (`make planted`). `WEIR_PLANTED=NAME,NAME` tries these. Runs are kept in the folder
+//! that `WEIR_PLANTED_RUNS` names, if it does, and what is there already is judged without another run.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -59,10 +60,13 @@ const fn row(
 }
 
 const PLAIN: &str = "size: 1KiB";
+const LARGE: &str = "size: 64KiB";
 const SLOW: &str = "size: 1KiB, delay: 10ms";
 const SLOWER: &str = "size: 1KiB, delay: 50ms";
 /// More than any of these proxies carries on a CPU.
 const MUCH: &str = "rate: 30000, connections: 32";
+/// Work that is the proxy's alone.
+const COMPRESSED: &str = "rate: 5000, connections: 16, request: {fields: {Accept-Encoding: gzip}}";
 /// Two of them fit into a slice.
 const BURSTS: &str = "rate: 300, burst: 300, connections: 300, connection: per-request";
 /// The proxy may have all CPUs.
@@ -85,16 +89,16 @@ const ROWS: &[Row] = &[
     row("descriptors", ("descriptors", "rlimit_nofile"),
         "kind: nginx, settings: {worker_processes: 1, rlimit_nofile: 128, worker_connections: 128}", "size: 1KiB, delay: 500ms", "rate: 400, connections: 64"),
     row("gzip", ("compression", "gzip_comp_level"),
-        "kind: nginx, settings: {worker_processes: 1, gzip: on, gzip_comp_level: 9, gzip_types: text/plain, origin_keepalive: 64}", PLAIN,
-        "rate: 5000, connections: 16, request: {path: /65536, fields: {Accept-Encoding: gzip}}"),
+        "kind: nginx, settings: {worker_processes: 1, gzip: on, gzip_comp_level: 9, gzip_types: text/plain, origin_keepalive: 64}", LARGE,
+        COMPRESSED),
     Row { beside: SlowDisk, ..row("access-log", ("disk_log", "access_log"),
-        "kind: nginx, settings: {worker_processes: 1, access_log: on, origin_keepalive: 64}", PLAIN, "rate: 2000, connections: 32") },
+        "kind: nginx, settings: {worker_processes: 1, access_log: on, origin_keepalive: 64}", PLAIN, "rate: 8000, connections: 32") },
     row("temporary-files", ("disk_temporary", "proxy_buffering"),
-        "kind: nginx, settings: {worker_processes: 1, origin_keepalive: 64}", PLAIN, "rate: 400, connections: 16, path: /4194304, timeout: 20s"),
+        "kind: nginx, settings: {worker_processes: 1, origin_keepalive: 64}", "size: 4MiB", "rate: 400, connections: 16, timeout: 20s"),
     row("keepalive-requests", ("keepalive_inbound", "keepalive_requests"),
         "kind: nginx, settings: {worker_processes: 1, keepalive_requests: 1, origin_keepalive: 64}", PLAIN, MUCH),
     Row { more: ALL_CPUS, ..row("one-worker", ("cpu_one_worker", "worker_processes"),
-        "kind: nginx, settings: {worker_processes: 1, gzip: on, gzip_comp_level: 1, gzip_types: text/html}", PLAIN, MUCH) },
+        "kind: nginx, settings: {worker_processes: 1, gzip: on, gzip_comp_level: 1, gzip_types: text/plain, origin_keepalive: 64}", LARGE, COMPRESSED) },
     Row { more: ALL_CPUS, ..row("concurrency", ("cpu_one_worker", "concurrency"), "kind: envoy, settings: {concurrency: 1}", PLAIN, MUCH) },
     Row { more: "launchers: {quota: {prefix: [QUOTA]}}\n", beside: Quota, ..row("quota", ("quota", "worker_processes"),
         "kind: nginx, settings: {worker_processes: 1, origin_keepalive: 64, launcher: quota}", PLAIN, MUCH) },
@@ -140,9 +144,9 @@ fn planted_limits_are_named_first() {
             ended.collect()
         })
     } else {
-        let is_one = |row: &&Row| asked == "all" || row.fault == asked;
+        let is_one = |row: &&Row| asked == "all" || asked.split(',').any(|name| row.fault == name);
         println!(
-            "| fault | named first | confidence | turned | what else |\n|---|---|---|---|---|"
+            "| fault | named first | confidence | to turn | what else | confirmed |\n|---|---|---|---|---|---|"
         );
         ROWS.iter().filter(is_one).map(tried).collect()
     };
@@ -170,7 +174,21 @@ struct Told {
 #[allow(clippy::print_stdout)]
 fn tried(row: &Row) -> Told {
     let place = Place::new();
-    let beside = Prepared::of(row.beside, &place);
+    let kept = std::env::var_os("WEIR_PLANTED_RUNS");
+    let folder = kept.map_or(place.path("a run"), |kept| Path::new(&kept).join(row.fault));
+    if !folder.exists() {
+        run(row, &place, &folder);
+    }
+    let folder = folder.display().to_string();
+    let mut report = place.weir(&["report", &folder, "--format", "json"]);
+    let json = Running::start(&mut report).end().with_code(0).stdout;
+    let told = judged(row, &serde_json::from_str(&json).expect("findings"));
+    println!("{}", told.line);
+    told
+}
+
+fn run(row: &Row, place: &Place, folder: &Path) {
+    let beside = Prepared::of(row.beside, place);
     let slice = if row.load == BURSTS { "1s" } else { "500ms" };
     let quota = place.path("quota");
     let more = row.more.replace("QUOTA", &quota.display().to_string());
@@ -181,19 +199,17 @@ fn tried(row: &Row) -> Told {
         row.proxy, row.origin, row.load
     );
     place.write("study.yaml", &study);
-    let mut weir = place.weir(&["run", "study.yaml", "--out", "a run"]);
+    let mut weir = place.weir(&["run", "study.yaml", "--out"]);
+    weir.arg(folder);
+    // A proof depends on how fast things are.
+    if std::env::var_os("WEIR_PLANTED").is_some() {
+        weir.arg("--confirm");
+    }
     if row.beside == SlowDisk {
         weir.env("TMPDIR", place.path("slow"));
     }
     Running::start(&mut weir).end().with_code(0);
     drop(beside);
-    let json = place
-        .ends("report 'a run' --format json")
-        .with_code(0)
-        .stdout;
-    let told = judged(row, &serde_json::from_str(&json).expect("findings"));
-    println!("{}", told.line);
-    told
 }
 
 fn judged(row: &Row, json: &Value) -> Told {
@@ -220,13 +236,34 @@ fn judged(row: &Row, json: &Value) -> Told {
         .map_or(("nothing", &[][..]), |(named, others)| (named, others));
     Told {
         line: format!(
-            "| {} | {named} | {confidence:.0} % | {} | {} |",
+            "| {} | {named} | {confidence:.0} % | {} | {} | {} |",
             row.fault,
             turns.join(", "),
-            others.join(", ")
+            others.join(", "),
+            proofs(&json["limiters"][0]["confirmations"])
         ),
         is_right,
     }
+}
+
+/// What was turned or taken away, and what came of it.
+fn proofs(confirmations: &Value) -> String {
+    let none = Vec::new();
+    let each = confirmations.as_array().unwrap_or(&none).iter().map(|one| {
+        let turned = one["turned"].as_object().into_iter().flatten();
+        let turned = turned.map(|(id, level)| format!("{id} {}", level.as_str().unwrap_or("?")));
+        let what: Vec<String> = turned.collect();
+        let taken = one["taken"].is_null().then_some("").unwrap_or("less of it");
+        let no = match one["confirmed"] == true {
+            true => "",
+            false => "not: ",
+        };
+        let ratio = one["ratio"][0].as_f64();
+        let ratio = ratio.map_or(String::new(), |ratio| format!(" × {ratio:.2}"));
+        let why = one["why_not"].as_str().unwrap_or_default();
+        format!("{no}{}{taken}{ratio}{why}", what.join(" "))
+    });
+    each.collect::<Vec<String>>().join("; ")
 }
 
 /// What is there beside a run, until it is dropped.
@@ -265,7 +302,7 @@ impl Prepared {
                 let (image, at) = (place.path("image"), place.path("slow"));
                 let (image, folder) = (image.display(), at.display());
                 shell(&format!(
-                    "truncate -s 64M {image}; mkfs.ext4 -q {image}; mkdir {folder}; mount -o loop,sync {image} {folder}; chmod 755 {folder}"
+                    "truncate -s 256M {image}; mkfs.ext4 -q {image}; mkdir {folder}; mount -o loop,sync {image} {folder}; chmod 755 {folder}"
                 ));
                 prepared.unmount = Some(at);
             }
