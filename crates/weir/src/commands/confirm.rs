@@ -31,6 +31,8 @@ use crate::terminal;
 const TURNED: usize = 2;
 /// What is taken away, per cent: more than noise, and not so much that something else becomes the limit.
 const TAKEN: u32 = 25;
+/// Response times in a slice, at least: a fifth of it is not measured, and some take twice as long.
+const RESPONSES: f64 = 10.0;
 /// How long the trial lasts, at most: it ends as soon as it is decided.
 const LENGTH: Duration = Duration::from_secs(30);
 /// The same for what shows in a long trial alone: twice as long as the kernel remembers ended connections.
@@ -199,6 +201,11 @@ impl Trial<'_> {
                     .to_owned(),
             );
         }
+        let arms = paired(arm, turned, taken);
+        let slice = match taken {
+            Some(_) => self.slice(arms.len()),
+            None => Duration::ZERO,
+        };
         let question = format!(
             "Does {} limit {}?",
             self.first.limiter.replace('_', " "),
@@ -210,10 +217,10 @@ impl Trial<'_> {
             question,
             proxy,
             loads: vec![self.load(load)],
-            arms: paired(arm, turned, taken),
+            arms,
             compare: Compare::Against,
             blocks: BlockSpec {
-                slice: study.blocks.slice,
+                slice: study.blocks.slice.map(|own| own.max(slice)),
                 ..BlockSpec::default()
             },
             until: Until::Decided,
@@ -228,6 +235,17 @@ impl Trial<'_> {
             left_out: Vec::new(),
             ..study.clone()
         })
+    }
+
+    /// How long a slice has to be, as far as there is time for it: what an arm has in flight when its slice ends is
+    /// answered in the first part of the next one's, which is not measured.
+    fn slice(&self, arms: usize) -> Duration {
+        let response = self.found.evidence.quantities.get("response_time");
+        let response_s = response.map_or(0.0, |response| response.value);
+        // Each arm has two slices in each block.
+        let slices = 2 * arms as u32 * BlockSpec::default().at_least;
+        let most = LENGTH / slices;
+        Duration::from_secs_f64((RESPONSES * response_s).clamp(0.0, most.as_secs_f64()))
     }
 
     /// More than is carried: a closed loop of the same connections.

@@ -38,7 +38,7 @@ fn told(origin: OriginSpec, connections: u32, from: &[TakenFrom]) -> Vec<(f64, b
         loads: vec![load],
         origin,
         blocks: BlockSpec {
-            slice: Some(Duration::from_millis(250)),
+            slice: Some(Duration::from_millis(400)),
             instances: 1,
             ..BlockSpec::default()
         },
@@ -85,7 +85,7 @@ fn an_origin_that_limits_is_told_from_cpus_that_do_not() {
         concurrency: Some(2),
         ..OriginSpec::default()
     };
-    let told = told(origin, 4, &[TakenFrom::Origin, TakenFrom::Proxy]);
+    let told = told(origin, 2, &[TakenFrom::Origin, TakenFrom::Proxy]);
     let [(slower, true), (same, false)] = told[..] else {
         panic!("{told:?}");
     };
