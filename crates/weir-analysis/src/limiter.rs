@@ -12,11 +12,11 @@ use weir_limits::{
 use weir_model::quantity::CpuSet;
 use weir_model::record::{ConfirmationRecord, Record, RunHeader, SearchStage};
 use weir_model::sample::{Counters, SampleRow};
-use weir_model::study::{Arm, ProxyKind, Settings};
+use weir_model::study::{Arm, ProxyKind, Settings, Taken};
 use weir_parameters::Catalog;
 use weir_record::{Run, Samples};
 
-use crate::findings::{Capacity, LimiterFindings};
+use crate::findings::{Capacity, Comparison, LimiterFindings, Verdict};
 use stretches::Span;
 
 mod load;
@@ -25,7 +25,7 @@ mod trial;
 mod words;
 
 pub use load::of_load;
-pub use words::{limiter_name, sentence, turn};
+pub use words::{limiter_name, sentence, taken_name, turn};
 
 /// Of a search: rates within this share of the edge are at it ...
 const AT_EDGE: f64 = 0.12;
@@ -35,6 +35,19 @@ const JUDGED: usize = 5;
 const LOW: f64 = 0.6;
 /// What is limited only after a while is judged by the end of a long time: its last seconds.
 const LAST_NS: u64 = 20_000_000_000;
+
+/// From which part of what is taken away on that has to be missing from what is carried, to be a proof: half of it, because
+/// what else takes time is not taken away.
+const FELT: f64 = 0.5;
+
+/// Whether it proves a limit that an arm to which more of it was given carries more, or one that lacks a part of it carries
+/// about as much less.
+pub fn is_proof(taken: Option<Taken>, found: &Comparison) -> bool {
+    match taken {
+        None => found.verdict == Verdict::Better,
+        Some(taken) => found.verdict == Verdict::Worse && found.ratio <= 1.0 - FELT * taken.share(),
+    }
+}
 
 /// What limited each arm of the run under each load; nothing of arms of which no time was sampled.
 pub(crate) fn find(run: &Run, capacities: &[Capacity]) -> Vec<LimiterFindings> {

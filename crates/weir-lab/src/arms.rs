@@ -11,7 +11,9 @@ use weir_agent::message::{
 use weir_model::quantity::CpuSet;
 use weir_model::record::{ProxyRecord, Record};
 use weir_model::room;
-use weir_model::study::{Arm, AskSpec, CpuRoles, ExternalSpec, LoadSpec, ProxyKind, Study};
+use weir_model::study::{
+    Arm, AskSpec, CpuRoles, ExternalSpec, LoadSpec, ProxyKind, Study, TakenFrom,
+};
 use weir_parameters::Catalog;
 use weir_record::RunWriter;
 
@@ -158,11 +160,10 @@ impl<'a> Arms<'a> {
         let is_started = bench.study.proxy_of(&arm).kind.is_started();
         let origin = match self.has_origin && is_started {
             true => {
-                let told = bench
-                    .hosts
-                    .host(Role::Origin)
-                    .ask(OriginListener { slot })?;
                 let (role, asker) = (Role::Origin, Role::Proxy);
+                let taken = arm.taken.filter(|taken| taken.from == TakenFrom::Origin);
+                let taken = taken.map_or(0, |taken| taken.percent);
+                let told = bench.hosts.host(role).ask(OriginListener { slot, taken })?;
                 Some(bench.hosts.own_address(role, asker, slot, told)?)
             }
             false => None,

@@ -48,7 +48,7 @@ struct LoadHistory {
     /// Looks at it, in order.
     looks: Vec<LookRecord>,
     /// Arms of which it is known what limits them.
-    observed: Vec<String>,
+    observed: Vec<(String, Option<f64>)>,
     /// Stretches of single arms: the session and the arm.
     alone: Vec<(u32, String)>,
 }
@@ -88,8 +88,9 @@ impl History {
                 let ns = trial.slices.iter().map(|slice| slice.measured_ns).sum();
                 self.measured += Duration::from_nanos(ns);
                 let load = self.loads.entry(trial.load.clone()).or_default();
-                if trial.phase == Phase::Observation && !load.observed.contains(&trial.arm) {
-                    load.observed.push(trial.arm.clone());
+                let observed = (trial.arm.clone(), trial.rate_intended);
+                if trial.phase == Phase::Observation && !load.observed.contains(&observed) {
+                    load.observed.push(observed);
                 }
                 if trial.phase.is_numbered() {
                     load.next = load.next.max(trial.block + 1);
@@ -163,10 +164,18 @@ impl History {
         !self.has_trials
     }
 
-    /// Whether an arm has had a load alone, to see what limits it.
-    pub fn is_observed(&self, load: &str, arm: &str) -> bool {
+    /// Whether an arm has had a load alone, to see what limits it, at this rate; `None`: in a closed loop.
+    pub fn is_observed(&self, load: &str, arm: &str, rate: Option<f64>) -> bool {
+        // As numbers are written and read again.
+        let same = |at: f64, rate: f64| (at - rate).abs() <= 1e-9 * rate;
+        let is_it = |(of, at): &(String, Option<f64>)| {
+            let is_at = at
+                .zip(rate)
+                .map_or(*at == rate, |(at, rate)| same(at, rate));
+            of == arm && is_at
+        };
         let load = self.loads.get(load);
-        load.is_some_and(|load| load.observed.iter().any(|observed| observed == arm))
+        load.is_some_and(|load| load.observed.iter().any(is_it))
     }
 
     /// Requests per second that an arm completed under a load.

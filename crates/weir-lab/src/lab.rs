@@ -208,6 +208,8 @@ impl Lab<'_> {
                 slots: self.arms.slots(&cell.arms)?,
                 proxies: self.arms.cpus(&cell.arms),
                 generator: &self.header.cpus.generator,
+                origin: &self.header.cpus.origin,
+                taken: recorder.arms.iter().map(|arm| arm.taken).collect(),
             },
             before: self
                 .before

@@ -2,8 +2,9 @@
 //! it.
 //!
 //! Side by side a slice is shorter than the time from one sample to the next, and the CPUs of a host are everybody's. Nothing
-//! is renewed before a stretch: what has built up during the plan is what limits it. The same arm is then asked for a part of
-//! that rate, because much of what limits shows by what has changed since.
+//! is renewed before a stretch: what has built up during the plan is what limits it. Before it the same arm is asked for a part of
+//! that rate, because much of what limits shows by what grows from there: what builds up under the high load (connections in
+//! TIME_WAIT) would still be there at a low one after it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -67,7 +68,7 @@ impl Observe {
             let slice = self.study.blocks.slice.filter(|_| budget::repeats(load));
             let slice = slice.unwrap_or(SLICE);
             for (arm, spec) in observed(&self.study) {
-                if history.is_observed(&load.name, &spec.name) {
+                if history.is_observed(&load.name, &spec.name, own) {
                     continue;
                 }
                 let is_even = matches!(
@@ -80,8 +81,8 @@ impl Observe {
                 let low = completed.filter(|_| is_even && !budget::repeats(load));
                 let low = low.map(|rate| LOW * rate);
                 let each = [
-                    (Some(planned.most), own),
                     (planned.low.filter(|_| low.is_some()), low),
+                    (Some(planned.most), own),
                 ];
                 let each = each
                     .into_iter()

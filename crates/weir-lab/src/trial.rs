@@ -16,6 +16,7 @@ use weir_agent::{AgentError, Part};
 use weir_load::SliceData;
 use weir_model::quantity::CpuSet;
 use weir_model::record::ClockOffset;
+use weir_model::study::{Taken, TakenFrom};
 
 use crate::assembly::{Assembly, Before, FinishedBlock};
 use crate::host::{Host, Told};
@@ -52,6 +53,29 @@ pub(crate) struct Watched<'a> {
     /// The CPUs of each arm's proxy.
     pub(crate) proxies: Vec<CpuSet>,
     pub(crate) generator: &'a CpuSet,
+    /// Those of the origin server.
+    pub(crate) origin: &'a CpuSet,
+    /// What each arm has less of than the others.
+    pub(crate) taken: Vec<Option<Taken>>,
+}
+
+impl Watched<'_> {
+    /// CPUs of roles that are here of which each arm has less; nothing where none has.
+    fn taken(&self, has: &dyn Fn(Role) -> bool) -> Vec<Option<(CpuSet, u32)>> {
+        if self.taken.iter().all(Option::is_none) {
+            return Vec::new();
+        }
+        let of_arm = |(taken, proxy): (&Option<Taken>, &CpuSet)| {
+            let taken = (*taken)?;
+            let (role, cpus) = match taken.from {
+                TakenFrom::Generator => (Role::Generator, self.generator),
+                TakenFrom::Proxy => (Role::Proxy, proxy),
+                TakenFrom::Origin => (Role::Origin, self.origin),
+            };
+            has(role).then(|| (cpus.clone(), taken.percent))
+        };
+        self.taken.iter().zip(&self.proxies).map(of_arm).collect()
+    }
 }
 
 /// What is heard of a trial while it goes on.
@@ -170,6 +194,7 @@ impl Trial<'_> {
             proxies: has(Role::Proxy).then(|| self.watched.proxies.clone()),
             generator: has(Role::Generator).then(|| self.watched.generator.clone()),
             origin: has(Role::Origin),
+            taken: self.watched.taken(&has),
         }
     }
 }

@@ -229,6 +229,9 @@ pub struct Rules {
     pub(crate) shrink: f64,
     /// The least confidence of a finding.
     pub(crate) shown_from: f64,
+    /// Limiters that are proven by taking time of their role's CPUs away.
+    #[serde(default)]
+    take_away: Vec<Spanned<String>>,
     rules: Vec<Rule>,
     /// Quantities that can be used up, and at which value, in the order of their file.
     #[serde(skip)]
@@ -258,17 +261,18 @@ impl Rules {
             .iter()
             .map(|rule| rule.limiter.value.as_str())
             .collect();
+        let others = all.rules.iter().flat_map(Rule::others);
+        if let Some(other) = others
+            .chain(&all.take_away)
+            .find(|other| !names.contains(other.value.as_str()))
+        {
+            let what = format!("there is no limiter `{}`", other.value);
+            return Err(DataError::at(file, other, what));
+        }
         for rule in &all.rules {
             for condition in rule.conditions() {
                 check(condition, quantities)
                     .map_err(|what| DataError::at(file, &condition.quantity, what))?;
-            }
-            if let Some(other) = rule
-                .others()
-                .find(|other| !names.contains(other.value.as_str()))
-            {
-                let what = format!("there is no limiter `{}`", other.value);
-                return Err(DataError::at(file, other, what));
             }
             check_rule(rule, quantities)
                 .map_err(|what| DataError::at(file, &rule.limiter, what))?;
@@ -294,6 +298,11 @@ impl Rules {
     /// All of them.
     pub fn all(&self) -> &[Rule] {
         &self.rules
+    }
+
+    /// Whether a limiter is proven by taking time of its role's CPUs away.
+    pub fn takes_away(&self, limiter: &str) -> bool {
+        self.take_away.iter().any(|one| one.value == limiter)
     }
 
     /// The names of the limiters, each once, in the order of the file.

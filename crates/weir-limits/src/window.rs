@@ -66,6 +66,8 @@ pub enum Figure {
     NetworkBytesPerS,
     /// Connections that the load's own policy opens, for each request.
     OpenedPerRequest,
+    /// Connections that the generator opened while requests were sent, for each request.
+    OpenedAgainPerRequest,
     /// TLS handshakes per second that were full ones.
     FullHandshakesPerS,
     /// Threads or processes of the proxy that serve requests.

@@ -32,6 +32,7 @@ pub fn arm(name: &str, role: ArmRole, all: &[(&str, &str)]) -> Arm {
         settings: settings(all),
         proxy: None,
         cpus: None,
+        taken: None,
     }
 }
 

@@ -14,10 +14,12 @@ use crate::quantity::CpuSet;
 mod asked;
 mod ends;
 mod proxy;
+mod taken;
 
 pub use asked::{AskSpec, HOST, RequestedSpec, server_name};
 pub use ends::{SearchSpec, Until};
 pub use proxy::{ExternalSpec, LauncherSpec, OwnConfiguration, ProxyKind, ProxyRole, ProxySpec};
+pub use taken::{Taken, TakenFrom};
 
 /// Settings of one proxy: parameter id (without the proxy's prefix, for example
 /// `keepalive_requests`) to its level as it is written (`on`, `64k`, `1000`).
@@ -192,6 +194,9 @@ pub struct Arm {
     /// CPUs of its proxy, where they are others than those of all proxies ([`CpuRoles::proxy`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<CpuSet>,
+    /// What it has less of than the others, in a trial that shows whether that limits it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken: Option<Taken>,
 }
 
 impl Arm {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use rustix::io::Errno;
@@ -27,6 +28,8 @@ pub(crate) struct Service {
     pub(crate) tallies: Arc<[Tally]>,
     pub(crate) first: Arc<FirstRequest>,
     pub(crate) delays: Delays,
+    /// What has been taken of each listener's speed, per cent.
+    pub(crate) taken: Arc<[AtomicU32]>,
     pub(crate) clock: Instant,
     pub(crate) buffer: Vec<u8>,
 }
@@ -38,10 +41,11 @@ impl Service {
         self.clock.elapsed().as_nanos() as u64
     }
 
-    /// When the response to a request is due that came now, in the same time; 0: at once.
-    pub(crate) fn due(&mut self) -> u64 {
+    /// When the response to a request of a listener is due that came now, in the same time; 0: at once.
+    pub(crate) fn due(&mut self, listener: u32) -> u64 {
         let clock = self.clock;
-        self.delays.due(|| clock.elapsed().as_nanos() as u64)
+        let taken = self.taken[listener as usize].load(Ordering::Relaxed);
+        self.delays.due(|| clock.elapsed().as_nanos() as u64, taken)
     }
 }
 
@@ -264,7 +268,7 @@ impl Connection {
                     };
                     let which = service.responses.answer(&end, target);
                     self.begun.clear();
-                    let due_ns = service.due();
+                    let due_ns = service.due(self.listener);
                     self.answer(which, due_ns, service)?;
                 }
             }

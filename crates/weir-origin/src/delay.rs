@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use weir_model::study::DelaySpec;
+use weir_model::study::{DelaySpec, Taken};
 use weir_stats::SplitMix64;
 
 /// Draws delays.
@@ -27,12 +27,14 @@ impl Delays {
         }
     }
 
-    /// When a request is due that came now, nanoseconds of the same clock; 0: at once.
-    pub(crate) fn due(&mut self, now_ns: impl FnOnce() -> u64) -> u64 {
+    /// When a request is due that came now, nanoseconds of the same clock; 0: at once. `taken` is what its server
+    /// lacks of its speed, per cent.
+    pub(crate) fn due(&mut self, now_ns: impl FnOnce() -> u64, taken: u32) -> u64 {
         if self.spec == DelaySpec::None {
             return 0;
         }
-        let (now_ns, delay) = (now_ns(), self.draw());
+        let left = 100 - u64::from(taken.min(Taken::MOST));
+        let (now_ns, delay) = (now_ns(), self.draw().saturating_mul(100) / left);
         match &self.line {
             Some(line) => line.stand(now_ns, delay),
             None => now_ns.saturating_add(delay),
@@ -128,12 +130,21 @@ mod tests {
     }
 
     #[test]
+    fn who_lacks_a_part_of_its_speed_answers_as_many_fewer_requests() {
+        let delay = DelaySpec::Fixed(Duration::from_millis(3));
+        let mut delays = Delays::new(delay, 1, None);
+        let due = [0, 25, 50].map(|taken| delays.due(|| 0, taken) / 1_000_000);
+        assert_eq!(due, [3, 4, 6]);
+        assert_eq!(Delays::new(DelaySpec::None, 1, None).due(|| 9, 50), 0);
+    }
+
+    #[test]
     fn requests_stand_in_one_line_for_all_threads() {
         let ms = 1_000_000;
         let line = Arc::new(Line::new(NonZeroU32::new(2).unwrap()));
         let delay = DelaySpec::Fixed(Duration::from_millis(2));
         let mut threads = [1, 2].map(|seed| Delays::new(delay, seed, Some(Arc::clone(&line))));
-        let mut due = |thread: usize, now| threads[thread].due(|| now * ms) / ms;
+        let mut due = |thread: usize, now| threads[thread].due(|| now * ms, 0) / ms;
         // Two are served, the third waits for the first of them.
         let came = [(0, 10), (1, 11), (0, 11), (1, 11)].map(|(thread, now)| due(thread, now));
         assert_eq!(came, [12, 13, 14, 15]);

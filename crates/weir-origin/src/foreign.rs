@@ -155,7 +155,7 @@ impl Foreign {
         for asked in asked {
             service.tallies[listener as usize].requests.add(1);
             service.first.came(|| service.now_ns());
-            let due_ns = service.due();
+            let due_ns = service.due(listener);
             self.seen += 1;
             self.waiting.insert((due_ns, self.seen), asked);
         }

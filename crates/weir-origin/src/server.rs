@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
@@ -35,6 +36,7 @@ pub struct Origin {
     thread_ids: Vec<u32>,
     threads: Vec<JoinHandle<()>>,
     wake: Arc<OwnedFd>,
+    taken: Arc<[AtomicU32]>,
 }
 
 /// What all threads of a server start from.
@@ -43,6 +45,8 @@ struct Shared {
     responses: Arc<Responses>,
     first: Arc<FirstRequest>,
     line: Option<Arc<Line>>,
+    /// What has been taken of each listener's speed, per cent.
+    taken: Arc<[AtomicU32]>,
     clock: Instant,
     wake: Arc<OwnedFd>,
 }
@@ -67,6 +71,7 @@ impl Origin {
             threads: Vec::new(),
             addresses: Vec::new(),
             wake: Arc::clone(&wake),
+            taken: (0..MOST_LISTENERS).map(|_| AtomicU32::new(0)).collect(),
         };
         let shared = Arc::new(Shared {
             responses: Arc::new(Responses::new(&config)?),
@@ -74,6 +79,7 @@ impl Origin {
             line: config
                 .concurrency
                 .map(|at_once| Arc::new(Line::new(at_once))),
+            taken: Arc::clone(&origin.taken),
             clock: Instant::now(),
             config,
             wake,
@@ -116,6 +122,14 @@ impl Origin {
         }
     }
 
+    /// Takes so many per cent of its speed from the listener at a place, 90 at most: its delays become as much longer
+    /// as it answers fewer requests in the same time.
+    pub fn take(&self, place: usize, percent: u32) {
+        if let Some(taken) = self.taken.get(place) {
+            taken.store(percent, Ordering::Relaxed);
+        }
+    }
+
     /// Listens no more at a place. Connections that were accepted there go on.
     pub fn close(&self, place: usize) {
         self.listeners
@@ -146,6 +160,7 @@ impl Origin {
                     tallies,
                     first: Arc::clone(&shared.first),
                     delays: Delays::new(shared.config.delay, seed, shared.line.clone()),
+                    taken: Arc::clone(&shared.taken),
                     clock: shared.clock,
                     buffer: vec![0; BUFFER],
                 };

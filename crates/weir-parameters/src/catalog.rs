@@ -398,8 +398,12 @@ impl Catalog {
     /// How many workers a proxy with `settings` has, where they are a number; `None` for `auto` and
     /// where the catalog has no word on it.
     pub fn workers(&self, proxy: ProxyKind, settings: &Settings) -> Option<u64> {
-        let complete = self.complete(proxy, settings);
-        complete.get(&self.clients(proxy)?.workers)?.parse().ok()
+        let of_file = |rows: &Rows| {
+            let clients = rows.clients.as_ref().map(|clients| &clients.workers);
+            rows.workers.as_ref().or(clients).cloned()
+        };
+        let id = self.rows(proxy).find_map(of_file)?;
+        self.complete(proxy, settings).get(&id)?.parse().ok()
     }
 
     /// How many clients a proxy with `settings` can serve at once. `None` where the catalog has no word

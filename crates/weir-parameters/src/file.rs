@@ -43,6 +43,9 @@ pub(crate) struct Rows {
     #[serde(default)]
     #[allow(dead_code, reason = "part of the file format; read by people")]
     tried_with: Option<String>,
+    /// Setting with the number of workers, of a proxy that has no `clients`.
+    #[serde(default)]
+    pub(crate) workers: Option<String>,
     #[serde(default)]
     pub(crate) clients: Option<Clients>,
     #[serde(default)]

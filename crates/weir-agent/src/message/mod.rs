@@ -246,6 +246,9 @@ pub struct MakeCertificate(pub Vec<String>);
 pub struct OriginListener {
     /// The arm's slot.
     pub slot: usize,
+    /// What it lacks of the server's speed, per cent.
+    #[serde(default)]
+    pub taken: u32,
 }
 
 /// To end the proxy in a slot and start a new instance of it with the same configuration.

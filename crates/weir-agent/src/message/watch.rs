@@ -25,6 +25,10 @@ pub struct WatchJob {
     pub generator: Option<CpuSet>,
     /// Whether the origin server is.
     pub origin: bool,
+    /// CPUs of this host of which each arm has less time while it has the load, in the order of `slots`, and how much
+    /// less, per cent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken: Vec<Option<(CpuSet, u32)>>,
 }
 
 /// Counters at the begin of a slice, as far as they are this host's; the others are 0.

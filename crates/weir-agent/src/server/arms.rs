@@ -353,6 +353,7 @@ impl Hands for Bench {
         let origin = self.origin.as_ref().ok_or_else(missing)?;
         // What an arm that has ended had there.
         origin.server.close(at.slot);
+        origin.server.take(at.slot, at.taken);
         let opened = match &mut self.networks {
             Some(own) => {
                 // The arm's link must be there before its address can be listened on.

@@ -19,6 +19,7 @@ pub mod networks;
 mod once;
 mod samples;
 mod settings;
+mod taken;
 mod transport;
 mod waits;
 mod watch;

@@ -22,6 +22,7 @@ use weir_probe::{
 
 use super::networks::MOST_ARMS;
 use super::settings::HostSettings;
+use super::taken::Taker;
 use crate::message::{Failure, Reading, WatchEnd, WatchJob};
 
 /// Nice value of the thread that reads: late is wrong, and it takes some microseconds.
@@ -313,6 +314,8 @@ pub(super) fn run(
     if arms > MOST_ARMS || job.arms.iter().any(|&arm| arm >= arms) {
         return Err(Failure::other(format!("a watch of {arms} arms")));
     }
+    let taker = Taker::start(&job.taken)
+        .map_err(|error| Failure::other(format!("cannot take time of CPUs away: {error}")))?;
     let (before, arms_before) = watcher.overflows();
     let mut end = WatchEnd::default();
     for (slice, &time) in job.times.iter().enumerate() {
@@ -328,6 +331,7 @@ pub(super) fn run(
         if let (Some(settings), Some(&arm)) = (&watcher.settings, job.arms.get(slice)) {
             settings.turn_to(job.slots[arm])?;
         }
+        taker.turn_to(job.arms.get(slice).copied());
         lock(&watcher.held_up.meter).turn();
         match job.arms.get(slice) {
             Some(&arm) => {
@@ -420,6 +424,7 @@ mod tests {
             proxies: Some(vec![cpus.clone(), cpus]),
             generator: None,
             origin: false,
+            taken: Vec::new(),
         };
         let pids = arms.map(|arm| vec![arm.0.id()]);
         let watcher = Watcher::open(&job, &pids, Vec::new(), None, SharedMeter::default()).unwrap();

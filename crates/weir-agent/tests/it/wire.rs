@@ -172,6 +172,7 @@ fn watch() -> WatchJob {
         proxies: None,
         generator: None,
         origin: false,
+        taken: Vec::new(),
     }
 }
 

@@ -8,7 +8,7 @@ use weir_model::load_report::LoadReport;
 use weir_model::sample::Counters;
 use weir_record::Samples;
 
-use super::trial::opened_per_request;
+use super::trial::{opened_again, opened_per_request};
 use super::{by_host, stretches};
 use crate::findings::{LimiterFindings, Stretch};
 
@@ -95,6 +95,14 @@ fn trial(report: &LoadReport, response_times: Vec<(u64, u64)>) -> Trial {
         ),
         (Figure::BytesPerS, Some(rates.received_bytes)),
         (Figure::OpenedPerRequest, opened),
+        (
+            Figure::OpenedAgainPerRequest,
+            opened_again(
+                Some(report.load.lifetime),
+                report.counts.reconnects as f64,
+                report.counts.completed_whole as f64,
+            ),
+        ),
         (Figure::FullHandshakesPerS, full),
     ];
     let known = figures

@@ -7,13 +7,11 @@ use weir_model::load::Lifetime;
 use weir_model::quantity::CpuSet;
 use weir_model::record::{ProxyRecord, QuantileSummary, Record, SliceRecord, TrialRecord};
 use weir_model::study::Arm;
+use weir_parameters::Catalog;
 use weir_record::Run;
 
 use super::stretches::Span;
 use crate::outcomes::{Answers, rate, sum};
-
-/// Settings that say how many threads or processes of a proxy serve requests.
-const WORKERS: [&str; 4] = ["worker_processes", "nbthread", "concurrency", "gomaxprocs"];
 
 /// Settings of an arm by the catalog's ids: as read back of its newest instance, else as it was given them.
 pub(super) fn settings(run: &Run, arm: &Arm) -> BTreeMap<String, String> {
@@ -52,9 +50,10 @@ fn figures(
     let per_second = |count: f64| Some(count / measured_s).filter(|rate| rate.is_finite());
     let load = study.loads.iter().find(|load| load.name == span.load);
     let opened = load.and_then(|load| opened_per_request(load.lifetime));
-    let workers = WORKERS
-        .iter()
-        .find_map(|id| settings.get(*id)?.parse().ok());
+    let first = span.trials.first();
+    let arm = first.and_then(|trial| study.arms.iter().find(|arm| arm.name == trial.arm));
+    let kind = arm.map(|arm| study.proxy_of(arm).kind);
+    let workers = kind.and_then(|kind| Catalog::builtin().workers(kind, settings));
     let summaries = |of: fn(&TrialRecord) -> &QuantileSummary| {
         trials().map(of).filter(|summary| !summary.is_empty())
     };
@@ -87,8 +86,16 @@ fn figures(
         ),
         (Figure::NetworkBytesPerS, link(run)),
         (Figure::OpenedPerRequest, opened),
+        (
+            Figure::OpenedAgainPerRequest,
+            opened_again(
+                load.map(|load| load.lifetime),
+                sum(trials(), |slice| slice.reconnects),
+                sum(trials(), |slice| slice.completed_whole),
+            ),
+        ),
         (Figure::FullHandshakesPerS, handshakes(span)),
-        (Figure::Workers, workers),
+        (Figure::Workers, workers.map(|workers| workers as f64)),
         (Figure::OthersCpu, others(run, span)),
     ];
     let known = figures
@@ -104,6 +111,15 @@ pub(super) fn opened_per_request(lifetime: Lifetime) -> Option<f64> {
         Lifetime::Request => Some(1.0),
         Lifetime::Requests(requests) => Some(1.0 / f64::from(requests.max(1))),
         Lifetime::Time(_) => None,
+    }
+}
+
+/// Connections that the generator opened for each request, beside those that it began with. Its own count: where it shares
+/// a network namespace with others, the kernel's counters of connections are everybody's.
+pub(super) fn opened_again(lifetime: Option<Lifetime>, again: f64, requests: f64) -> Option<f64> {
+    match lifetime {
+        Some(Lifetime::Request) => Some(1.0),
+        _ => Some(again / requests).filter(|opened| opened.is_finite()),
     }
 }
 

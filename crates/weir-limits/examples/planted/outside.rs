@@ -34,6 +34,11 @@ pub(crate) fn trial(host: &Host, flow: &Flow, dice: &mut Dice) -> Trial {
         ),
         (Figure::OpenedPerRequest, host.opened_by_load, 1.0),
         (
+            Figure::OpenedAgainPerRequest,
+            flow.opens_in / flow.completed.max(1.0),
+            0.95,
+        ),
+        (
             Figure::FullHandshakesPerS,
             flow.completed * host.tls_full,
             1.0,

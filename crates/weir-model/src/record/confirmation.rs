@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::study::Settings;
+use crate::study::{Settings, Taken};
 
 /// What came of turning a parameter that is held to limit an arm: the arm with and without the change, in a paired
 /// trial of its own.
@@ -16,11 +16,15 @@ pub struct ConfirmationRecord {
     pub limiter: String,
     /// What was turned, and to which levels.
     pub turned: Settings,
+    /// What was taken away instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken: Option<Taken>,
     /// The rate with the change, as a multiple of that without, and its interval; `None` where there is none: nothing was
     /// found out, or without the change nothing is answered as it should be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<(f64, (f64, f64))>,
-    /// Whether the change makes the arm carry more, which proves that this was the limit.
+    /// Whether the change makes the arm carry more, or what was taken away as much less, which proves that this was the
+    /// limit.
     pub confirmed: bool,
     /// Why nothing was found out; empty where something was.
     #[serde(default, skip_serializing_if = "String::is_empty")]

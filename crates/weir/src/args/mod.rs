@@ -125,8 +125,8 @@ pub(crate) struct LabArgs {
     #[arg(long)]
     pub(crate) yes_this_is_mine: bool,
 
-    /// Prove what limits each arm: turn the parameter that it names, in a paired trial of its own after the run (half a
-    /// minute or two for each arm). "Not confirmed" is an answer too
+    /// Prove what limits each arm: turn the parameter that it names, or take a quarter of the CPU time away,
+    /// in a paired trial of its own after the run (half a minute or two for each arm). "Not confirmed" is an answer too
     #[arg(long)]
     pub(crate) confirm: bool,
 

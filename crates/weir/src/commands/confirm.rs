@@ -1,7 +1,8 @@
 //! `--confirm`: what is held to limit an arm is turned in a paired trial of its own, and the effect is the proof.
 //!
 //! The trial is a run of a study that is made from the arm: as it is, the same again, and an arm for each parameter that the
-//! finding names. It goes to a folder within the run's own, and what came of it is a record of the run, so that the run's report
+//! finding names. What has no parameter, CPU time above all, is not given but taken away: an arm has the same CPUs, and a
+//! quarter less of their time while it has the load. Where that is the limit, it carries about a quarter less. It goes to a folder within the run's own, and what came of it is a record of the run, so that the run's report
 //! is made from its folder as before.
 
 use std::sync::atomic::Ordering;
@@ -10,12 +11,12 @@ use std::time::Duration;
 use weir_analysis::findings::{Comparison, Findings, LimiterFindings, Verdict};
 use weir_lab::Options;
 use weir_lab::Summary;
-use weir_limits::{Finding, Role, Way};
+use weir_limits::{Finding, Role, Rules, Way};
 use weir_model::flow::ArrivalsSpec;
 use weir_model::record::{ConfirmationRecord, Outcome, Record, SearchStage};
 use weir_model::study::{
     Arm, ArmRole, BlockSpec, Compare, LoadSpec, Metric, Objective, ProxyKind, Settings, Study,
-    Until,
+    Taken, TakenFrom, Until,
 };
 use weir_parameters::{Scope, Severity, Unsaid};
 use weir_record::{Run, RunWriter};
@@ -28,6 +29,10 @@ use crate::terminal;
 
 /// Parameters that are turned at most, each in an arm of its own.
 const TURNED: usize = 2;
+/// What is taken away, per cent: more than noise, and not so much that something else becomes the limit.
+const TAKEN: u32 = 25;
+/// Response times in a slice, at least: a fifth of it is not measured, and some take twice as long.
+const RESPONSES: f64 = 10.0;
 /// How long the trial lasts, at most: it ends as soon as it is decided.
 const LENGTH: Duration = Duration::from_secs(30);
 /// The same for what shows in a long trial alone: twice as long as the kernel remembers ended connections.
@@ -35,6 +40,8 @@ const LONG: Duration = Duration::from_secs(120);
 /// Name of the arm as it is, and of the same again.
 const AS_IT_IS: &str = "as-it-is";
 const AGAIN: &str = "as-it-is-again";
+/// Name of the arm that something is taken away from.
+const LACKING: &str = "with-less";
 
 /// A run and what it says, once what limits its arms has been turned; `options` are those that it is turned with, `None`
 /// where nobody asked for that.
@@ -96,12 +103,19 @@ fn free_name(run: &Run, number: usize) -> String {
         .unwrap_or_default()
 }
 
-fn changed(changes: &Settings) -> impl Iterator<Item = String> {
-    changes.iter().map(|(id, level)| format!("{id} at {level}"))
+/// What an arm is tried with.
+fn tried(arm: &Arm) -> Option<String> {
+    let lacks = |taken: Taken| {
+        let whose = weir_analysis::limiter::taken_name(taken.from);
+        format!("{} % less of {whose}", taken.percent)
+    };
+    let changes = arm.changes.iter();
+    let mut changes = changes.map(|(id, level)| format!("{id} at {level}"));
+    arm.taken.map(lacks).or_else(|| changes.next())
 }
 
-/// An arm as it is, the same again, and an arm for each change.
-fn paired(arm: &Arm, changes: Vec<Settings>) -> Vec<Arm> {
+/// An arm as it is, the same again, an arm for each change, and one that lacks something.
+fn paired(arm: &Arm, changes: Vec<Settings>, taken: Option<Taken>) -> Vec<Arm> {
     let made = |name: String, role, changes: Settings| Arm {
         settings: arm
             .settings
@@ -115,6 +129,7 @@ fn paired(arm: &Arm, changes: Vec<Settings>) -> Vec<Arm> {
         against: 0,
         proxy: None,
         cpus: arm.cpus.clone(),
+        taken: None,
     };
     let mut arms = vec![
         made(AS_IT_IS.to_owned(), ArmRole::Baseline, Settings::new()),
@@ -124,6 +139,11 @@ fn paired(arm: &Arm, changes: Vec<Settings>) -> Vec<Arm> {
     let turned =
         changes.map(|(change, number)| made(format!("turned-{number}"), ArmRole::Change, change));
     arms.extend(turned);
+    let lacking = taken.map(|taken| Arm {
+        taken: Some(taken),
+        ..made(LACKING.to_owned(), ArmRole::Change, Settings::new())
+    });
+    arms.extend(lacking);
     arms
 }
 
@@ -149,6 +169,7 @@ impl Trial<'_> {
             load: self.found.load.clone(),
             limiter: self.first.limiter.clone(),
             turned: Settings::new(),
+            taken: None,
             ratio: None,
             confirmed: false,
             why_not: why,
@@ -165,16 +186,26 @@ impl Trial<'_> {
             return Err("the study has no such arm".to_owned());
         };
         let proxy = study.proxy_of(arm).clone();
-        if proxy.kind == ProxyKind::External || self.first.role != Role::Proxy {
-            return Err(format!(
-                "the {} is not weir's to turn",
-                self.first.role.name()
-            ));
+        if proxy.kind == ProxyKind::External {
+            return Err("the proxy is not weir's to turn".to_owned());
         }
-        let turned = self.turned(arm, proxy.kind);
-        if turned.is_empty() {
-            return Err("none of its parameters can be turned here any further".to_owned());
+        let turned = match self.first.role {
+            Role::Proxy => self.turned(arm, proxy.kind),
+            Role::Generator | Role::Origin => Vec::new(),
+        };
+        let taken = self.taken();
+        if turned.is_empty() && taken.is_none() {
+            return Err(
+                "none of its parameters can be turned here any further, and it is nothing that a part can be \
+                 taken away of"
+                    .to_owned(),
+            );
         }
+        let arms = paired(arm, turned, taken);
+        let slice = match taken {
+            Some(_) => self.slice(arms.len()),
+            None => Duration::ZERO,
+        };
         let question = format!(
             "Does {} limit {}?",
             self.first.limiter.replace('_', " "),
@@ -186,10 +217,10 @@ impl Trial<'_> {
             question,
             proxy,
             loads: vec![self.load(load)],
-            arms: paired(arm, turned),
+            arms,
             compare: Compare::Against,
             blocks: BlockSpec {
-                slice: study.blocks.slice,
+                slice: study.blocks.slice.map(|own| own.max(slice)),
                 ..BlockSpec::default()
             },
             until: Until::Decided,
@@ -206,6 +237,17 @@ impl Trial<'_> {
         })
     }
 
+    /// How long a slice has to be, as far as there is time for it: what an arm has in flight when its slice ends is
+    /// answered in the first part of the next one's, which is not measured.
+    fn slice(&self, arms: usize) -> Duration {
+        let response = self.found.evidence.quantities.get("response_time");
+        let response_s = response.map_or(0.0, |response| response.value);
+        // Each arm has two slices in each block.
+        let slices = 2 * arms as u32 * BlockSpec::default().at_least;
+        let most = LENGTH / slices;
+        Duration::from_secs_f64((RESPONSES * response_s).clamp(0.0, most.as_secs_f64()))
+    }
+
     /// More than is carried: a closed loop of the same connections.
     fn load(&self, load: &LoadSpec) -> LoadSpec {
         let mut load = load.clone();
@@ -216,6 +258,20 @@ impl Trial<'_> {
         };
         load.cell = None;
         load
+    }
+
+    /// What is taken away: whose CPUs the limiter is about.
+    fn taken(&self) -> Option<Taken> {
+        let from = match self.first.role {
+            Role::Generator => TakenFrom::Generator,
+            Role::Proxy => TakenFrom::Proxy,
+            Role::Origin => TakenFrom::Origin,
+        };
+        let is_taken = Rules::builtin().takes_away(&self.first.limiter);
+        is_taken.then_some(Taken {
+            from,
+            percent: TAKEN,
+        })
     }
 
     /// What is turned, each by itself, and to which level. What does not go together with the arm's other settings
@@ -271,11 +327,7 @@ impl Trial<'_> {
             Ok(study) => study,
         };
         if !self.quiet {
-            let turned: Vec<String> = study
-                .arms
-                .iter()
-                .flat_map(|arm| changed(&arm.changes))
-                .collect();
+            let turned: Vec<String> = study.arms.iter().filter_map(tried).collect();
             let turned = turned.join(" or ");
             let takes = number::length(weir_lab::length_of(&study));
             let arm = &self.found.arm;
@@ -310,13 +362,14 @@ impl Trial<'_> {
                 .filter_map(|load| load.comparison(&arm.name, Metric::Rate));
             let record = ConfirmationRecord {
                 turned: arm.changes.clone(),
+                taken: arm.taken,
                 run: name.to_owned(),
                 ..self.nothing(String::new())
             };
             match comparisons.next() {
                 Some(found) if found.verdict != Verdict::Invalid => ConfirmationRecord {
                     ratio: is_finite(found).then_some((found.ratio, found.interval)),
-                    confirmed: found.verdict == Verdict::Better,
+                    confirmed: weir_analysis::limiter::is_proof(arm.taken, found),
                     ..record
                 },
                 _ => ConfirmationRecord {

@@ -67,4 +67,5 @@ mod secure;
 mod ssh_support;
 mod strangers;
 mod studies;
+mod taken;
 mod tidy;

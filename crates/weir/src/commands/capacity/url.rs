@@ -267,6 +267,7 @@ fn study(server: &Server, spec: FlowSpec, limits: Vec<Limit>, cpus: Option<CpuRo
             settings: Settings::new(),
             proxy: None,
             cpus: None,
+            taken: None,
         }],
         launchers: Default::default(),
         compare: Compare::Against,

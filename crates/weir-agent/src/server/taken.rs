@@ -1,0 +1,184 @@
+//! Takes time of CPUs away from an arm while it has the load.
+//!
+//! A thread for each CPU is busy for a share of the time, so whoever else runs there has as much less. This needs no
+//! right and no control group, it is the same for cgroup v1 and v2, and it leaves nothing behind, whatever ends weir: a
+//! quota would need root or a delegated group, and one that a killed weir has left goes on to throttle. All
+//! threads are busy at the same moments, so a process with one thread cannot move to another CPU
+//! meanwhile.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::process::setpriority_process;
+use rustix::time::{ClockId, clock_gettime};
+use weir_model::quantity::CpuSet;
+use weir_model::study::Taken;
+
+/// A CPU is busy for a part of each such time, nanoseconds: shorter than a slice, longer than a scheduler's.
+const PERIOD: u64 = 4_000_000;
+/// Whoever shares a CPU with somebody who wants all of it has it by the scheduler's weights; where it is allowed, this
+/// comes first.
+const FIRST: i32 = -20;
+/// No arm has the load, or one of which nothing is taken.
+const NOBODY: usize = usize::MAX;
+
+/// The threads that do it; dropping this ends them.
+#[derive(Debug, Default)]
+pub(super) struct Taker {
+    turn: Arc<Turn>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Whose turn it is.
+#[derive(Debug)]
+struct Turn {
+    arm: AtomicUsize,
+    has_ended: AtomicBool,
+}
+
+impl Default for Turn {
+    fn default() -> Turn {
+        Turn {
+            arm: AtomicUsize::new(NOBODY),
+            has_ended: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Taker {
+    /// Takes so many per cent of these CPUs from each arm.
+    ///
+    /// # Errors
+    /// A thread cannot be started, or not be kept to its CPU.
+    pub(super) fn start(taken: &[Option<(CpuSet, u32)>]) -> std::io::Result<Taker> {
+        let mut taker = Taker::default();
+        let all = taken.iter().flatten();
+        let cpus: BTreeSet<u32> = all.flat_map(|(set, _)| set.cpus().to_vec()).collect();
+        for cpu in cpus {
+            let of_arm = |taken: &Option<(CpuSet, u32)>| {
+                let own = taken.as_ref().filter(|(set, _)| set.cpus().contains(&cpu));
+                own.map_or(0, |(_, percent)| (*percent).min(Taken::MOST))
+            };
+            let shares: Vec<u32> = taken.iter().map(of_arm).collect();
+            let turn = Arc::clone(&taker.turn);
+            let (ready, is_ready) = sync_channel(1);
+            let body = move || {
+                let kept = weir_probe::keep_to(None, &[cpu]);
+                let is_kept = kept.is_ok();
+                // Whoever waits for this is there.
+                let _ = ready.send(kept);
+                let _ = setpriority_process(None, FIRST);
+                if is_kept {
+                    turn.serve(&shares);
+                }
+            };
+            let thread = std::thread::Builder::new().name(format!("less-{cpu}"));
+            taker.threads.push(thread.spawn(body)?);
+            let gone = |_| std::io::Error::other("a thread has ended");
+            is_ready.recv().map_err(gone)??;
+        }
+        Ok(taker)
+    }
+
+    /// The load goes to an arm, or to nobody.
+    pub(super) fn turn_to(&self, arm: Option<usize>) {
+        self.turn
+            .arm
+            .store(arm.unwrap_or(NOBODY), Ordering::Relaxed);
+        self.threads
+            .iter()
+            .for_each(|thread| thread.thread().unpark());
+    }
+}
+
+impl Drop for Taker {
+    fn drop(&mut self) {
+        self.turn.has_ended.store(true, Ordering::Relaxed);
+        self.turn_to(None);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Turn {
+    fn serve(&self, shares: &[u32]) {
+        while !self.has_ended.load(Ordering::Relaxed) {
+            let arm = self.arm.load(Ordering::Relaxed);
+            match shares.get(arm) {
+                Some(&percent @ 1..) => self.take(arm, u64::from(percent)),
+                _ => std::thread::park(),
+            }
+        }
+    }
+
+    /// Is busy for this share of the time as long as the arm has the load. What somebody else had of it is made up for.
+    fn take(&self, arm: usize, percent: u64) {
+        let is_on = || self.arm.load(Ordering::Relaxed) == arm;
+        let (since, before) = (crate::monotonic_ns(), own_cpu_ns());
+        while is_on() {
+            let now = crate::monotonic_ns();
+            let end = now - now % PERIOD + PERIOD;
+            let due = end.saturating_sub(since) * percent / 100;
+            while is_on() && own_cpu_ns() - before < due {
+                (0..200).for_each(|_| std::hint::spin_loop());
+            }
+            let left = end.saturating_sub(crate::monotonic_ns());
+            std::thread::sleep(Duration::from_nanos(left));
+        }
+    }
+}
+
+/// What this thread has had of its CPU, nanoseconds.
+fn own_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The CPU time of a thread of this process by its name, in ticks.
+    fn ticks_of(name: &str) -> u64 {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let own = tasks.filter_map(|task| {
+            let stat = std::fs::read_to_string(task.ok()?.path().join("stat")).ok()?;
+            let rest = stat.split_once(&format!("({name}) "))?.1.to_owned();
+            let mut fields = rest.split(' ').skip(11);
+            let (user, system) = (fields.next()?, fields.next()?);
+            Some(user.parse::<u64>().ok()? + system.parse::<u64>().ok()?)
+        });
+        own.sum()
+    }
+
+    #[test]
+    fn it_is_busy_for_its_share_while_an_arm_has_the_load_and_not_else() {
+        let all = weir_probe::allowed_cpus().unwrap();
+        let cpu = all.cpus()[0];
+        let own: CpuSet = cpu.to_string().parse().unwrap();
+        let taker = Taker::start(&[None, Some((own, 30))]).unwrap();
+        let name = format!("less-{cpu}");
+        taker.turn_to(Some(0));
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(ticks_of(&name), 0, "nothing is taken of the first arm");
+        taker.turn_to(Some(1));
+        let begun = std::time::Instant::now();
+        // However busy the machine is, it gets there, and never has more than its share and a period's.
+        while ticks_of(&name) < 20 {
+            assert!(begun.elapsed() < Duration::from_secs(60), "in vain");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let most = begun.elapsed().as_secs_f64() * 100.0 * 0.3 + 2.0;
+        assert!(ticks_of(&name) as f64 <= most, "{} {most}", ticks_of(&name));
+        taker.turn_to(None);
+        std::thread::sleep(Duration::from_millis(20));
+        let then = ticks_of(&name);
+        std::thread::sleep(Duration::from_millis(100));
+        assert_eq!(ticks_of(&name), then);
+    }
+}

@@ -1,0 +1,102 @@
+//! What limits an arm is proven by taking a part of it away, and what does not limit it is not: on a real nginx.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use weir_analysis::limiter::is_proof;
+use weir_lab::{Options, PlaceSpec};
+use weir_model::fixture;
+use weir_model::quantity::CpuSet;
+use weir_model::study::{
+    Arm, ArmRole, BlockSpec, CpuRoles, DelaySpec, Metric, OriginSpec, Study, StudyArrivals, Taken,
+    TakenFrom,
+};
+use weir_parameters::Catalog;
+use weir_sut::Launcher;
+
+/// Four in ten: as much as no noise does.
+const PERCENT: u32 = 40;
+
+/// Of each part that is taken away in a trial of its own: the rate as a multiple of that without, and whether it is a proof.
+fn told(origin: OriginSpec, connections: u32, from: &[TakenFrom]) -> Vec<(f64, bool)> {
+    let nginx = [("worker_processes", "1"), ("origin_keepalive", "16")];
+    let lacking = from.iter().map(|&from| Arm {
+        taken: Some(Taken {
+            from,
+            percent: PERCENT,
+        }),
+        ..fixture::arm(&format!("{from:?}"), ArmRole::Change, &nginx)
+    });
+    let mut arms = vec![fixture::arm("as-it-is", ArmRole::Baseline, &nginx)];
+    arms.extend(lacking);
+    let mut load = fixture::load("closed", StudyArrivals::Closed);
+    load.main.connections = connections;
+    load.duration = Duration::from_secs(1);
+    let cpus = weir_probe::allowed_cpus().expect("known");
+    let one = CpuSet::new(vec![cpus.cpus()[0]]).expect("one");
+    let study = Study {
+        loads: vec![load],
+        origin,
+        blocks: BlockSpec {
+            slice: Some(Duration::from_millis(400)),
+            instances: 1,
+            ..BlockSpec::default()
+        },
+        // Whoever of them needs most of it: all of a closed loop's time on one CPU is that CPU's.
+        cpus: Some(CpuRoles {
+            proxy: one.clone(),
+            generator: one.clone(),
+            origin: one,
+        }),
+        ..fixture::study(arms.clone())
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = Options {
+        folder: folder.path().join("run"),
+        launcher: Launcher::new(PathBuf::from(env!("CARGO_BIN_EXE_weir"))),
+        weir_version: "0".to_owned(),
+        remarks: Vec::new(),
+        catalog: Catalog::builtin(),
+        places: PlaceSpec::default(),
+        allow_host_settings: false,
+        check_alone: false,
+        time: None,
+        generator_carries: None,
+        samples: None,
+        where_time_goes: false,
+        stop: Default::default(),
+    };
+    weir_lab::run(&study, "", &options, &mut |_| {}).expect("a run");
+    let run = weir_record::Run::read(&options.folder).expect("its folder");
+    let findings = weir_analysis::analyze(&run);
+    let each = arms.iter().filter(|arm| arm.taken.is_some()).map(|arm| {
+        let found = findings.loads[0].comparison(&arm.name, Metric::Rate);
+        let found = found.expect("it was compared");
+        (found.ratio, is_proof(arm.taken, found))
+    });
+    each.collect()
+}
+
+/// Two requests at a time, each of which takes 40 ms: 50/s, however crowded the machine is.
+#[test]
+fn an_origin_that_limits_is_told_from_cpus_that_do_not() {
+    let origin = OriginSpec {
+        delay: DelaySpec::Fixed(Duration::from_millis(40)),
+        concurrency: Some(2),
+        ..OriginSpec::default()
+    };
+    let told = told(origin, 2, &[TakenFrom::Origin, TakenFrom::Proxy]);
+    let [(slower, true), (same, false)] = told[..] else {
+        panic!("{told:?}");
+    };
+    // 66.7 ms instead of 40.
+    assert!((0.5..0.7).contains(&slower), "{told:?}");
+    assert!(same > 0.85, "{told:?}");
+}
+
+/// The CPU is everybody's, so it is the limit of a closed loop, however crowded the machine is.
+#[test]
+fn a_cpu_that_limits_is_proven_by_taking_its_time() {
+    let told = told(OriginSpec::default(), 16, &[TakenFrom::Proxy]);
+    assert!(matches!(told[..], [(_, true)]), "{told:?}");
+}
