@@ -19,11 +19,14 @@ use weir_record::{Run, Samples};
 use crate::findings::{Capacity, LimiterFindings};
 use stretches::Span;
 
+mod growth;
 mod load;
 mod stretches;
 mod trial;
 mod words;
 
+pub(crate) use growth::find as grown;
+pub use growth::resource_name;
 pub use load::of_load;
 pub use words::{limiter_name, sentence, turn};
 
