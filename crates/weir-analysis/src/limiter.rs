@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use weir_limits::{
     Evidence, Finding, HostSamples, Judgement, Quantities, Role, Rules, Way, Window, judge,
+    over_time, workers,
 };
 use weir_model::quantity::CpuSet;
 use weir_model::record::{ConfirmationRecord, Record, RunHeader, SearchStage};
@@ -26,7 +27,7 @@ mod trial;
 mod words;
 
 pub(crate) use growth::find as grown;
-pub use growth::resource_name;
+
 pub use load::of_load;
 pub use words::{limiter_name, sentence, turn};
 
@@ -195,6 +196,8 @@ impl<'r> Judge<'r> {
             confirmations: self.confirmations(span.load),
             judgement,
             evidence,
+            series: over_time(quantities, Counters::builtin(), &own_window),
+            workers: workers(Counters::builtin(), &own_window),
         })
     }
 

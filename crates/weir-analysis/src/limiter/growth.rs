@@ -10,7 +10,7 @@ use weir_limits::{
 };
 use weir_model::record::{SearchStage, TrialRecord, Validity};
 use weir_model::sample::Counters;
-use weir_model::study::{Arm, LoadSpec, StudyArrivals};
+use weir_model::study::{Arm, ArmRole, LoadSpec, StudyArrivals};
 use weir_record::Run;
 
 use super::stretches::{self, Span, is_carried};
@@ -45,7 +45,8 @@ pub(crate) fn find(run: &Run) -> Vec<GrowthFindings> {
     let is_search = !study.capacity.is_empty();
     let mut found = Vec::new();
     for loads in groups(&study.loads, is_search) {
-        for arm in &study.arms {
+        let arms = study.arms.iter();
+        for arm in arms.filter(|arm| arm.role != ArmRole::SameAsBaseline) {
             let alone: Vec<Span<'_>> = loads
                 .iter()
                 .flat_map(|load| stretches::of(run, load, &arm.name))
@@ -226,14 +227,15 @@ impl Grower<'_> {
             .find_map(|one| one.absent.get(&grown.quantity));
         match (grown.points.len(), absent) {
             (0, _) if is_sampled && self.in_turns => {
-                "arms and rates take turns in the same processes, and a sample does not belong to one rate".to_owned()
+                "rates take turns in the same processes, so no sample belongs to one rate"
+                    .to_owned()
             }
             (0, Some(Absent::NotGiven(_))) => "weir does not see the proxy's own".to_owned(),
             (0, Some(absent)) => absent.to_string(),
             (known, _) if grown.growth.is_none() => {
                 format!("{known} windows tell of it, and it takes {NEEDED}")
             }
-            _ => "what it varies at one rate is more than these rates can be seen to add".to_owned(),
+            _ => "it varies more than these rates add to it".to_owned(),
         }
     }
 }
@@ -298,7 +300,7 @@ fn missed(found: &GrowthFindings) -> Vec<&ResourceGrowth> {
 }
 
 /// What a resource is called in a sentence.
-pub fn resource_name(resource: Resource) -> &'static str {
+fn resource_name(resource: Resource) -> &'static str {
     match resource {
         Resource::Cpu => "CPU time",
         Resource::Memory => "memory",
@@ -311,10 +313,10 @@ pub fn resource_name(resource: Resource) -> &'static str {
 fn words(found: &GrowthFindings) -> String {
     let (low, high) = found.rates;
     let between = format!(
-        "Between {} and {} requests/s, {}",
+        "{}, from {} to {} requests/s",
+        found.arm,
         shown(low, ""),
-        shown(high, ""),
-        found.arm
+        shown(high, "")
     );
     let of_shape = |shape: Shape| -> Vec<String> {
         let own = known(found).filter(|one| one.shape == shape);
@@ -363,12 +365,8 @@ fn words(found: &GrowthFindings) -> String {
         true => format!(" of {}", found.arm),
         false => String::new(),
     };
-    let unknown = (!unknown.is_empty()).then(|| {
-        format!(
-            "Whether these{whose} grow linearly is not known: {}.",
-            unknown.join("; ")
-        )
-    });
+    let unknown =
+        (!unknown.is_empty()).then(|| format!("Not known{whose}: {}.", unknown.join("; ")));
     let known = (!parts.is_empty()).then(|| format!("{between}: {}.", parts.join("; ")));
     known
         .into_iter()
