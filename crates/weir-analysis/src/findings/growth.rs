@@ -31,8 +31,10 @@ pub struct ResourceGrowth {
     pub quantity: String,
     /// Its unit: `CPUs`, `share` (0..1), `bytes`, `bytes/s`, or nothing for a number of things.
     pub unit: String,
-    /// What was found.
+    /// How it grows.
     pub shape: Shape,
+    /// Whether a straight line tells all of it; `None`: unknown.
+    pub linear: Option<bool>,
     /// What 1,000 requests/s more take, and its 95 % interval, by one straight line; `None` in too few windows.
     pub slope: Option<(f64, (f64, f64))>,
     /// What it is at a rate of 0, by the same line.

@@ -202,6 +202,7 @@ impl Grower<'_> {
             quantity: grown.quantity,
             unit: grown.unit,
             shape,
+            linear: shape.is_linear(),
             slope: growth.map(|growth| {
                 let slope = growth.slope;
                 (PER * slope.value, (PER * slope.low, PER * slope.high))

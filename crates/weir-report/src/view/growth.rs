@@ -44,10 +44,13 @@ fn table(found: &GrowthFindings) -> Option<Block> {
     let rows = known.into_iter().map(|one| {
         let each = |slope: f64| shown(slope, &one.unit);
         let none = || number::NONE.to_owned();
-        let slope = one.slope.map_or_else(none, |(slope, _)| each(slope));
-        let within = one.slope.map_or_else(none, |(_, (low, high))| {
-            format!("{} to {}", each(low), each(high))
-        });
+        let (slope, within) = match (one.shape, one.slope) {
+            (Shape::Constant, _) => ("nothing".to_owned(), none()),
+            (_, Some((slope, (low, high)))) => {
+                (each(slope), format!("{} to {}", each(low), each(high)))
+            }
+            (_, None) => (none(), none()),
+        };
         let bend = one.bend.map_or_else(none, |bend| {
             let (at, (low, high)) = bend.at;
             let rate = number::rate;

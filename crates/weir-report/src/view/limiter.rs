@@ -11,6 +11,8 @@ use crate::tree::{
     figure, fold, text,
 };
 
+/// Fewer samples than this are marked one by one.
+const FEW: usize = 12;
 /// How the meaning of a quantity begins that is 1 or 0.
 const FLAG: &str = "1 where ";
 /// So many workers are shown at most, the busiest.
@@ -33,12 +35,14 @@ pub(super) fn sections(input: &ReportInput<'_>) -> Vec<Block> {
     cards.flatten().collect()
 }
 
-/// What limits one arm; `said` where it stands elsewhere in a sentence.
+/// What limits one arm; `said` where the sentence stands elsewhere on the same screen.
 pub(crate) fn card(heading: Heading, found: &LimiterFindings, said: bool) -> Vec<Block> {
     let findings = &found.judgement.findings;
     let mut blocks = vec![Block::Heading(heading)];
-    if !said {
-        blocks.push(text(Style::Plain, sentence(found)));
+    let whole = text(Style::Plain, sentence(found));
+    match said {
+        true => blocks.push(Block::Only(Outputs::FILES, vec![whole])),
+        false => blocks.push(whole),
     }
     let advice = findings
         .first()
@@ -163,7 +167,7 @@ fn workers(found: &LimiterFindings) -> Option<Block> {
 /// What was sampled in that time: charts, and lines of characters where nothing can be drawn.
 fn series(found: &LimiterFindings) -> Vec<Block> {
     let is_there =
-        |one: &&Series| one.points.len() > 1 && one.points.iter().any(|(_, value)| *value > 0.0);
+        |one: &&Series| one.points.len() > 2 && one.points.iter().any(|(_, value)| *value > 0.0);
     let all: Vec<&Series> = found.series.iter().filter(is_there).collect();
     if all.is_empty() {
         return Vec::new();
@@ -181,7 +185,11 @@ fn series(found: &LimiterFindings) -> Vec<Block> {
             ),
             unit: one.unit.clone(),
             across: ((0.0, seconds), ("0 s".to_owned(), end.clone())),
-            dots: Vec::new(),
+            // Few samples are no curve.
+            dots: match one.points.len() {
+                ..FEW => one.points.clone(),
+                _ => Vec::new(),
+            },
             line: one.points.clone(),
             bend: None,
         }
