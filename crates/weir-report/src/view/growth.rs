@@ -14,7 +14,7 @@ pub(super) fn section(found: &[GrowthFindings]) -> Vec<Block> {
         return Vec::new();
     }
     let heading = Heading::section("growth", "Does everything grow with the load?");
-    let remark = "what the proxy takes at different rates, of times in which the rate was carried";
+    let remark = "what the proxy uses at each rate that was carried";
     let mut blocks = vec![Block::Heading(heading.remark(remark))];
     for one in found {
         if found.len() > 1 {
@@ -46,9 +46,7 @@ fn table(found: &GrowthFindings) -> Option<Block> {
         let none = || number::NONE.to_owned();
         let (slope, within) = match (one.shape, one.slope) {
             (Shape::Constant, _) => ("nothing".to_owned(), none()),
-            (_, Some((slope, (low, high)))) => {
-                (each(slope), format!("{} to {}", each(low), each(high)))
-            }
+            (_, Some((slope, (low, high)))) => (each(slope), between(each(low), each(high))),
             (_, None) => (none(), none()),
         };
         let bend = one.bend.map_or_else(none, |bend| {
@@ -66,17 +64,26 @@ fn table(found: &GrowthFindings) -> Option<Block> {
         Row::new(means(one), cells.map(Cell::from))
     });
     let columns = [
-        Column::new("1,000 requests/s take"),
+        Column::new("each 1,000/s"),
         Column::new("95 % interval"),
         Column::left("linear"),
         Column::left("bend at"),
-        Column::new("windows"),
+        Column::new("windows").only(Outputs::FILES),
     ];
     let title = format!("What {} takes", found.arm);
     let table = Table::new(Kind::Plain, &title, "what")
         .columns(columns)
         .rows(rows);
     (!table.rows.is_empty()).then_some(Block::Table(table))
+}
+
+/// From one value to another, the unit said once where both have the same.
+fn between(low: String, high: String) -> String {
+    let unit = |text: &str| text.split_once(' ').map(|(_, unit)| unit.to_owned());
+    match (low.split_once(' '), unit(&high)) {
+        (Some((value, own)), Some(unit)) if own == unit => format!("{value} to {high}"),
+        _ => format!("{low} to {high}"),
+    }
 }
 
 fn linear(shape: Shape) -> &'static str {
