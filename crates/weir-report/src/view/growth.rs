@@ -119,7 +119,12 @@ fn means(one: &ResourceGrowth) -> String {
 
 /// A small chart for each quantity that is known.
 fn chart(found: &GrowthFindings) -> Option<Block> {
-    let (_, most) = found.rates;
+    let (least, most) = found.rates;
+    // Rates of a search lie close together near its edge.
+    let begin = match least > most / 2.0 {
+        true => least - (most - least) / 8.0,
+        false => 0.0,
+    };
     let known = found.resources.iter().filter(|one| !one.points.is_empty());
     let all = known.map(|one| Multiple {
         name: means(one),
@@ -131,8 +136,11 @@ fn chart(found: &GrowthFindings) -> Option<Block> {
         ),
         unit: one.unit.clone(),
         across: (
-            (0.0, most),
-            ("0".to_owned(), format!("{} requests/s", number::rate(most))),
+            (begin, most),
+            (
+                number::asked(begin),
+                format!("{} requests/s", number::rate(most)),
+            ),
         ),
         dots: one.points.clone(),
         line: line(one, found.rates),
