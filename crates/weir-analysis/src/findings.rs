@@ -3,6 +3,7 @@
 mod alone;
 mod capacity;
 mod effects;
+mod growth;
 mod headline;
 mod limiter;
 mod limits;
@@ -20,6 +21,7 @@ use weir_stats::verdict::LEAST_REPLICATES;
 pub use alone::AloneFindings;
 pub use capacity::*;
 pub use effects::{Ineffective, MisreadArm};
+pub use growth::{Bends, GrowthFindings, ResourceGrowth, Shape};
 pub use headline::{Headline, Incomplete};
 pub use limiter::{LimiterFindings, Stretch};
 pub use limits::{Holding, LimitFindings};
@@ -52,6 +54,10 @@ pub struct Findings {
     /// had the load for long enough.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limiters: Vec<LimiterFindings>,
+    /// Whether CPU, memory, network and connections grow linearly with the rate, by arm and by what loads of different rates
+    /// have in common; empty where there are no such loads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub growth: Vec<GrowthFindings>,
     /// What to know beside the answer.
     pub headline: Headline,
     /// Matrices of loads, in the order of the study.

@@ -100,6 +100,7 @@ fn searched(run: &Run, mut capacity: CapacityFindings) -> Findings {
         complete: run.outcome() == Some(Outcome::Complete),
         inert: inert::inert(run, &[]).0,
         limiters,
+        growth: limiter::grown(run),
         capacity: Some(capacity),
         ..Findings::default()
     };
@@ -163,6 +164,7 @@ fn compared(run: &Run) -> Findings {
         answer,
         alone,
         limiters,
+        growth: limiter::grown(run),
         loads,
         complete,
         inert,

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use weir_limits::{
     Evidence, Finding, HostSamples, Judgement, Quantities, Role, Rules, Way, Window, judge,
+    over_time, workers,
 };
 use weir_model::quantity::CpuSet;
 use weir_model::record::{ConfirmationRecord, Record, RunHeader, SearchStage};
@@ -19,10 +20,13 @@ use weir_record::{Run, Samples};
 use crate::findings::{Capacity, Comparison, LimiterFindings, Verdict};
 use stretches::Span;
 
+mod growth;
 mod load;
 mod stretches;
 mod trial;
 mod words;
+
+pub(crate) use growth::find as grown;
 
 pub use load::of_load;
 pub use words::{limiter_name, sentence, taken_name, turn};
@@ -205,6 +209,8 @@ impl<'r> Judge<'r> {
             confirmations: self.confirmations(span.load),
             judgement,
             evidence,
+            series: over_time(quantities, Counters::builtin(), &own_window),
+            workers: workers(Counters::builtin(), &own_window),
         })
     }
 

@@ -134,6 +134,30 @@ fn of_samples(of: &Columns, window: &Window<'_>, counters: &Counters) -> Result<
     }
 }
 
+/// How much columns grew in each second, for each key of its own; a key that came, went or cannot be read is left out.
+pub(crate) fn each_key(
+    of: &Columns,
+    window: &Window<'_>,
+    counters: &Counters,
+) -> Vec<(Vec<String>, f64)> {
+    let Some(table) = counters.table(&of.table) else {
+        return Vec::new();
+    };
+    let of_host = window.hosts.iter().flat_map(|host| {
+        let series = series(of, table, host, window);
+        let reader = Reader { of, table, series };
+        let rates = reader.series.iter().filter_map(|(keys, rows)| {
+            let (first, last) = (rows.first()?.at_ns, rows.last()?.at_ns);
+            let grown = reader.sum(&of.columns, rows).ok()?;
+            let is_same = !reader.is_restarted(rows);
+            let rate = grown * of.scale * 1e9 / last.checked_sub(first)? as f64;
+            (is_same && rate.is_finite()).then(|| (keys.to_vec(), rate))
+        });
+        rates.collect::<Vec<_>>()
+    });
+    of_host.collect()
+}
+
 fn said_missing(of: &Columns, host: &HostSamples) -> Option<Absent> {
     let names_it = |column: &str| {
         let mut own = of

@@ -14,6 +14,8 @@ pub struct Grown {
     pub quantity: String,
     /// Its unit; the slope is this for each request per second.
     pub unit: String,
+    /// Each window that knows it: requests per second, and its value.
+    pub points: Vec<(f64, f64)>,
     /// Where it is known at too few rates, `None`.
     pub growth: Option<Growth>,
 }
@@ -35,6 +37,7 @@ pub fn growth(quantities: &Quantities, windows: &[Evidence], seed: u64) -> Vec<G
             quantity: name.clone(),
             unit: quantity.unit.clone(),
             growth: growth_of(&points, seed),
+            points,
         }
     });
     grown.collect()

@@ -9,6 +9,7 @@
 //! [`Judgement`]. A quantity that could not be read is absent from the evidence, with the reason, and never 0: a rule
 //! that needs it says that it is unknown.
 //!
+//! [`over_time`] and [`workers`] are the same window in pieces, for people to look at.
 //! [`growth()`] is the macro-benchmark: how each resource grows with the rate.
 
 mod derive;
@@ -18,6 +19,7 @@ mod growth;
 mod judge;
 mod quantities;
 mod rules;
+mod series;
 mod text;
 mod window;
 
@@ -27,5 +29,6 @@ pub use growth::{Grown, growth};
 pub use judge::{Answer, Behind, Finding, Judgement, Ruled, Shown, Unknown, judge};
 pub use quantities::{Columns, Derivation, Keys, Quantities, Quantity, Resource, Take};
 pub use rules::{Condition, Rule, Rules, Turn, Way};
+pub use series::{Series, Worker, over_time, workers};
 pub use text::shown;
 pub use window::{Figure, HostSamples, Role, Trial, Window};

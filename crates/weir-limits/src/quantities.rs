@@ -8,6 +8,7 @@ use serde_saphyr::Spanned;
 use weir_model::sample::{ColumnKind, Counters};
 
 use crate::error::{DataError, read};
+use crate::series::is_fit;
 use crate::window::{Figure, Role};
 
 /// What is made of a column's values over the window.
@@ -167,6 +168,9 @@ pub struct Quantity {
     /// The resource whose use it is, for the macro-benchmark.
     #[serde(default)]
     pub resource: Option<Resource>,
+    /// Whether reports show it over time.
+    #[serde(default)]
+    pub series: bool,
     /// How it comes about.
     pub from: Derivation,
 }
@@ -199,6 +203,10 @@ impl Quantities {
         for quantity in &all.quantities {
             check(&quantity.from, counters, &above)
                 .map_err(|what| DataError::at(file, &quantity.name, what))?;
+            if quantity.series && !is_fit(&quantity.from) {
+                let what = "only what is sampled can be shown over time".to_owned();
+                return Err(DataError::at(file, &quantity.name, what));
+            }
             if !above.insert(quantity.name.value.as_str()) {
                 let what = format!("quantity `{}` is there twice", quantity.name.value);
                 return Err(DataError::at(file, &quantity.name, what));

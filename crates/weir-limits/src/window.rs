@@ -74,6 +74,10 @@ pub enum Figure {
     Workers,
     /// The share of the time of the proxy's CPUs that neither the trial nor the kernel's interrupts had.
     OthersCpu,
+    /// CPU time of the proxy's processes in each second, as the lab reads it when the load comes and goes; where arms take turns.
+    ProxyCpus,
+    /// TCP sockets of the proxy's network namespace, those in TIME_WAIT left out; where arms take turns.
+    ProxySockets,
 }
 
 /// What the generator and the lab know of a window.

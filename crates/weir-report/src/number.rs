@@ -43,6 +43,23 @@ fn three_digits(value: f64) -> String {
     grouped(value, decimals)
 }
 
+/// Values from 0 to `top` as a line of characters, at most [`SPARKS`] of them; a gap where there is none.
+pub fn sparkline(values: &[f64], top: f64) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let each = values.len().div_ceil(SPARKS).max(1);
+    let means = values
+        .chunks(each)
+        .map(|some| some.iter().sum::<f64>() / some.len() as f64);
+    let bar = |value: f64| match value.is_finite() && top > 0.0 {
+        true => BARS[((value / top * 8.0).ceil() as usize).clamp(1, 8) - 1],
+        false => ' ',
+    };
+    means.map(bar).collect()
+}
+
+/// Characters of a sparkline at most.
+const SPARKS: usize = 24;
+
 /// Requests per second, without the unit: `12,346`, `84.2`.
 pub fn rate(value: f64) -> String {
     if value.is_finite() {
@@ -320,5 +337,15 @@ mod tests {
         assert_eq!(ratio_interval(2.6134, (1.9, 2.671)), "1.90–2.67");
         // An unbounded side is said so.
         assert_eq!(ratio_interval(1.004, (0.0, INFINITE)), "0.000–∞");
+    }
+
+    #[test]
+    fn a_sparkline_goes_from_0_to_its_top_and_is_never_long() {
+        assert_eq!(sparkline(&[0.0, 0.5, 1.0, f64::NAN, 9.0], 1.0), "▁▄█ █");
+        assert_eq!(sparkline(&[1.0; 200], 2.0).chars().count(), 23);
+        assert_eq!(
+            (sparkline(&[], 1.0), sparkline(&[0.0], 0.0)),
+            (String::new(), " ".to_owned())
+        );
     }
 }

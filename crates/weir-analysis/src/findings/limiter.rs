@@ -1,7 +1,7 @@
 //! What limited an arm.
 
 use serde::{Deserialize, Serialize};
-use weir_limits::{Evidence, Judgement};
+use weir_limits::{Evidence, Judgement, Series, Worker};
 use weir_model::record::{ConfirmationRecord, SearchStage};
 
 /// What limited an arm under a load, by samples of a time in which it alone had the load.
@@ -25,6 +25,12 @@ pub struct LimiterFindings {
     pub judgement: Judgement,
     /// What it rests on.
     pub evidence: Evidence,
+    /// What was sampled in that time, from sample to sample.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<Series>,
+    /// CPU time of the proxy's processes and threads in that time, the busiest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<Worker>,
 }
 
 /// A time in which one arm alone had the load.

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use weir_limits::{Evidence, Figure, Quantities, Role, Rules, Trial, Window, judge};
+use weir_limits::{
+    Evidence, Figure, Quantities, Role, Rules, Trial, Window, judge, over_time, workers,
+};
 use weir_model::load::Arrivals;
 use weir_model::load_report::LoadReport;
 use weir_model::sample::Counters;
@@ -56,6 +58,8 @@ pub fn of_load(
         confirmations: Vec::new(),
         judgement: judge(&evidence, Rules::builtin(), None),
         evidence,
+        series: over_time(Quantities::builtin(), Counters::builtin(), &window),
+        workers: workers(Counters::builtin(), &window),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Times in which one arm alone had the load at one rate, long enough for samples.
 
-use weir_model::record::{BracketRecord, PartRecord, Record, SearchStage, TrialRecord};
-use weir_model::study::LoadSpec;
+use weir_model::record::{BracketRecord, PartRecord, Phase, Record, SearchStage, TrialRecord};
+use weir_model::study::{LoadSpec, Study};
 use weir_record::Run;
 
 use super::LAST_NS;
@@ -76,6 +76,37 @@ pub(super) fn of<'r>(run: &'r Run, load: &'r LoadSpec, arm: &str) -> Vec<Span<'r
     spans
 }
 
+/// Whether an open load was answered as expected.
+pub(super) fn is_carried(trials: &[&TrialRecord], study: &Study) -> bool {
+    let trials = || trials.iter().copied();
+    let due = sum(trials(), |slice| slice.due);
+    let done = sum(trials(), |slice| slice.completed);
+    done >= CARRIED * due && Answers::of(trials(), study).bad_share() <= 1.0 - CARRIED
+}
+
+/// Blocks of an arm that takes turns with others, as one time that no sample is of; `None` without any.
+pub(super) fn turns<'r>(
+    run: &'r Run,
+    load: &'r LoadSpec,
+    trials: &[&'r TrialRecord],
+) -> Option<Span<'r>> {
+    let first = *trials.first()?;
+    let study = &run.header.study;
+    Some(Span {
+        load: &load.name,
+        part: run
+            .parts_in(&load.name, Phase::counts)
+            .find(|part| holds(part, first))?,
+        trials: trials.to_vec(),
+        from_ns: 0,
+        until_ns: 0,
+        rate: curve::rate(first),
+        completed: Some(rate(trials.iter().copied(), study)),
+        stage: None,
+        saturated: !is_carried(trials, study),
+    })
+}
+
 /// A trial whose slices follow each other.
 struct Piece<'r> {
     trial: &'r TrialRecord,
@@ -125,15 +156,10 @@ fn span<'r>(
     let study = &run.header.study;
     let first = &pieces[0];
     let mut trials: Vec<&TrialRecord> = pieces.iter().map(|piece| piece.trial).collect();
-    let due = sum(trials.iter().copied(), |slice| slice.due);
     let saturated = match first.rate {
         None => true,
         Some(_) if !study.capacity.is_empty() => curve::breaks(&trials, &study.capacity),
-        Some(_) => {
-            let never = Answers::of(trials.iter().copied(), study).bad_share();
-            let done = sum(trials.iter().copied(), |slice| slice.completed);
-            done < CARRIED * due || never > 1.0 - CARRIED
-        }
+        Some(_) => !is_carried(&trials, study),
     };
     let slices = || pieces.iter().flat_map(|piece| &piece.trial.slices);
     let begin = |start_ns: u64| (start_ns as i64).saturating_add(at_ns).max(0) as u64;

@@ -39,7 +39,7 @@ pub(super) fn of(run: &Run, span: &Span<'_>, settings: &BTreeMap<String, String>
     }
 }
 
-fn figures(
+pub(super) fn figures(
     run: &Run,
     span: &Span<'_>,
     settings: &BTreeMap<String, String>,
@@ -47,6 +47,7 @@ fn figures(
     let study = &run.header.study;
     let trials = || span.trials.iter().copied();
     let measured_s = sum(trials(), |slice| slice.measured_ns) / 1e9;
+    let whole_s = whole_ns(run, span) / 1e9;
     let per_second = |count: f64| Some(count / measured_s).filter(|rate| rate.is_finite());
     let load = study.loads.iter().find(|load| load.name == span.load);
     let opened = load.and_then(|load| opened_per_request(load.lifetime));
@@ -82,7 +83,7 @@ fn figures(
         ),
         (
             Figure::BytesPerS,
-            per_second(sum(trials(), |slice| slice.received_bytes)),
+            Some(sum(trials(), |slice| slice.received_bytes) / whole_s),
         ),
         (Figure::NetworkBytesPerS, link(run)),
         (Figure::OpenedPerRequest, opened),
@@ -102,6 +103,31 @@ fn figures(
         .into_iter()
         .filter_map(|(figure, value)| Some((figure, value.filter(|value| value.is_finite())?)));
     known.collect()
+}
+
+/// The same of an arm that takes turns with others: rates of whole slices, as CPU times and bytes are, and what the lab
+/// has read of the arm itself when the load came and went.
+pub(super) fn figures_of_turns(
+    run: &Run,
+    span: &Span<'_>,
+    settings: &BTreeMap<String, String>,
+) -> BTreeMap<Figure, f64> {
+    let whole_s = whole_ns(run, span) / 1e9;
+    let trials = || span.trials.iter().copied();
+    let good = Answers::of(trials(), &run.header.study).good_share();
+    let completed = good * sum(trials(), |slice| slice.completed_whole);
+    let cpu_ns = own_cpu_ns(run, span);
+    let own = [
+        (Figure::RateCompleted, Some(completed / whole_s)),
+        (Figure::ProxyCpus, cpu_ns.map(|ns| ns / 1e9 / whole_s)),
+        (Figure::ProxySockets, sockets(span)),
+    ];
+    let own = own
+        .into_iter()
+        .filter_map(|(figure, value)| Some((figure, value?)));
+    let mut figures = figures(run, span, settings);
+    figures.extend(own.filter(|(_, value)| value.is_finite()));
+    figures
 }
 
 /// Connections that a load opens by its own policy for each request; unknown where that depends on the rate.
@@ -130,6 +156,32 @@ fn link(run: &Run) -> Option<f64> {
     let surroundings = run.header.surroundings.as_ref();
     let surroundings = surroundings.filter(|_| places.generator != places.proxy);
     surroundings?.proxy_to_generator_bytes_per_s()
+}
+
+/// How long its slices were, nanoseconds, what is not measured of them included.
+fn whole_ns(run: &Run, span: &Span<'_>) -> f64 {
+    let trials = span.trials.iter();
+    let slices = trials.filter_map(|trial| crate::evidence::evidence(trial, &run.header).slices);
+    slices.map(|slices| slices.whole_ns).sum()
+}
+
+/// CPU time of the proxy's own processes while the arm had the load; `None` where weir does not see them.
+fn own_cpu_ns(run: &Run, span: &Span<'_>) -> Option<f64> {
+    let study = &run.header.study;
+    let arm = &span.trials.first()?.arm;
+    let arm = study.arms.iter().find(|own| own.name == *arm)?;
+    let used = |slice: &SliceRecord| slice.proxy_cpu_ns.saturating_sub(slice.rest_cpu_ns);
+    let is_seen = study.proxy_of(arm).kind.is_started();
+    is_seen.then(|| sum(span.trials.iter().copied(), used))
+}
+
+/// Sockets of the arm's network namespace when the load moved on, on average.
+fn sockets(span: &Span<'_>) -> Option<f64> {
+    let slices = span.trials.iter().flat_map(|trial| &trial.slices);
+    let counts: Vec<u64> = slices
+        .filter_map(|slice| Some(slice.sockets_after.as_ref()?.in_use))
+        .collect();
+    Some(counts.iter().sum::<u64>() as f64 / counts.len() as f64)
 }
 
 /// A time that slices have recorded, nanoseconds.
@@ -170,10 +222,7 @@ fn others(run: &Run, span: &Span<'_>) -> Option<f64> {
         }
     }
     let trials = || span.trials.iter().copied();
-    let whole_ns: f64 = trials()
-        .filter_map(|trial| crate::evidence::evidence(trial, &run.header).slices)
-        .map(|slices| slices.whole_ns)
-        .sum();
+    let whole_ns = whole_ns(run, span);
     let own_ns: f64 = own.into_iter().map(|field| sum(trials(), field)).sum();
     let all_ns = whole_ns * proxy.len() as f64;
     Some(((all_ns - own_ns) / all_ns).max(0.0))

@@ -4,3 +4,4 @@ mod data;
 mod derived;
 mod docs;
 mod limiters;
+mod series;

@@ -308,6 +308,7 @@ impl Page {
                 "",
                 both(&|id, width| svg::bars(id, bars, width)) + &svg::bar_parts(bars),
             ),
+            Chart::Multiples(all) => ("", svg::multiples(&id, all)),
             Chart::Closing(closing) => ("", both(&|id, width| svg::closing(id, closing, width))),
         };
         if !drawn.is_empty() {
@@ -416,6 +417,11 @@ fn inline(text: &Text) -> String {
             prose(text)
         ),
         Role::Badge(validity) => badge(*validity),
+        // A reader that speaks would name each character.
+        Role::Picture => format!(
+            "<span class=\"spark\" aria-hidden=\"true\">{}</span>",
+            Escaped(text)
+        ),
     });
     pieces.collect()
 }

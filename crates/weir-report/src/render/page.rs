@@ -107,7 +107,7 @@ fn wrapped(text: &Text, width: usize, hang: usize) -> Vec<Text> {
 /// How a role is shown; empty: as what is around it.
 fn style_of(role: Role) -> &'static str {
     match role {
-        Role::Plain | Role::Code => "",
+        Role::Plain | Role::Code | Role::Picture => "",
         Role::Strong => sgr::BOLD,
         Role::Soft => sgr::DIM,
         Role::Badge(validity) => validity_style(validity),

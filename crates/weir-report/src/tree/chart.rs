@@ -18,6 +18,7 @@ pub(crate) enum Chart {
     Panels(Panels),
     Closing(Closing),
     Bars(Bars),
+    Multiples(Vec<Multiple>),
 }
 
 /// Ratios with their intervals, a row each, around 1.
@@ -221,4 +222,23 @@ pub(crate) struct Bar {
     pub(crate) name: String,
     /// Name, number of its colour, nanoseconds.
     pub(crate) parts: Vec<(&'static str, usize, f64)>,
+}
+
+/// One of several small charts, each with axes of its own, the value from 0 up.
+#[derive(Debug)]
+pub(crate) struct Multiple {
+    /// Stands above it.
+    pub(crate) name: String,
+    /// What it shows, for those who cannot see it.
+    pub(crate) said: String,
+    /// Of its values, as quantities have it: `share`, `bytes/s`.
+    pub(crate) unit: String,
+    /// From where to where it goes, and how both ends are labelled.
+    pub(crate) across: ((f64, f64), (String, String)),
+    /// Single values.
+    pub(crate) dots: Vec<(f64, f64)>,
+    /// A line through these.
+    pub(crate) line: Vec<(f64, f64)>,
+    /// Where something changes, and from where to where that may be.
+    pub(crate) bend: Option<(f64, (f64, f64))>,
 }

@@ -35,6 +35,8 @@ pub(crate) enum Role {
     Code,
     Tone(Tone),
     Badge(Validity),
+    /// A picture made of characters, which a table has the figures of.
+    Picture,
 }
 
 /// How a verdict is coloured.

@@ -2,11 +2,21 @@
 
 use weir_analysis::findings::{LimiterFindings, Stretch};
 use weir_analysis::limiter::{limiter_name, sentence};
-use weir_limits::{Finding, Quantities, Shown, shown};
+use weir_limits::{Finding, Quantities, Series, Shown, shown};
 
 use crate::input::ReportInput;
-use crate::tree::{Block, Cell, Column, Heading, Kind, Outputs, Row, Style, Table, fold, text};
-use crate::{number, words};
+use crate::number;
+use crate::tree::{
+    Block, Cell, Chart, Column, Heading, Kind, Multiple, Outputs, Role, Row, Style, Table, Text,
+    figure, fold, text,
+};
+
+/// Fewer samples than this are marked one by one.
+const FEW: usize = 12;
+/// How the meaning of a quantity begins that is 1 or 0.
+const FLAG: &str = "1 where ";
+/// So many workers are shown at most, the busiest.
+const WORKERS: usize = 16;
 
 /// A card for each arm and load of which something was sampled.
 pub(super) fn sections(input: &ReportInput<'_>) -> Vec<Block> {
@@ -25,18 +35,22 @@ pub(super) fn sections(input: &ReportInput<'_>) -> Vec<Block> {
     cards.flatten().collect()
 }
 
-/// What limits one arm; `said` where it stands elsewhere in a sentence.
+/// What limits one arm; `said` where the sentence stands elsewhere on the same screen.
 pub(crate) fn card(heading: Heading, found: &LimiterFindings, said: bool) -> Vec<Block> {
     let findings = &found.judgement.findings;
     let mut blocks = vec![Block::Heading(heading)];
-    if !said {
-        blocks.push(text(Style::Plain, sentence(found)));
+    let whole = text(Style::Plain, sentence(found));
+    match said {
+        true => blocks.push(Block::Only(Outputs::FILES, vec![whole])),
+        false => blocks.push(whole),
     }
     let advice = findings
         .first()
         .map(|first| format!("What to do: {}.", first.advice));
     blocks.extend(advice.map(|advice| text(Style::Soft, advice)));
     blocks.extend(evidence(findings));
+    blocks.extend(workers(found));
+    blocks.extend(series(found));
     blocks.push(Block::Only(Outputs::FILES, others(found)));
     blocks
 }
@@ -45,22 +59,15 @@ pub(crate) fn card(heading: Heading, found: &LimiterFindings, said: bool) -> Vec
 fn when(found: &LimiterFindings) -> String {
     let said = |stretch: &Stretch| {
         let rate = match stretch.rate {
-            Some(rate) => format!("{} requests/s", number::rate(rate)),
-            None => "a closed loop".to_owned(),
+            Some(rate) => format!("at {} requests/s", number::rate(rate)),
+            None => "in a closed loop".to_owned(),
         };
         let seconds = number::short_time(((stretch.until_s - stretch.from_s) * 1e9).round());
-        match stretch.stage {
-            Some(stage) => format!("{seconds} of {rate}, {}", words::stage(stage)),
-            None => format!("{seconds} of {rate}"),
-        }
+        format!("{seconds} {rate}")
     };
-    let mut parts = vec![said(&found.stretch)];
-    parts.extend(
-        found
-            .low
-            .as_ref()
-            .map(|low| format!("held against {}", said(low))),
-    );
+    let mut parts = vec![format!("judged by samples of {}", said(&found.stretch))];
+    let low = found.low.as_ref();
+    parts.extend(low.map(|low| format!("the low load is {}", said(low))));
     if let (judged @ 2.., agree) = found.judged {
         parts.push(format!("{agree} of {judged} such times say the same"));
     }
@@ -76,34 +83,149 @@ fn evidence(findings: &[Finding]) -> Option<Block> {
     let rows: Vec<Row> = rows.collect();
     let table = Table::new(Kind::Plain, "What the findings rest on", "limiter")
         .columns([
-            Column::left("what"),
-            Column::new("now"),
+            Column::left("what was measured"),
+            Column::new("value"),
             Column::new("at a low load"),
-            Column::left("asked"),
+            Column::left("sign of it"),
         ])
         .rows(rows);
     (!table.rows.is_empty()).then_some(Block::Table(table))
 }
 
 fn row(name: &str, one: &Shown) -> Row {
-    let low = one
-        .at_low_load
-        .map_or_else(|| "–".to_owned(), |value| shown(value, &one.unit));
+    let low = one.at_low_load.map(|value| said(one, value));
+    // What rules ask of a flag is a number between its two values.
+    let sign = match (is_flag(&one.quantity), one.holds) {
+        (true, true) => "yes".to_owned(),
+        (true, false) => "no".to_owned(),
+        (false, true) => format!("yes: {}", one.condition),
+        (false, false) => format!("no: not {}", one.condition),
+    };
     let cells = [
         means(&one.quantity),
-        shown(one.value, &one.unit),
-        low,
-        one.condition.clone(),
+        said(one, one.value),
+        low.unwrap_or_else(|| number::NONE.to_owned()),
+        sign,
     ];
     Row::new(name, cells.map(Cell::from))
 }
 
+/// Whether a quantity is 1 or 0, for yes and no.
+fn is_flag(quantity: &str) -> bool {
+    let known = Quantities::builtin().get(quantity);
+    known.is_some_and(|one| one.means.starts_with(FLAG))
+}
+
+fn said(one: &Shown, value: f64) -> String {
+    match is_flag(&one.quantity) {
+        true if value > 0.5 => "yes".to_owned(),
+        true => "no".to_owned(),
+        false => shown(value, &one.unit),
+    }
+}
+
 /// What a quantity is, in words; a share of another by both names.
 fn means(quantity: &str) -> String {
-    let quantities = Quantities::builtin();
-    quantities
-        .get(quantity)
-        .map_or_else(|| quantity.replace('_', " "), |one| one.means.clone())
+    let Some(known) = Quantities::builtin().get(quantity) else {
+        return quantity.replace('_', " ");
+    };
+    match known.means.strip_prefix(FLAG) {
+        Some(flag) => flag.split(", 0 where").next().unwrap_or(flag).to_owned(),
+        None => known.means.clone(),
+    }
+}
+
+/// CPU time of the proxy's workers: one that is full hides in a mean.
+fn workers(found: &LimiterFindings) -> Option<Block> {
+    let shown_cpus = |cpus: f64| shown(cpus, "CPUs");
+    let rows = found.workers.iter().take(WORKERS).map(|worker| {
+        let cpus: Vec<f64> = worker.points.iter().map(|(_, cpus)| *cpus).collect();
+        let most = cpus.iter().copied().fold(0.0, f64::max);
+        let mean = cpus.iter().sum::<f64>() / cpus.len() as f64;
+        let line = Text::of(Role::Picture, number::sparkline(&cpus, most.max(1.0)));
+        Row::new(
+            &*worker.name,
+            [
+                line.into(),
+                shown_cpus(mean).into(),
+                shown_cpus(most).into(),
+            ],
+        )
+    });
+    let columns = [
+        Column::left("over that time, up to 1 CPU"),
+        Column::new("mean"),
+        Column::new("most"),
+    ];
+    let label = "CPU time of the proxy's processes and threads";
+    let table = Table::new(Kind::Plain, label, "worker")
+        .columns(columns)
+        .rows(rows);
+    (!table.rows.is_empty()).then_some(Block::Table(table))
+}
+
+/// What was sampled in that time: charts, and lines of characters where nothing can be drawn.
+fn series(found: &LimiterFindings) -> Vec<Block> {
+    let is_there =
+        |one: &&Series| one.points.len() > 2 && one.points.iter().any(|(_, value)| *value > 0.0);
+    let all: Vec<&Series> = found.series.iter().filter(is_there).collect();
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let seconds = found.stretch.until_s - found.stretch.from_s;
+    let end = format!("{} s", number::tenths(seconds));
+    let charts = all.iter().map(|one| {
+        let (least, most) = bounds(one);
+        Multiple {
+            name: means(&one.quantity),
+            said: format!(
+                "from {} to {} within {end}",
+                shown(least, &one.unit),
+                shown(most, &one.unit)
+            ),
+            unit: one.unit.clone(),
+            across: ((0.0, seconds), ("0 s".to_owned(), end.clone())),
+            // Few samples are no curve.
+            dots: match one.points.len() {
+                ..FEW => one.points.clone(),
+                _ => Vec::new(),
+            },
+            line: one.points.clone(),
+            bend: None,
+        }
+    });
+    let caption = "What was sampled in that time, from one sample to the next.";
+    let charts = figure(caption, Chart::Multiples(charts.collect()));
+    let rows = all.iter().map(|one| {
+        let (least, most) = bounds(one);
+        let values: Vec<f64> = one.points.iter().map(|(_, value)| *value).collect();
+        let line = Text::of(Role::Picture, number::sparkline(&values, most));
+        let ends = [least, most].map(|value| Cell::from(shown(value, &one.unit)));
+        Row::new(
+            means(&one.quantity),
+            [Cell::from(line)].into_iter().chain(ends),
+        )
+    });
+    let columns = [
+        Column::left("over that time"),
+        Column::new("least"),
+        Column::new("most"),
+    ];
+    let table = Table::new(Kind::Plain, "What was sampled", "quantity")
+        .columns(columns)
+        .rows(rows);
+    vec![
+        Block::Only(Outputs::HTML, vec![charts]),
+        Block::Only(Outputs::MARKDOWN, vec![Block::Table(table)]),
+    ]
+}
+
+fn bounds(one: &Series) -> (f64, f64) {
+    let values = || one.points.iter().map(|(_, value)| *value);
+    (
+        values().fold(f64::INFINITY, f64::min),
+        values().fold(f64::NEG_INFINITY, f64::max),
+    )
 }
 
 /// What is no finding.

@@ -10,6 +10,7 @@ mod charts;
 mod compare;
 mod connections;
 mod counted;
+mod growth;
 mod limit;
 pub(crate) mod limiter;
 mod load;
@@ -59,6 +60,7 @@ pub(crate) fn document(input: &ReportInput<'_>) -> Document {
             blocks.extend(matrix::sections(input));
         }
     }
+    blocks.extend(growth::section(&input.findings.growth));
     blocks.extend(limiter::sections(input));
     blocks.extend(times::section(input));
     blocks.extend(inert(input));

@@ -7,6 +7,7 @@ mod capacity;
 mod extreme;
 mod fixture;
 mod gains;
+mod growth;
 mod markup;
 mod matrix;
 mod page;

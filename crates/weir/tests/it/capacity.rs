@@ -79,6 +79,14 @@ fn a_server_is_known_by_its_url_alone() {
     let judged: Vec<_> = judged.iter().map(|one| one["is_true"].as_bool()).collect();
     assert_eq!(judged, [Some(true), Some(false)]);
     assert_eq!(answer["target"]["url"], url);
+    // Trials of several seconds at rates that it carried.
+    let resources = answer["growth"][0]["resources"].as_array().expect("a list");
+    let network = resources.iter().find(|one| one["quantity"] == "bytes");
+    let points = network.and_then(|one| one["points"].as_array());
+    assert!(
+        points.is_some_and(|points| !points.is_empty()),
+        "{resources:?}"
+    );
     let header = std::fs::read_to_string(Path::new(&out).join("run.json")).expect("a header");
     let header: Value = serde_json::from_str(&header).expect("JSON");
     let link = &header["surroundings"]["links"][0];

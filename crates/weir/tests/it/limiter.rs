@@ -66,6 +66,52 @@ fn what_limits_an_arm_is_named_and_proven_by_turning_it() {
     }
 }
 
+/// Rates that take turns, beside an arm that is the same once more.
+const RATES: &str = "\
+weir: 1
+name: rates
+question: Does everything grow linearly?
+proxy: {kind: nginx, settings: {worker_processes: 1}}
+loads:
+  - {connections: [4], rate: 40..200 step 40, duration: 5s}
+blocks: {slice: 100ms, at-least: 6}
+";
+
+#[test]
+fn how_an_arm_s_own_resources_grow_with_the_rate_is_told_of_a_matrix() {
+    let place = Place::new();
+    place.write("study.yaml", RATES);
+    let ended = place
+        .ends("run study.yaml --samples off --out 'a run'")
+        .with_code(0);
+    ended.stdout.has("Does everything grow with the load?");
+    let findings = place.ends("report 'a run' --format json").with_code(0);
+    let findings: Value = serde_json::from_str(&findings.stdout).expect("JSON");
+    let growth = findings["growth"].as_array().expect("a list");
+    let [growth] = &growth[..] else {
+        panic!("of the baseline alone: {growth:?}")
+    };
+    assert_eq!(growth["arm"], "baseline");
+    assert_eq!(growth["loads"].as_array().map(Vec::len), Some(5));
+    assert_eq!(growth["in_turns"], true);
+    let resources = growth["resources"].as_array().expect("a list");
+    let of = |quantity: &str| {
+        let mut all = resources.iter();
+        let one = all.find(|one| one["quantity"] == quantity);
+        one.unwrap_or_else(|| panic!("{quantity}: {resources:?}"))
+    };
+    // Whatever was carried has its CPU time, its bytes and its sockets; no sample is of one rate.
+    for quantity in ["own_cpu", "bytes", "own_sockets"] {
+        let points = of(quantity)["points"].as_array().expect("a list");
+        assert_eq!(growth["windows"], points.len(), "{quantity}");
+        assert!(points.iter().all(|point| point[1].as_f64() > Some(0.0)));
+    }
+    assert_eq!(
+        (&of("memory")["linear"], &of("memory")["shape"]),
+        (&Value::Null, &"unknown".into())
+    );
+}
+
 #[test]
 fn a_server_of_somebody_else_s_is_looked_at_by_its_address() {
     let place = Place::new();

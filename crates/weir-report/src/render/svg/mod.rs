@@ -11,6 +11,7 @@ mod closing;
 mod dots;
 mod forest;
 mod lines;
+mod multiples;
 mod panels;
 mod scale;
 
@@ -19,4 +20,5 @@ pub(super) use canvas::{Escaped, Width};
 pub(super) use closing::closing;
 pub(super) use forest::forest;
 pub(super) use lines::lines;
+pub(super) use multiples::multiples;
 pub(super) use panels::panels;

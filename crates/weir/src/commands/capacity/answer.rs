@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use weir_analysis::capacity::{CapacityFindings, UNIT};
-use weir_analysis::findings::{Findings, LimiterFindings};
+use weir_analysis::findings::{Findings, GrowthFindings, LimiterFindings};
 use weir_model::record::Outcome;
 use weir_record::Run;
 
@@ -29,6 +29,8 @@ struct Answer<'a> {
     found: Option<&'a CapacityFindings>,
     /// What limits each arm; of one of which no time was sampled there is none.
     limiters: Vec<Limiter<'a>>,
+    /// Whether resources grow linearly with the rate, by arm.
+    growth: &'a [GrowthFindings],
     remarks: Vec<String>,
 }
 
@@ -95,6 +97,7 @@ pub(super) fn json(run: &Run, findings: &Findings, judged: &[Judged]) -> Result<
             .collect(),
         found,
         limiters: findings.limiters.iter().map(limiter).collect(),
+        growth: &findings.growth,
         remarks: run.header.remarks.iter().map(ToString::to_string).collect(),
     };
     serde_json::to_string_pretty(&answer)

@@ -1,0 +1,377 @@
+//! Whether CPU, memory, network and connections grow linearly with the rate: windows of weir-limits at many rates.
+//!
+//! A search has times of several seconds at each rate in which its arm is alone, so samples tell of everything. In a matrix of
+//! rates arms take turns, and a sample falls into whichever slice is on. What is told there is what the lab itself reads
+//! when the load comes and goes: the CPU time of the arm's own processes, the bytes of its responses, the sockets of its
+//! network namespace.
+
+use weir_limits::{
+    Absent, Derivation, Evidence, Grown, Quantities, Resource, Trial, Window, shown,
+};
+use weir_model::record::{SearchStage, TrialRecord, Validity};
+use weir_model::sample::Counters;
+use weir_model::study::{Arm, ArmRole, LoadSpec, StudyArrivals};
+use weir_record::Run;
+
+use super::stretches::{self, Span, is_carried};
+use super::{Judge, trial};
+use crate::blocks::LoadData;
+use crate::findings::{Bends, GrowthFindings, ResourceGrowth, Shape};
+use crate::names::listed;
+
+/// Of a matrix: fewer rates than this are no question of growth.
+const LEAST_RATES: usize = 3;
+/// Blocks at one rate are put together into so many windows at most: neighbours resemble each other.
+const WINDOWS: usize = 12;
+/// What the tests of weir-stats need.
+const NEEDED: &str = "8 at 4 different rates";
+/// Values that lie within this share of their mean are the same.
+const SAME: f64 = 0.02;
+/// Draws of the tests are always the same, so a report says the same each time.
+const SEED: u64 = 15;
+/// In the order in which they are told.
+const RESOURCES: [Resource; 4] = [
+    Resource::Cpu,
+    Resource::Memory,
+    Resource::Network,
+    Resource::Connections,
+];
+/// Slopes are told for so many requests per second.
+const PER: f64 = 1000.0;
+
+/// How resources grew, by arm and by loads that differ in their rate alone.
+pub(crate) fn find(run: &Run) -> Vec<GrowthFindings> {
+    let study = &run.header.study;
+    let is_search = !study.capacity.is_empty();
+    let mut found = Vec::new();
+    for loads in groups(&study.loads, is_search) {
+        let arms = study.arms.iter();
+        for arm in arms.filter(|arm| arm.role != ArmRole::SameAsBaseline) {
+            let alone: Vec<Span<'_>> = loads
+                .iter()
+                .flat_map(|load| stretches::of(run, load, &arm.name))
+                .filter(|span| is_search || span.part.phase.counts())
+                .filter(|span| span.stage != Some(SearchStage::Burst) && is_fit(run, span))
+                .collect();
+            let in_turns = !is_search && rates(&alone) < LEAST_RATES;
+            let spans = match in_turns {
+                true => turns(run, &loads, &arm.name),
+                false => alone,
+            };
+            found.extend(Grower { run, arm, in_turns }.of(&loads, &spans));
+        }
+    }
+    found
+}
+
+/// Loads that differ in nothing but their rate and how long they last; of a search each load by itself.
+fn groups(loads: &[LoadSpec], is_search: bool) -> Vec<Vec<&LoadSpec>> {
+    let but_rate = |spec: &LoadSpec| {
+        let mut spec = spec.clone();
+        spec.name.clear();
+        spec.main.arrivals = StudyArrivals::Closed;
+        spec.duration = std::time::Duration::ZERO;
+        spec.cell.iter_mut().for_each(|cell| cell.rate = None);
+        spec
+    };
+    let mut groups: Vec<Vec<&LoadSpec>> = Vec::new();
+    for load in loads.iter().filter(|load| is_search || load.is_open()) {
+        let mut others = groups.iter_mut();
+        match others.find(|group| !is_search && but_rate(group[0]) == but_rate(load)) {
+            Some(group) => group.push(load),
+            None => groups.push(vec![load]),
+        }
+    }
+    groups.retain(|group| is_search || group.len() >= LEAST_RATES);
+    groups
+}
+
+/// Whether a time may be counted: an open load that was carried, and nothing speaks against its trials.
+fn is_fit(run: &Run, span: &Span<'_>) -> bool {
+    let is_usable = |trial: &&TrialRecord| {
+        let reasons = crate::validity(trial, &run.header);
+        reasons.iter().all(|one| one.validity != Validity::Invalid)
+    };
+    let is_open = span.rate.is_some();
+    is_open && is_carried(&span.trials, &run.header.study) && span.trials.iter().all(is_usable)
+}
+
+fn rates(spans: &[Span<'_>]) -> usize {
+    let mut rates: Vec<f64> = spans.iter().filter_map(|span| span.rate).collect();
+    rates.sort_by(f64::total_cmp);
+    rates.dedup();
+    rates.len()
+}
+
+/// The blocks of an arm that takes turns with others, neighbours at one rate together.
+fn turns<'r>(run: &'r Run, loads: &[&'r LoadSpec], arm: &str) -> Vec<Span<'r>> {
+    let arms = &run.header.study.arms;
+    let Some(place) = arms.iter().position(|own| own.name == arm) else {
+        return Vec::new();
+    };
+    let each = loads.iter().flat_map(|load| {
+        let trials: Vec<&TrialRecord> = LoadData::gather(run, load).usable_of(place).collect();
+        let together = trials.len().div_ceil(WINDOWS).max(1);
+        let windows = trials.chunks(together);
+        let spans = windows.filter_map(|trials| stretches::turns(run, load, trials));
+        spans.filter(|span| !span.saturated).collect::<Vec<_>>()
+    });
+    each.collect()
+}
+
+/// Tells how the resources of an arm grew.
+struct Grower<'r> {
+    run: &'r Run,
+    arm: &'r Arm,
+    in_turns: bool,
+}
+
+impl Grower<'_> {
+    /// `None` without any window.
+    fn of(&self, loads: &[&LoadSpec], spans: &[Span<'_>]) -> Option<GrowthFindings> {
+        let windows: Vec<Evidence> = spans.iter().map(|span| self.evidence(span)).collect();
+        let rates = || windows.iter().filter_map(|window| window.value("rate"));
+        let rates = (rates().reduce(f64::min)?, rates().reduce(f64::max)?);
+        let quantities = Quantities::builtin();
+        let grown = weir_limits::growth(quantities, &windows, SEED);
+        let resources = grown.into_iter().map(|one| self.told(one, &windows));
+        let mut found = GrowthFindings {
+            arm: self.arm.name.clone(),
+            loads: loads.iter().map(|load| load.name.clone()).collect(),
+            windows: spans.len() as u32,
+            rates,
+            in_turns: self.in_turns,
+            resources: sorted(resources.collect()),
+            words: String::new(),
+        };
+        found.words = words(&found);
+        let told: Vec<Resource> = known(&found).map(|one| one.resource).collect();
+        let missed = missed(&found);
+        let missed: Vec<String> = missed.iter().map(|one| one.quantity.clone()).collect();
+        found.resources.retain(|one| {
+            let is_known = one.shape != Shape::Unknown;
+            is_known || !told.contains(&one.resource) && missed.contains(&one.quantity)
+        });
+        Some(found)
+    }
+
+    fn evidence(&self, span: &Span<'_>) -> Evidence {
+        let judge = Judge::of(self.run, self.arm);
+        let (figures, hosts) = match self.in_turns {
+            true => (
+                trial::figures_of_turns(self.run, span, &judge.settings),
+                Vec::new(),
+            ),
+            false => (
+                trial::figures(self.run, span, &judge.settings),
+                judge.hosts(span),
+            ),
+        };
+        let seen = Trial {
+            figures,
+            ..Trial::default()
+        };
+        let window = Window {
+            hosts: &hosts,
+            from_ns: span.from_ns,
+            until_ns: span.until_ns,
+            arm: &self.arm.name,
+            trial: &seen,
+        };
+        let mut evidence = Evidence::of(Quantities::builtin(), Counters::builtin(), &window, None);
+        // What of it is the trial's is not known.
+        if evidence.value("cpu_others").is_none() {
+            evidence.quantities.remove("cpu");
+        }
+        evidence
+    }
+
+    fn told(&self, grown: Grown, windows: &[Evidence]) -> ResourceGrowth {
+        let growth = grown.growth;
+        let shape = shape(&grown);
+        let because = match shape {
+            Shape::Unknown => self.because(&grown, windows),
+            _ => String::new(),
+        };
+        let bend = growth.and_then(|growth| Some((growth, growth.bend?)));
+        let bend = bend.filter(|_| shape == Shape::Bend);
+        let mut points = grown.points;
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        ResourceGrowth {
+            resource: grown.resource,
+            quantity: grown.quantity,
+            unit: grown.unit,
+            shape,
+            linear: shape.is_linear(),
+            slope: growth.map(|growth| {
+                let slope = growth.slope;
+                (PER * slope.value, (PER * slope.low, PER * slope.high))
+            }),
+            intercept: growth.map(|growth| growth.intercept),
+            bend: bend.map(|(_, bend)| Bends {
+                at: (bend.at.value, (bend.at.low, bend.at.high)),
+                before: PER * bend.before,
+                after: PER * bend.after,
+                value: at_bend(&points, &bend),
+            }),
+            points,
+            because,
+        }
+    }
+
+    /// Why nothing is known of a quantity.
+    fn because(&self, grown: &Grown, windows: &[Evidence]) -> String {
+        let quantity = Quantities::builtin().get(&grown.quantity);
+        let is_sampled = quantity.is_some_and(|one| matches!(one.from, Derivation::Samples(_)));
+        let absent = windows
+            .iter()
+            .find_map(|one| one.absent.get(&grown.quantity));
+        match (grown.points.len(), absent) {
+            (0, _) if is_sampled && self.in_turns => {
+                "rates take turns in the same processes, so no sample belongs to one rate"
+                    .to_owned()
+            }
+            (0, Some(Absent::NotGiven(_))) => "weir does not see the proxy's own".to_owned(),
+            (0, Some(absent)) => absent.to_string(),
+            (known, _) if grown.growth.is_none() => {
+                format!("{known} windows tell of it, and it takes {NEEDED}")
+            }
+            _ => "it varies more than these rates add to it".to_owned(),
+        }
+    }
+}
+
+fn shape(grown: &Grown) -> Shape {
+    let Some(growth) = grown.growth else {
+        return Shape::Unknown;
+    };
+    let values = || grown.points.iter().map(|(_, value)| *value);
+    let mean = values().sum::<f64>() / grown.points.len() as f64;
+    let (least, most) = (
+        values().fold(f64::INFINITY, f64::min),
+        values().fold(f64::NEG_INFINITY, f64::max),
+    );
+    let no_slope = growth.slope.low <= 0.0 && growth.slope.high >= 0.0;
+    match growth.bend {
+        _ if most - least <= SAME * mean.abs() => Shape::Constant,
+        Some(_) => Shape::Bend,
+        None if !growth.is_linear() => Shape::Curve,
+        None if no_slope => Shape::Unknown,
+        None => Shape::Linear,
+    }
+}
+
+/// The value where two lines of these slopes meet that fit the points best.
+fn at_bend(points: &[(f64, f64)], bend: &weir_stats::growth::Bend) -> f64 {
+    let at = bend.at.value;
+    let off = points.iter().map(|&(x, y)| match x < at {
+        true => y - bend.before * (x - at),
+        false => y - bend.after * (x - at),
+    });
+    off.sum::<f64>() / points.len() as f64
+}
+
+fn sorted(mut resources: Vec<ResourceGrowth>) -> Vec<ResourceGrowth> {
+    resources.sort_by_key(|one| RESOURCES.iter().position(|of| *of == one.resource));
+    resources
+}
+
+/// Of each resource the first quantity that is known.
+fn known(found: &GrowthFindings) -> impl Iterator<Item = &ResourceGrowth> {
+    RESOURCES.into_iter().filter_map(|resource| {
+        let mut own = found.resources.iter();
+        own.find(|one| one.resource == resource && one.shape != Shape::Unknown)
+    })
+}
+
+/// Of each resource of which nothing is known the quantity that most windows tell of.
+fn missed(found: &GrowthFindings) -> Vec<&ResourceGrowth> {
+    let each = RESOURCES.into_iter().filter_map(|resource| {
+        let own = || {
+            found
+                .resources
+                .iter()
+                .filter(|one| one.resource == resource)
+        };
+        let is_known = own().any(|one| one.shape != Shape::Unknown);
+        let most = own().rev().max_by_key(|one| one.points.len());
+        most.filter(|_| !is_known)
+    });
+    each.collect()
+}
+
+/// What a resource is called in a sentence.
+fn resource_name(resource: Resource) -> &'static str {
+    match resource {
+        Resource::Cpu => "CPU time",
+        Resource::Memory => "memory",
+        Resource::Network => "network traffic",
+        Resource::Connections => "connections",
+    }
+}
+
+/// The answer.
+fn words(found: &GrowthFindings) -> String {
+    let (low, high) = found.rates;
+    let between = format!(
+        "{}, from {} to {} requests/s",
+        found.arm,
+        shown(low, ""),
+        shown(high, "")
+    );
+    let of_shape = |shape: Shape| -> Vec<String> {
+        let own = known(found).filter(|one| one.shape == shape);
+        own.map(|one| resource_name(one.resource).to_owned())
+            .collect()
+    };
+    let said = |names: Vec<String>, one: &str, many: &str| match names.len() {
+        0 => None,
+        1 if names[0] != "connections" => Some(format!("{} {one}", names[0])),
+        _ => Some(format!("{} {many}", listed(&names))),
+    };
+    let plain = [
+        said(
+            of_shape(Shape::Linear),
+            "grows linearly with the rate",
+            "grow linearly with the rate",
+        ),
+        said(of_shape(Shape::Constant), "does not grow", "do not grow"),
+        said(
+            of_shape(Shape::Curve),
+            "grows, but not along a straight line",
+            "grow, but not along a straight line",
+        ),
+    ];
+    let bends = known(found).filter_map(|one| {
+        let bend = one.bend?;
+        let (at, (low, high)) = bend.at;
+        let each = |slope| shown(slope, &one.unit);
+        Some(format!(
+            "the growth of {} bends at {} requests/s ({} to {}): 1,000 requests/s more take {} below it and {} above it",
+            resource_name(one.resource),
+            shown(at, ""),
+            shown(low, ""),
+            shown(high, ""),
+            each(bend.before),
+            each(bend.after)
+        ))
+    });
+    let parts: Vec<String> = plain.into_iter().flatten().chain(bends).collect();
+    let missed = missed(found);
+    let unknown = missed
+        .iter()
+        .map(|one| format!("{} ({})", resource_name(one.resource), one.because));
+    let unknown: Vec<String> = unknown.collect();
+    let whose = match parts.is_empty() {
+        true => format!(" of {}", found.arm),
+        false => String::new(),
+    };
+    let unknown =
+        (!unknown.is_empty()).then(|| format!("Not known{whose}: {}.", unknown.join("; ")));
+    let known = (!parts.is_empty()).then(|| format!("{between}: {}.", parts.join("; ")));
+    known
+        .into_iter()
+        .chain(unknown)
+        .collect::<Vec<_>>()
+        .join(" ")
+}

@@ -1,0 +1,123 @@
+//! A window in pieces, from sample to sample: what people look at beside a judgement.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use weir_model::sample::Counters;
+
+use crate::derive::{Known, each_key, value};
+use crate::quantities::{Columns, Derivation, Keys, Quantities, Take};
+use crate::window::{Role, Window};
+
+/// Tables are read one after the other: rows within this time are of one sample.
+const SAME_NS: u64 = 50_000_000;
+/// A worker that never uses more than this share of a CPU is not told.
+const IDLE: f64 = 0.01;
+
+/// A quantity over time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Its name.
+    pub quantity: String,
+    /// Its unit, as [`crate::Quantity::unit`].
+    pub unit: String,
+    /// Seconds since the window began at the end of each piece, and its value there.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A process of the proxy, or a thread of one that has several.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Worker {
+    /// Name and number, as the kernel has them: `nginx 4711`.
+    pub name: String,
+    /// Seconds since the window began at the end of each piece, and the CPU time that it had in each second of it.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Quantities that are shown over time, in the order of their file; those that are known in no piece are left out.
+pub fn over_time(quantities: &Quantities, counters: &Counters, window: &Window<'_>) -> Vec<Series> {
+    let pieces = pieces(window);
+    let shown = quantities.all().iter().filter(|one| one.series);
+    let series = shown.map(|one| Series {
+        quantity: one.name.value.clone(),
+        unit: one.unit.clone(),
+        points: pieces
+            .iter()
+            .filter_map(|piece| {
+                let known = value(&one.from, piece, counters, &Known::new()).ok()?;
+                Some((seconds(window, piece), known))
+            })
+            .collect(),
+    });
+    series.filter(|one| !one.points.is_empty()).collect()
+}
+
+/// The proxy's processes, and the threads of those that have several, the busiest first; idle ones are left out.
+pub fn workers(counters: &Counters, window: &Window<'_>) -> Vec<Worker> {
+    let of = |table: &str| Columns {
+        table: table.to_owned(),
+        columns: vec!["user_ns".to_owned(), "system_ns".to_owned()],
+        role: Some(Role::Proxy),
+        only: BTreeMap::new(),
+        take: Take::Rate,
+        keys: Keys::Sum,
+        share_of: Vec::new(),
+        scale: 1e-9,
+    };
+    let (processes, threads) = (of("processes"), of("threads"));
+    let mut found: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
+    for piece in pieces(window) {
+        // Keys are role, number of the process, (that of the thread,) name.
+        let threads = each_key(&threads, &piece, counters);
+        let several: BTreeSet<&String> =
+            threads.iter().filter_map(|(keys, _)| keys.get(1)).collect();
+        let processes = each_key(&processes, &piece, counters).into_iter();
+        let single =
+            processes.filter(|(keys, _)| keys.get(1).is_none_or(|pid| !several.contains(pid)));
+        for (keys, cpus) in single.collect::<Vec<_>>().iter().chain(&threads) {
+            if let [.., number, name] = &keys[..] {
+                let own = found.entry(format!("{name} {number}")).or_default();
+                own.push((seconds(window, &piece), *cpus));
+            }
+        }
+    }
+    let mean = |one: &Worker| one.points.iter().map(|(_, cpus)| cpus).sum::<f64>();
+    let workers = found
+        .into_iter()
+        .map(|(name, points)| Worker { name, points });
+    let mut workers: Vec<Worker> = workers
+        .filter(|one| one.points.iter().any(|(_, cpus)| *cpus > IDLE))
+        .collect();
+    workers.sort_by(|a, b| mean(b).total_cmp(&mean(a)));
+    workers
+}
+
+/// From each sample of the window to the next.
+fn pieces<'a>(window: &Window<'a>) -> Vec<Window<'a>> {
+    let rows = window.hosts.iter().flat_map(|host| &host.rows);
+    let within = window.from_ns..=window.until_ns;
+    let times: BTreeSet<u64> = rows
+        .map(|row| row.at_ns)
+        .filter(|at| within.contains(at))
+        .collect();
+    let times: Vec<u64> = times.into_iter().collect();
+    let samples: Vec<&[u64]> = times.chunk_by(|a, b| b - a <= SAME_NS).collect();
+    let pieces = samples.windows(2).filter_map(|pair| {
+        let [before, after] = pair else { return None };
+        Some(Window {
+            from_ns: *before.first()?,
+            until_ns: *after.last()?,
+            ..*window
+        })
+    });
+    pieces.collect()
+}
+
+fn seconds(window: &Window<'_>, piece: &Window<'_>) -> f64 {
+    piece.until_ns.saturating_sub(window.from_ns) as f64 / 1e9
+}
+
+/// Whether a quantity can be shown over time: of a piece no more is known than its samples.
+pub(crate) fn is_fit(from: &Derivation) -> bool {
+    matches!(from, Derivation::Samples(of) if of.take != Take::PerRequest)
+}
