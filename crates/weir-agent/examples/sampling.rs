@@ -1,7 +1,7 @@
 //! What sampling changes: the rate and the p99 of one proxy while its host is sampled, beside those while it is not.
 //!
 //! ```text
-//! sampling WEIR FILE [SECONDS [closed | open]]
+//! sampling WEIR FILE [SECONDS [closed | open | RATE]]
 //! ```
 //!
 //! One nginx, started as an arm of a run, has the load all the time. Every slice is sampled as a run would be, at no rate,
@@ -60,23 +60,40 @@ const LATEST: Duration = Duration::from_secs(30);
 
 type Error = Box<dyn std::error::Error>;
 
+/// How requests come.
+enum Rate {
+    Closed,
+    Share,
+    Of(f64),
+}
+
 fn main() -> Result<(), Error> {
     let mut arguments = std::env::args_os().skip(1);
     let (weir, file) = arguments
         .next()
         .map(PathBuf::from)
         .zip(arguments.next().map(PathBuf::from))
-        .ok_or("sampling WEIR FILE [SECONDS [closed | open]]")?;
+        .ok_or("sampling WEIR FILE [SECONDS [closed | open | RATE]]")?;
     let mut words = arguments.map(|word| word.to_string_lossy().into_owned());
     let seconds: u64 = words.next().map_or(Ok(60), |word| word.parse())?;
-    let is_open = words.next().is_some_and(|word| word == "open");
+    // Closed, open at a share of what is carried, or open at so many requests per second.
+    let rate = match words.next().as_deref() {
+        None | Some("closed") => Rate::Closed,
+        Some("open") => Rate::Share,
+        Some(rate) => Rate::Of(rate.parse()?),
+    };
     let mut out = io::stdout().lock();
     let bench = Bench::start(weir)?;
     let mut seed = SplitMix64::new(monotonic_ns());
     let alone = bench.load(&[0], LOOK_NS, None, &mut |_, _| Ok(()))?;
     let closed = alone[0].completed as f64 / (LOOK_NS - SETTLE_NS) as f64 * 1e9;
     writeln!(out, "{closed:.0} requests/s in a closed loop")?;
-    let rate = is_open.then_some(SHARE * closed);
+    let rate = match rate {
+        Rate::Closed => None,
+        Rate::Share => Some(SHARE * closed),
+        Rate::Of(rate) => Some(rate),
+    };
+    let is_open = rate.is_some();
     let blocks = seconds * 1_000_000_000 / (2 * SAMPLINGS.len() as u64 * SLICE_NS);
     let order: Vec<usize> = (0..blocks.max(1))
         .flat_map(|_| weir_stats::block_order(SAMPLINGS.len(), &mut seed))
@@ -322,7 +339,9 @@ fn ratios(order: &[usize], slices: &[SliceData], is_open: bool) -> Vec<(usize, f
         };
         let none = figure(0);
         let ratio = |arm| (arm, (figure(arm) - none).exp());
-        (1..SAMPLINGS.len()).map(ratio).collect::<Vec<_>>()
+        // Where the machine let neither answer, nothing is known.
+        let all = (1..SAMPLINGS.len()).map(ratio);
+        all.filter(|(_, ratio)| !ratio.is_nan()).collect::<Vec<_>>()
     };
     blocks.flat_map(one).collect()
 }
