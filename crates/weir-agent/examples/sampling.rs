@@ -60,6 +60,9 @@ const LATEST: Duration = Duration::from_secs(30);
 
 type Error = Box<dyn std::error::Error>;
 
+/// What is done when a slice of a sampling begins; `None`: the last one has ended.
+type Turn<'a> = &'a mut dyn FnMut(&Bench, Option<usize>) -> Result<(), Error>;
+
 /// How requests come.
 enum Rate {
     Closed,
@@ -231,7 +234,7 @@ impl Bench {
         order: &[usize],
         slice_ns: u64,
         rate: Option<f64>,
-        turn: &mut dyn FnMut(&Bench, Option<usize>) -> Result<(), Error>,
+        turn: Turn<'_>,
     ) -> Result<Vec<SliceData>, Error> {
         let slice = |(place, &arm): (usize, &usize)| {
             let start = place as u64 * slice_ns;
