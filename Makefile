@@ -18,10 +18,10 @@ BENCH ?=
 help: ## List these targets
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
-demo: setup-demo ## Set up, build, settings of a stock nginx that matter, capacity before and after (about 13 minutes)
+demo: setup-demo ## Set up, build, settings of a stock nginx that matter, capacity before and after (at most 10 minutes)
 	$(CARGO) build --release --locked -p weir
-	$(TARGET)/release/weir run stock-reverse-proxy --time 60%
-	$(TARGET)/release/weir run capacity
+	$(TARGET)/release/weir run stock-reverse-proxy --budget 160s
+	$(TARGET)/release/weir run capacity --budget 420s
 
 test: setup-test check ## Set up, then everything that CI runs: format, lints, all tests
 	$(CARGO) test --workspace --locked --no-fail-fast

@@ -71,9 +71,13 @@ pub(super) fn answer(found: &Capacity) -> Vec<String> {
         all.extend(found.deciding().map(|limit| format!("{limit} decides.")));
     }
     if let Some((low, high)) = found.fresh {
+        let sustains = match found.claimed {
+            true => "This is what it sustains. ",
+            false => "",
+        };
         all.push(format!(
-            "This is what it sustains. Fresh, in short trials after a rest, it carries {} to {}/s: something builds up \
-             that only a longer trial meets.",
+            "{sustains}Fresh, in short trials after a rest, it carries {} to {}/s: something builds up that only a longer \
+             trial meets.",
             rate(low),
             rate(high)
         ));
