@@ -253,7 +253,10 @@ fn proofs(confirmations: &Value) -> String {
         let turned = one["turned"].as_object().into_iter().flatten();
         let turned = turned.map(|(id, level)| format!("{id} {}", level.as_str().unwrap_or("?")));
         let what: Vec<String> = turned.collect();
-        let taken = one["taken"].is_null().then_some("").unwrap_or("less of it");
+        let taken = match one["taken"].is_null() {
+            true => "",
+            false => "less of it",
+        };
         let no = match one["confirmed"] == true {
             true => "",
             false => "not: ",
