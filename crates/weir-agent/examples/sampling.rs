@@ -163,7 +163,7 @@ impl Bench {
             cpus: others,
             descriptors: 1024,
         })?;
-        let origin = agent.ask(OriginListener { slot: 0 })?;
+        let origin = agent.ask(OriginListener { slot: 0, taken: 0 })?;
         let set = [
             ("worker_processes", "1"),
             ("origin_keepalive", "128"),
