@@ -12,7 +12,7 @@ use weir_model::quantity::CpuSet;
 use weir_model::record::{ProxyRecord, Record};
 use weir_model::room;
 use weir_model::study::{
-    Arm, AskSpec, CpuRoles, ExternalSpec, LoadSpec, ProxyKind, Study, TakenFrom,
+    Arm, AskSpec, CpuRoles, ExternalSpec, LoadSpec, ProxyKind, Study, Taken, TakenFrom,
 };
 use weir_parameters::Catalog;
 use weir_record::RunWriter;
@@ -161,8 +161,7 @@ impl<'a> Arms<'a> {
         let origin = match self.has_origin && is_started {
             true => {
                 let (role, asker) = (Role::Origin, Role::Proxy);
-                let taken = arm.taken.filter(|taken| taken.from == TakenFrom::Origin);
-                let taken = taken.map_or(0, |taken| taken.percent);
+                let taken = Taken::percent_of(arm.taken, TakenFrom::Origin);
                 let told = bench.hosts.host(role).ask(OriginListener { slot, taken })?;
                 Some(bench.hosts.own_address(role, asker, slot, told)?)
             }

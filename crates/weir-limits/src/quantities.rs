@@ -8,7 +8,6 @@ use serde_saphyr::Spanned;
 use weir_model::sample::{ColumnKind, Counters};
 
 use crate::error::{DataError, read};
-use crate::series::is_fit;
 use crate::window::{Figure, Role};
 
 /// What is made of a column's values over the window.
@@ -284,4 +283,9 @@ fn check_columns(of: &Columns, counters: &Counters) -> Result<(), String> {
         Some(key) => Err(format!("table `{}` has no key `{key}`", of.table)),
         None => Ok(()),
     }
+}
+
+/// Whether a quantity can be shown over time: of a piece no more is known than its samples.
+pub(crate) fn is_fit(from: &Derivation) -> bool {
+    matches!(from, Derivation::Samples(of) if of.take != Take::PerRequest)
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use weir_model::sample::Counters;
 
 use crate::derive::{Known, each_key, value};
-use crate::quantities::{Columns, Derivation, Keys, Quantities, Take};
+use crate::quantities::{Columns, Keys, Quantities, Take};
 use crate::window::{Role, Window};
 
 /// Tables are read one after the other: rows within this time are of one sample.
@@ -115,9 +115,4 @@ fn pieces<'a>(window: &Window<'a>) -> Vec<Window<'a>> {
 
 fn seconds(window: &Window<'_>, piece: &Window<'_>) -> f64 {
     piece.until_ns.saturating_sub(window.from_ns) as f64 / 1e9
-}
-
-/// Whether a quantity can be shown over time: of a piece no more is known than its samples.
-pub(crate) fn is_fit(from: &Derivation) -> bool {
-    matches!(from, Derivation::Samples(of) if of.take != Take::PerRequest)
 }

@@ -278,6 +278,13 @@ filter:
         }
 
         #[test]
+        fn any_key_stays_json(key in "(token|password)[*:=!~> ]{0,3}[0-9]{0,3}") {
+            let text = serde_json::json!({ key: false }).to_string();
+            let read: Result<Value, _> = serde_json::from_str(&masked(&text));
+            prop_assert!(read.is_ok(), "{text}\n{}", masked(&text));
+        }
+
+        #[test]
         fn any_text_is_taken(text in "(\\PC|[\"'{}\\[\\]:=,\n -]|token|password|://|Basic )*") {
             let found = masked(&text).into_owned();
             prop_assert!(found.is_char_boundary(found.len()));

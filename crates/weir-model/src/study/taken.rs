@@ -30,6 +30,12 @@ impl Taken {
         f64::from(self.percent.min(Taken::MOST)) / 100.0
     }
 
+    /// How much is taken of `from`, per cent.
+    pub fn percent_of(taken: Option<Taken>, from: TakenFrom) -> u32 {
+        let own = taken.filter(|taken| taken.from == from);
+        own.map_or(0, |taken| taken.percent)
+    }
+
     /// More is never taken, per cent: who has nothing left answers nothing.
     pub const MOST: u32 = 90;
 }

@@ -450,7 +450,12 @@ impl<'t> Line<'t> {
             "" => word(rest, |c| matches!(c, ' ' | '\t' | ';' | '"' | '\'')),
             _ => word(rest, |c| " \t;&,)}\"'".contains(c)),
         };
-        self.skip(value.len(), &mask_of(value));
+        let shown = match rest.len() < self.rest().len() && !is_harmless(value) && !quoted {
+            // A string that goes on has its quotes already.
+            true => MASK.to_owned(),
+            false => mask_of(value),
+        };
+        self.skip(value.len(), &shown);
     }
 
     /// Credentials behind the scheme that they are for (RFC 9110 §11.4).
