@@ -40,6 +40,8 @@ const LONG: Duration = Duration::from_secs(120);
 /// Name of the arm as it is, and of the same again.
 const AS_IT_IS: &str = "as-it-is";
 const AGAIN: &str = "as-it-is-again";
+/// The quantity that says how long a response takes.
+const SERVICE_TIME: &str = "service_time";
 /// Name of the arm that something is taken away from.
 const LACKING: &str = "with-less";
 
@@ -240,7 +242,7 @@ impl Trial<'_> {
     /// How long a slice has to be, as far as there is time for it: what an arm has in flight when its slice ends is
     /// answered in the first part of the next one's, which is not measured.
     fn slice(&self, arms: usize) -> Duration {
-        let response = self.found.evidence.quantities.get("response_time");
+        let response = self.found.evidence.quantities.get(SERVICE_TIME);
         let response_s = response.map_or(0.0, |response| response.value);
         // Each arm has two slices in each block.
         let slices = 2 * arms as u32 * BlockSpec::default().at_least;
@@ -379,5 +381,19 @@ impl Trial<'_> {
             }
         });
         Ok(records.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_quantity_that_slices_rest_on_is_known() {
+        assert!(
+            weir_limits::Quantities::builtin()
+                .get(SERVICE_TIME)
+                .is_some()
+        );
     }
 }

@@ -201,14 +201,13 @@ fn run(row: &Row, place: &Place, folder: &Path) {
     place.write("study.yaml", &study);
     let mut weir = place.weir(&["run", "study.yaml", "--out"]);
     weir.arg(folder);
-    // A proof depends on how fast things are.
-    if std::env::var_os("WEIR_PLANTED").is_some() {
-        weir.arg("--confirm");
-    }
     if row.beside == SlowDisk {
         weir.env("TMPDIR", place.path("slow"));
     }
-    Running::start(&mut weir).end().with_code(0);
+    // A proof depends on how fast things are, and takes longer than tests wait for an end.
+    let proves = std::env::var_os("WEIR_PLANTED").is_some();
+    weir.args(proves.then_some("--confirm"));
+    Running::start(&mut weir).end_of_steps("\n").with_code(0);
     drop(beside);
 }
 
