@@ -2,7 +2,8 @@
 //!
 //! The trial is a run of a study that is made from the arm: as it is, the same again, and an arm for each parameter that the
 //! finding names. What has no parameter, CPU time above all, is not given but taken away: an arm has the same CPUs, and a
-//! quarter less of their time while it has the load. Where that is the limit, it carries about a quarter less. It goes to a folder within the run's own, and what came of it is a record of the run, so that the run's report
+//! quarter less of their time while it has the load. Where that is the limit, it carries about a quarter less. The trial goes to
+//! a folder within the run's own, and what came of it is a record of the run, so that the run's report
 //! is made from its folder as before.
 
 use std::sync::atomic::Ordering;
