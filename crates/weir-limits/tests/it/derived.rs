@@ -7,23 +7,12 @@ use weir_limits::{
 };
 use weir_model::sample::{Counters, MissingCounter, SampleRow};
 
+use crate::series;
+
 const S: u64 = 1_000_000_000;
 
 fn row(table: &str, at_s: u64, keys: &[&str], cells: &[(&str, u64)]) -> SampleRow {
-    let table_of = Counters::builtin().table(table).expect("a table");
-    let cell = |name: &str| {
-        cells
-            .iter()
-            .find(|(own, _)| *own == name)
-            .map(|(_, value)| *value)
-    };
-    SampleRow {
-        table: table.to_owned(),
-        at_ns: at_s * S,
-        arm: String::new(),
-        keys: keys.iter().map(|key| (*key).to_owned()).collect(),
-        values: table_of.values().map(cell).collect(),
-    }
+    series::row(table, at_s * S, keys, cells)
 }
 
 fn quantity(from: &str) -> Quantities {
@@ -348,4 +337,19 @@ fn how_resources_grow_is_told_from_windows_at_several_rates() {
         "{bend:?}"
     );
     assert!(of("bytes").growth.is_none() && of("connections").growth.is_none());
+}
+
+/// Of version 1 the group that a quota is on has no memory controller, and that of the memory no quota.
+#[test]
+fn a_group_without_a_controller_does_not_hide_the_one_that_has_it() {
+    let mut rows = Vec::new();
+    for at_s in [11, 13] {
+        let held = [("throttled_us", (at_s - 11) * 500_000)];
+        rows.push(row("cgroups", at_s, &["proxy", "/quota"], &held));
+        let other = [("memory_bytes", 1000)];
+        rows.push(row("cgroups", at_s, &["proxy", "/memory"], &other));
+    }
+    let from = "{samples: {table: cgroups, columns: [throttled_us], role: proxy, take: rate, keys: busiest, scale: 1.0e-6}}";
+    let told = derive(from, &[host(rows)], &trial()).expect("it is known");
+    assert_eq!(told.value, 0.5);
 }

@@ -5,7 +5,7 @@ use weir_model::sample::{Counters, SampleRow};
 
 const S: u64 = 1_000_000_000;
 
-fn row(table: &str, at_ns: u64, keys: &[&str], cells: &[(&str, u64)]) -> SampleRow {
+pub(crate) fn row(table: &str, at_ns: u64, keys: &[&str], cells: &[(&str, u64)]) -> SampleRow {
     let known = Counters::builtin().table(table).expect("a table");
     let cell = |name: &str| {
         cells
