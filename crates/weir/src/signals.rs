@@ -34,8 +34,9 @@ fn watch(stop: &Arc<AtomicBool>, is_ending: &Arc<AtomicBool>) -> std::io::Result
     let (mut signals, is_ending) = (Signals::new(SIGNALS)?, Arc::clone(is_ending));
     std::thread::spawn(move || {
         if signals.forever().nth(1).is_some() {
+            let left = left();
             is_ending.store(true, Ordering::Relaxed);
-            if let Some(left) = left() {
+            if let Some(left) = left {
                 terminal::tell(&left);
             }
             exit(i32::from(INTERRUPTED));
