@@ -1,10 +1,10 @@
 //! The search for what one arm carries, told by the records of its trials.
 
 use weir_model::record::{CeilingRecord, TrialRecord};
-use weir_search::{Answer, Search, Seen, Trial};
+use weir_search::{Answer, Search, Trial};
 
 use super::closed::ClosedLoops;
-use super::seen::Frame;
+use super::seen::{Frame, Windows};
 
 /// An arm, and how far the search for what it carries is.
 pub(crate) struct Searched {
@@ -13,7 +13,7 @@ pub(crate) struct Searched {
     /// What is to be tried in this order, unless something that is seen changes that.
     planned: Vec<Trial>,
     /// Windows of the first of these.
-    windows: Vec<Seen>,
+    windows: Windows,
     /// Seconds of these that were measured.
     window_s: f64,
     /// The session that the latest trial is of.
@@ -42,7 +42,7 @@ impl Searched {
             name: name.to_owned(),
             state: State::New(ClosedLoops::new(connections, most)),
             planned: Vec::new(),
-            windows: Vec::new(),
+            windows: Windows::default(),
             window_s: 0.0,
             session: 0,
             ceiling: None,
@@ -131,14 +131,14 @@ impl Searched {
         if (rate / trial.rate - 1.0).abs() > 1e-6 {
             return;
         }
-        self.windows.push(frame.seen(record));
+        frame.put(&mut self.windows, record);
         let measured: u64 = record.slices.iter().map(|slice| slice.measured_ns).sum();
         self.window_s = measured as f64 / 1e9;
         let State::Searching(search) = &self.state else {
             return;
         };
-        let is_whole = self.windows.len() >= trial.windows;
-        if is_whole || !search.go_on(&trial, &self.windows) {
+        let is_whole = self.windows.seen.len() >= trial.windows;
+        if is_whole || !search.go_on(&trial, &self.windows.seen) {
             self.tried(&trial);
         }
     }
@@ -147,7 +147,7 @@ impl Searched {
     pub(crate) fn goes_on(&self) -> bool {
         match self.state {
             State::New(_) => true,
-            _ if !self.windows.is_empty() => true,
+            _ if !self.windows.seen.is_empty() => true,
             // The first trial of a search is another cell's.
             State::Searching(_) => !self.planned.is_empty(),
             State::Done(_) | State::Recorded => false,
@@ -156,7 +156,7 @@ impl Searched {
 
     /// A trial that has not been seen whole counts as not made.
     pub(crate) fn cut(&mut self) {
-        self.windows.clear();
+        self.windows = Windows::default();
         if let State::New(loops) = &mut self.state {
             loops.cut();
         }
@@ -166,7 +166,7 @@ impl Searched {
     pub(crate) fn is_gone(&mut self, frame: &Frame) {
         let planned = self.planned().ok();
         if let Some(trial) = planned.and_then(|planned| planned.first().copied()) {
-            self.windows = vec![frame.nothing(trial.rate)];
+            self.windows.seen = vec![frame.nothing(trial.rate)];
             self.window_s = trial.window_s();
             self.tried(&trial);
         }
@@ -174,7 +174,7 @@ impl Searched {
 
     /// Tells the search what its trial has shown.
     fn tried(&mut self, trial: &Trial) {
-        let windows = std::mem::take(&mut self.windows);
+        let windows = std::mem::take(&mut self.windows).seen;
         let State::Searching(search) = &mut self.state else {
             return;
         };

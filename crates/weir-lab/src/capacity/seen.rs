@@ -24,6 +24,35 @@ const SENT: f64 = 0.7;
 /// Of what was due so much may be missing without anybody having waited for it (as the rule `offered-rate` has it).
 const MISSING: f64 = 0.01;
 
+/// What the windows of one trial have shown so far.
+#[derive(Default)]
+pub(crate) struct Windows {
+    pub(crate) seen: Vec<Seen>,
+    held_back: HeldBack,
+}
+
+/// Time in which the generator was held back, of that of its windows.
+#[derive(Default)]
+struct HeldBack {
+    throttled_ns: f64,
+    steal_ns: f64,
+    whole_ns: f64,
+}
+
+impl HeldBack {
+    fn add(&mut self, trial: &TrialRecord) {
+        let sum = |of: fn(&SliceRecord) -> u64| trial.slices.iter().map(of).sum::<u64>() as f64;
+        self.throttled_ns += sum(|slice| slice.throttled_ns);
+        self.steal_ns += sum(|slice| slice.generator_steal_ns);
+        self.whole_ns += sum(|slice| slice.whole_ns).max(1.0);
+    }
+
+    fn is_much(&self, generators: f64) -> bool {
+        self.throttled_ns > THROTTLED * self.whole_ns
+            || self.steal_ns > STOLEN * self.whole_ns * generators
+    }
+}
+
 /// What all searches of a run have in common.
 pub(crate) struct Frame {
     pub(crate) header: RunHeader,
@@ -132,8 +161,32 @@ impl Frame {
         }
     }
 
-    /// What a window of a trial showed.
-    pub(crate) fn seen(&self, trial: &TrialRecord) -> Seen {
+    /// Takes in what a window of a trial showed. The kernel tells of a quota's times when they end, and requests go on
+    /// to wait after them: the window with the time that was taken is another than the one that it breaks. So all that
+    /// broke are the generator's in a trial in which it was held back.
+    pub(crate) fn put(&self, windows: &mut Windows, trial: &TrialRecord) {
+        windows.seen.push(self.seen(trial));
+        windows.held_back.add(trial);
+        if windows.held_back.is_much(self.generators()) {
+            let broken = windows
+                .seen
+                .iter_mut()
+                .filter(|seen| self.breaks(&seen.bad));
+            broken.for_each(|seen| seen.sent = seen.sent.min(SENT));
+        }
+    }
+
+    fn generators(&self) -> f64 {
+        self.header.cpus.generator.cpus().len() as f64
+    }
+
+    /// Whether so much is more than the objective allows.
+    fn breaks(&self, bad: &[f64]) -> bool {
+        let mut limits = self.header.study.capacity.iter().zip(bad);
+        limits.any(|(limit, bad)| *bad > bound(limit).allowed)
+    }
+
+    fn seen(&self, trial: &TrialRecord) -> Seen {
         let sum = |of: fn(&SliceRecord) -> u64| trial.slices.iter().map(of).sum::<u64>() as f64;
         let seconds = sum(|slice| slice.measured_ns) / 1e9;
         let study = &self.header.study;
@@ -181,26 +234,22 @@ impl Frame {
         if (due - offered).abs() > MISSING * due {
             return true;
         }
-        let limits = &self.header.study.capacity;
-        let mut broken = limits.iter().zip(&trial.bad);
-        if broken.all(|(limit, bad)| *bad <= bound(limit).allowed) {
+        if !self.breaks(&trial.bad) {
             return false;
         }
-        let times = limits.iter().filter_map(Limit::time);
+        let times = self.header.study.capacity.iter().filter_map(Limit::time);
         let late_ns = times.min().map(|time| time.as_nanos() as f64 * LATE);
-        let whole_ns = sum(|slice| slice.whole_ns).max(1.0);
-        let cpus = &self.header.cpus;
-        let generators = cpus.generator.cpus().len() as f64;
+        let mut held_back = HeldBack::default();
+        held_back.add(trial);
         let is_shared = self.header.shared_cpus().1 > 0;
-        let is_busy = match self.busiest(&trial.slices, whole_ns) {
+        let is_busy = match self.busiest(&trial.slices, held_back.whole_ns) {
             (CeilingOf::Generator, busy) => busy >= BUSY,
             // The origin leaves it no time.
             (_, busy) => is_shared && busy >= BUSY,
         };
         is_busy
             || trial.dispatch_lag.p99 as f64 > late_ns.unwrap_or(LATE_NS)
-            || sum(|slice| slice.throttled_ns) > THROTTLED * whole_ns
-            || sum(|slice| slice.generator_steal_ns) > STOLEN * whole_ns * generators
+            || held_back.is_much(self.generators())
     }
 }
 
@@ -239,5 +288,52 @@ fn value(trial: &TrialRecord, limit: &Limit, bad: f64) -> f64 {
             .iter()
             .find(|(known, _)| (known - quantile).abs() < 1e-9)
             .map_or(f64::NAN, |(_, ns)| *ns as f64 / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::fixture;
+    use weir_model::study::ArmRole;
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A window in which so much of the time was taken by a quota, and so much was too late.
+    fn window(throttled_ns: u64, bad: f64) -> TrialRecord {
+        let slice = SliceRecord {
+            measured_ns: 50 * MS,
+            whole_ns: 50 * MS,
+            due: 100,
+            sent: 100,
+            throttled_ns,
+            ..SliceRecord::default()
+        };
+        TrialRecord {
+            bad: vec![bad],
+            slices: vec![slice],
+            ..fixture::trial("closed", "stock", 1)
+        }
+    }
+
+    #[test]
+    fn what_a_quota_broke_is_the_generators_in_whichever_window_it_is_counted() {
+        let mut study = fixture::study(vec![fixture::arm("stock", ArmRole::Baseline, &[])]);
+        study.capacity = Limit::parse_all("p90 < 30ms").expect("a limit");
+        let frame = Frame::new(&fixture::header(study), None);
+        let sent = |all: &[TrialRecord]| -> Vec<f64> {
+            let mut windows = Windows::default();
+            all.iter().for_each(|one| frame.put(&mut windows, one));
+            windows.seen.iter().map(|seen| seen.sent).collect()
+        };
+        let broken = window(0, 0.8);
+        let kept = window(0, 0.0);
+        assert_eq!(sent(&[broken.clone(), kept.clone()]), [1.0, 1.0]);
+        let told = window(60 * MS, 0.0);
+        assert_eq!(
+            sent(&[kept, broken.clone(), told, broken]),
+            [1.0, SENT, 1.0, SENT]
+        );
     }
 }
