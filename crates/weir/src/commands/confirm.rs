@@ -9,7 +9,9 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use weir_analysis::findings::{Comparison, Findings, LimiterFindings, Verdict};
+use weir_analysis::findings::{
+    Comparison, CountedReason, Findings, LimiterFindings, LoadFindings, Verdict,
+};
 use weir_lab::Options;
 use weir_lab::Summary;
 use weir_limits::{Finding, Role, Rules, Way};
@@ -32,6 +34,8 @@ use crate::terminal;
 const TURNED: usize = 2;
 /// What is taken away, per cent: more than noise, and not so much that something else becomes the limit.
 const TAKEN: u32 = 25;
+/// The rule of validity by which the CPUs of a proxy are others' as well.
+const CROWDED: &str = "proxy-crowded";
 /// Response times in a slice, at least: a fifth of it is not measured, and some take twice as long.
 const RESPONSES: f64 = 10.0;
 /// How long the trial lasts, at most: it ends as soon as it is decided.
@@ -359,10 +363,10 @@ impl Trial<'_> {
             .iter()
             .filter(|arm| arm.role == ArmRole::Change);
         let records = arms.map(|arm| {
-            let mut comparisons = findings
-                .loads
-                .iter()
-                .filter_map(|load| load.comparison(&arm.name, Metric::Rate));
+            let mut comparisons = findings.loads.iter().filter_map(|load| {
+                let found = load.comparison(&arm.name, Metric::Rate)?;
+                Some((found, shared_with(load, arm.taken, &found.against)))
+            });
             let record = ConfirmationRecord {
                 turned: arm.changes.clone(),
                 taken: arm.taken,
@@ -370,7 +374,11 @@ impl Trial<'_> {
                 ..self.nothing(String::new())
             };
             match comparisons.next() {
-                Some(found) if found.verdict != Verdict::Invalid => ConfirmationRecord {
+                Some((_, Some(others))) => ConfirmationRecord {
+                    why_not: format!("{others}, so taking more of them proves nothing"),
+                    ..record
+                },
+                Some((found, None)) if found.verdict != Verdict::Invalid => ConfirmationRecord {
                     ratio: is_finite(found).then_some((found.ratio, found.interval)),
                     confirmed: weir_analysis::limiter::is_proof(arm.taken, found),
                     ..record
@@ -383,6 +391,17 @@ impl Trial<'_> {
         });
         Ok(records.collect())
     }
+}
+
+/// What others have of the CPUs whose time is taken away, if it is much. An arm that waits for them at each
+/// step is slower with less of their time, whatever its limit is: by up to a third was seen of one that waited for its origin.
+fn shared_with(load: &LoadFindings, taken: Option<Taken>, baseline: &str) -> Option<String> {
+    taken.filter(|taken| taken.from == TakenFrom::Proxy)?;
+    let is_of = |one: &&CountedReason| {
+        one.reason.rule == CROWDED && one.arms.iter().any(|arm| arm == baseline)
+    };
+    let found = load.reasons.iter().find(is_of)?;
+    Some(found.reason.seen.clone())
 }
 
 #[cfg(test)]
