@@ -7,6 +7,7 @@
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -71,6 +72,9 @@ const COMPRESSED: &str = "rate: 5000, connections: 16, request: {fields: {Accept
 const BURSTS: &str = "rate: 300, burst: 300, connections: 300, connection: per-request";
 /// The proxy may have all CPUs.
 const ALL_CPUS: &str = "cpus: {proxy: 0-1, generator: 0, origin: 0}\n";
+
+/// How long a run with the proofs of what it names may take.
+const PROVEN: Duration = Duration::from_secs(900);
 
 /// Tried by themselves, all at once: none depends on speed.
 const QUICK: [&str; 4] = ["descriptors", "ports", "server-maxconn", "circuit-breaker"];
@@ -207,7 +211,7 @@ fn run(row: &Row, place: &Place, folder: &Path) {
     // A proof depends on how fast things are, and takes longer than tests wait for an end.
     let proves = std::env::var_os("WEIR_PLANTED").is_some();
     weir.args(proves.then_some("--confirm"));
-    Running::start(&mut weir).end_of_steps("\n").with_code(0);
+    Running::start(&mut weir).end_within(PROVEN).with_code(0);
     drop(beside);
 }
 

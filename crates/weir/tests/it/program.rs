@@ -95,10 +95,14 @@ pub(crate) fn peak_kib(pid: u32) -> Option<u64> {
 }
 
 /// Waits until something has happened.
-pub(crate) fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, happened: impl FnMut() -> bool) {
+    wait_for(what, PATIENCE, happened);
+}
+
+fn wait_for(what: &str, patience: Duration, mut happened: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !happened() {
-        assert!(begun.elapsed() < PATIENCE, "{what}: waited in vain");
+        assert!(begun.elapsed() < patience, "{what}: waited in vain");
         thread::sleep(Duration::from_millis(5));
     }
 }
@@ -173,8 +177,13 @@ impl Running {
     }
 
     /// Waits for its end.
-    pub(crate) fn end(mut self) -> Ended {
-        wait_until("the end of the program", || !self.is_alive());
+    pub(crate) fn end(self) -> Ended {
+        self.end_within(PATIENCE)
+    }
+
+    /// Waits for its end, for longer than tests wait for anything else.
+    pub(crate) fn end_within(mut self, patience: Duration) -> Ended {
+        wait_for("the end of the program", patience, || !self.is_alive());
         let status = self.child.wait().expect("it has ended");
         let gathered = |stream: Option<Gathered>| stream.map_or_else(String::new, Gathered::all);
         Ended {

@@ -32,7 +32,8 @@ fn every_slice_gets_its_burst_and_only_a_short_queue_overflows() {
     let (_, run) = place.measured(STUDY);
     for arm in ["baseline", "short-queue"] {
         for slice in slices(&run, "bursts", arm) {
-            assert_eq!(slice.offered, 100, "{arm}");
+            // What is due is the schedule's; what is sent in time depends on how busy the machine is.
+            assert_eq!(slice.due, 100, "{arm}");
             // Nothing is left unmeasured: the quiet time before the burst counts.
             assert_eq!(slice.measured_ns, 500_000_000);
         }
