@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::study::{Settings, Taken};
+use crate::study::{Metric, Settings, Taken};
 
 /// What came of turning a parameter that is held to limit an arm: the arm with and without the change, in a paired
 /// trial of its own.
@@ -19,7 +19,10 @@ pub struct ConfirmationRecord {
     /// What was taken away instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken: Option<Taken>,
-    /// The rate with the change, as a multiple of that without, and its interval; `None` where there is none: nothing was
+    /// What was compared: the rate, or where the load asks for no more than is answered, a response time.
+    #[serde(default = "rate")]
+    pub metric: Metric,
+    /// The metric with the change, as a multiple of that without, and its interval; `None` where there is none: nothing was
     /// found out, or without the change nothing is answered as it should be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<(f64, (f64, f64))>,
@@ -32,4 +35,9 @@ pub struct ConfirmationRecord {
     /// The folder of that trial's run, within the run's own.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub run: String,
+}
+
+/// What older records compared.
+fn rate() -> Metric {
+    Metric::Rate
 }

@@ -1,7 +1,10 @@
 //! `--confirm`: what is held to limit an arm is turned in a paired trial of its own, and the effect is the proof.
 //!
 //! The trial is a run of a study that is made from the arm: as it is, the same again, and an arm for each parameter that the
-//! finding names. What has no parameter, CPU time above all, is not given but taken away: an arm has the same CPUs, and a
+//! finding names. Its load is the arm's own where that leaves requests unanswered or late: what queues and fails there need not show
+//! in another one. Elsewhere it is a closed loop of the same connections.
+//!
+//! What has no parameter, CPU time above all, is not given but taken away: an arm has the same CPUs, and a
 //! quarter less of their time while it has the load. Where that is the limit, it carries about a quarter less. The trial goes to
 //! a folder within the run's own, and what came of it is a record of the run, so that the run's report
 //! is made from its folder as before.
@@ -45,6 +48,10 @@ const LONG: Duration = Duration::from_secs(120);
 /// Name of the arm as it is, and of the same again.
 const AS_IT_IS: &str = "as-it-is";
 const AGAIN: &str = "as-it-is-again";
+/// Blocks of such a trial at least: the exact test of two parameters needs as many.
+const BLOCKS: u32 = 8;
+/// From which mean response time on slices are so long that a short trial has too few of them.
+const LATE_S: f64 = 0.05;
 /// The quantity that says how long a response takes.
 const SERVICE_TIME: &str = "service_time";
 /// Name of the arm that something is taken away from.
@@ -154,6 +161,23 @@ fn paired(arm: &Arm, changes: Vec<Settings>, taken: Option<Taken>) -> Vec<Arm> {
     arms
 }
 
+/// More than is carried: a closed loop of the same connections.
+fn closed(load: &LoadSpec) -> LoadSpec {
+    let mut load = load.clone();
+    load.main.arrivals = ArrivalsSpec::Closed;
+    load
+}
+
+/// What an arm is judged by: right answers while it has the load, where some are missing; else how late answers are, at the p99 if
+/// there are requests enough for that.
+fn compared<'a>(load: &'a LoadFindings, arm: &str) -> Option<&'a Comparison> {
+    let of = |metric| load.comparison(arm, metric);
+    let is_known = |found: &&Comparison| found.n >= BLOCKS;
+    of(Metric::Rate)
+        .or_else(|| of(Metric::ResponseP99).filter(is_known))
+        .or_else(|| of(Metric::ResponseP50))
+}
+
 /// Whether JSON has room for its ratio.
 fn is_finite(found: &Comparison) -> bool {
     let (low, high) = found.interval;
@@ -177,6 +201,7 @@ impl Trial<'_> {
             limiter: self.first.limiter.clone(),
             turned: Settings::new(),
             taken: None,
+            metric: Metric::Rate,
             ratio: None,
             confirmed: false,
             why_not: why,
@@ -208,10 +233,12 @@ impl Trial<'_> {
                     .to_owned(),
             );
         }
+        let keeps = taken.is_none() && self.leaves_requests(load);
         let arms = paired(arm, turned, taken);
-        let slice = match taken {
-            Some(_) => self.slice(arms.len()),
-            None => Duration::ZERO,
+        let length = self.length(keeps);
+        let slice = match taken.is_some() || keeps {
+            true => self.slice(arms.len(), length),
+            false => Duration::ZERO,
         };
         let question = format!(
             "Does {} limit {}?",
@@ -223,11 +250,16 @@ impl Trial<'_> {
             title: question.clone(),
             question,
             proxy,
-            loads: vec![self.load(load)],
+            loads: vec![LoadSpec {
+                duration: length,
+                cell: None,
+                ..if keeps { load.clone() } else { closed(load) }
+            }],
             arms,
             compare: Compare::Against,
             blocks: BlockSpec {
                 slice: study.blocks.slice.map(|own| own.max(slice)),
+                at_least: BLOCKS,
                 ..BlockSpec::default()
             },
             until: Until::Decided,
@@ -244,27 +276,34 @@ impl Trial<'_> {
         })
     }
 
-    /// How long a slice has to be, as far as there is time for it: what an arm has in flight when its slice ends is
-    /// answered in the first part of the next one's, which is not measured.
-    fn slice(&self, arms: usize) -> Duration {
-        let response = self.found.evidence.quantities.get(SERVICE_TIME);
-        let response_s = response.map_or(0.0, |response| response.value);
-        // Each arm has two slices in each block.
-        let slices = 2 * arms as u32 * BlockSpec::default().at_least;
-        let most = LENGTH / slices;
-        Duration::from_secs_f64((RESPONSES * response_s).clamp(0.0, most.as_secs_f64()))
+    /// Whether the arm's own load asks for more than it answers in time, so that it shows the limit itself.
+    fn leaves_requests(&self, load: &LoadSpec) -> bool {
+        let stretch = &self.found.stretch;
+        load.is_open() && stretch.saturated && stretch.stage.is_none()
     }
 
-    /// More than is carried: a closed loop of the same connections.
-    fn load(&self, load: &LoadSpec) -> LoadSpec {
-        let mut load = load.clone();
-        load.main.arrivals = ArrivalsSpec::Closed;
-        load.duration = match self.found.stretch.stage {
-            Some(SearchStage::Hold) => LONG,
-            _ => LENGTH,
-        };
-        load.cell = None;
-        load
+    /// How long the trial lasts, at most.
+    fn length(&self, keeps: bool) -> Duration {
+        let builds_up = self.found.stretch.stage == Some(SearchStage::Hold);
+        match builds_up || keeps && self.service_s() > LATE_S {
+            true => LONG,
+            false => LENGTH,
+        }
+    }
+
+    /// Mean time that a response took, seconds.
+    fn service_s(&self) -> f64 {
+        let response = self.found.evidence.quantities.get(SERVICE_TIME);
+        response.map_or(0.0, |response| response.value)
+    }
+
+    /// How long a slice has to be, as far as there is time for it: what an arm has in flight when its slice ends is
+    /// answered in the first part of the next one's, which is not measured.
+    fn slice(&self, arms: usize, length: Duration) -> Duration {
+        // Each arm has two slices in each block.
+        let slices = 2 * arms as u32 * BLOCKS;
+        let most = length / slices;
+        Duration::from_secs_f64((RESPONSES * self.service_s()).clamp(0.0, most.as_secs_f64()))
     }
 
     /// What is taken away: whose CPUs the limiter is about.
@@ -364,7 +403,7 @@ impl Trial<'_> {
             .filter(|arm| arm.role == ArmRole::Change);
         let records = arms.map(|arm| {
             let mut comparisons = findings.loads.iter().filter_map(|load| {
-                let found = load.comparison(&arm.name, Metric::Rate)?;
+                let found = compared(load, &arm.name)?;
                 Some((found, shared_with(load, arm.taken, &found.against)))
             });
             let record = ConfirmationRecord {
@@ -379,6 +418,7 @@ impl Trial<'_> {
                     ..record
                 },
                 Some((found, None)) if found.verdict != Verdict::Invalid => ConfirmationRecord {
+                    metric: found.metric,
                     ratio: is_finite(found).then_some((found.ratio, found.interval)),
                     confirmed: weir_analysis::limiter::is_proof(arm.taken, found),
                     ..record

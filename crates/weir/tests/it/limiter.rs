@@ -1,8 +1,11 @@
 //! What limits an arm is named, and proven by turning it: on a real HAProxy, by `weir run --confirm`, and by
 //! `weir load --observe` of one that somebody else has started.
 
+use std::thread;
+
 use serde_json::Value;
 use weir_model::record::{ConfirmationRecord, Phase, Record};
+use weir_record::Run;
 
 use crate::origin;
 use crate::place::Place;
@@ -18,16 +21,26 @@ proxy:
   settings: {nbthread: 1, server_maxconn: 2, http_reuse: always}
 origin: {size: 1KiB, delay: 10ms}
 loads:
-  - {name: closed, closed: true, connections: 32, duration: 10s}
+  - {name: load, LOAD, connections: 32, duration: 10s}
 baseline: stock
 objective: {metric: rate}
 blocks: {slice: 100ms, at-least: 6}
 ";
 
+/// A load that leaves requests unanswered is the one that the proof is made with.
 #[test]
 fn what_limits_an_arm_is_named_and_proven_by_turning_it() {
+    let (closed, open) = ("closed: true", "rate: 400");
+    thread::scope(|scope| {
+        scope.spawn(|| is_proven(open, Some(400.0)));
+        is_proven(closed, None);
+    });
+}
+
+/// The proof of what limits the arm under a load, by a trial at this rate.
+fn is_proven(load: &str, rate: Option<f64>) {
     let place = Place::new();
-    place.write("study.yaml", STUDY);
+    place.write("study.yaml", &STUDY.replace("LOAD", load));
     let ended = place
         .ends("run study.yaml --confirm --out 'a run'")
         .with_code(0);
@@ -53,6 +66,11 @@ fn what_limits_an_arm_is_named_and_proven_by_turning_it() {
         confirmed.ratio.is_some_and(|(ratio, _)| ratio > 2.0),
         "{confirmed:?}"
     );
+    let proof = Run::read(&place.path("a run/confirm-1")).expect("its run");
+    let [load] = &proof.header.study.loads[..] else {
+        panic!("{:?}", proof.header.study.loads)
+    };
+    assert_eq!(load.main.rate(), rate);
     let findings = place.ends("report 'a run' --format json").with_code(0);
     let findings: Value = serde_json::from_str(&findings.stdout).expect("JSON");
     let limiter = &findings["limiters"][0]["judgement"];
