@@ -13,7 +13,7 @@ BENCH ?=
 .DEFAULT_GOAL := help
 # Set-up comes before its use, also with -j.
 .NOTPARALLEL:
-.PHONY: help demo test check kills bench bench-compare planted bpf fuzz sbom deny setup-demo setup-test setup-proxies setup-bench
+.PHONY: help demo test check kills bench bench-compare planted bpf fuzz sbom deny docs setup-demo setup-test setup-proxies setup-docs setup-bench
 
 help: ## List these targets
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -23,17 +23,18 @@ demo: setup-demo ## Set up, build, settings of a stock nginx that matter, capaci
 	$(TARGET)/release/weir run stock-reverse-proxy --budget 160s
 	$(TARGET)/release/weir run capacity --budget 420s
 
-test: setup-test check ## Set up, then everything that CI runs: format, lints, all tests
+test: setup-test check ## Set up, then everything that CI runs: format, lints, all tests, the documentation
+	scripts/docs
 	$(CARGO) test --workspace --locked --no-fail-fast
 
 check: ## Format and lints alone
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
-kills: setup-test ## Kill weir, its agents and the proxies 200 times and look what is left (as root; about 30 minutes)
+kills: setup-test ## Kill weir, its agents and the proxies 200 times and check what is left (as root; about 30 minutes)
 	WEIR_KILLS=$(KILLS) $(CARGO) test --locked -p weir --test it kills -- --nocapture
 
-planted: setup-test ## Plant limits on real proxies and look what is named first (as root, on a quiet machine; about 12 minutes)
+planted: setup-test ## Plant limits on real proxies and check which limit is named first (as root, on a quiet machine; about 12 minutes)
 	WEIR_PLANTED=all $(CARGO) test --release --locked -p weir --test it planted -- --nocapture
 
 bench: setup-bench ## Side by side with other load generators (about 12 minutes)
@@ -60,6 +61,9 @@ deny: ## Check deny.toml whole, advisories too, with cargo-deny (needs it, and a
 fuzz: ## Fuzz everything that reads a peer's bytes, a minute for each target (nightly Rust, cargo-fuzz)
 	@fuzz/run
 
+docs: setup-docs ## Build the documentation as a site with a search, target/site/book
+	@scripts/docs
+
 setup-demo:
 	@scripts/setup demo
 
@@ -68,6 +72,9 @@ setup-test:
 
 setup-proxies: ## Install the proxies that a study can compare
 	@scripts/setup proxies
+
+setup-docs:
+	@scripts/setup docs
 
 setup-bench:
 	@scripts/setup bench

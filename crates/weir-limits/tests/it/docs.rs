@@ -28,7 +28,7 @@ fn listed(texts: impl IntoIterator<Item = String>, between: &str) -> String {
 
 fn table() -> String {
     let rules = Rules::builtin();
-    let mut table = "| limiter | of | shows by | ruled out by | told after it | turned |\n|---|---|---|---|---|---|\n".to_owned();
+    let mut table = "| limiter | of | shows by | ruled out by | explains | parameter to change |\n|---|---|---|---|---|---|\n".to_owned();
     for limiter in rules.limiters() {
         let own: Vec<&Rule> = rules
             .all()

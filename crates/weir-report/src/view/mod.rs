@@ -10,6 +10,7 @@ mod charts;
 mod compare;
 mod connections;
 mod counted;
+mod glossary;
 mod growth;
 mod limit;
 pub(crate) mod limiter;
@@ -65,7 +66,9 @@ pub(crate) fn document(input: &ReportInput<'_>) -> Document {
     blocks.extend(times::section(input));
     blocks.extend(inert(input));
     blocks.extend(published::section(input));
-    blocks.push(Block::Only(Outputs::FILES, setup::sections(input)));
+    let mut back = setup::sections(input);
+    back.extend(glossary::section(input.findings));
+    blocks.push(Block::Only(Outputs::FILES, back));
     Document {
         title: match study.title.as_str() {
             "" => study.name.clone(),

@@ -12,13 +12,13 @@ const SEARCH: &str = "Search";
 #[command(
     allow_negative_numbers = true,
     mut_arg("url", |arg| arg.value_name("URL | STUDY").help(
-        "The server to ask, for example http://127.0.0.1:8080/; or a study with `objective: {capacity: …}`, \
-         by its file or name",
+        "The server's URL, for example http://127.0.0.1:8080/; or the file or name of a study with \
+         `objective: {capacity: …}`",
     )),
     mut_arg("rate", |arg| arg.hide(true)),
     mut_arg("trace", |arg| arg.hide(true)),
     mut_arg("connections", |arg| arg.help(
-        "Connections over all threads [default: 50, doubled up to 800 while they are what lets no more through]",
+        "Connections over all threads [default: 50, doubled up to 800 while they are the limit]",
     )),
     mut_arg("trace_speed", |arg| arg.hide(true)),
     mut_arg("requests", |arg| arg.hide(true)),
@@ -28,14 +28,14 @@ rates, so there is no -R.
 Exit codes: 0 done, 1 failed, or too little is known to judge --fail-if, 2 bad input, 3 a --fail-if condition is \
 true, 130 interrupted.
 
-docs/capacity.md says what the answer means, with examples."
+docs/capacity.md explains the answer, with examples."
 )]
 pub(crate) struct CapacityArgs {
     #[command(flatten)]
     pub(crate) flow: FlowArgs,
 
-    /// What responses must keep to: p50 to p99.99, mean and errors, all of which must hold. The default is fixed
-    /// so that answers can be compared: 100 ms is what people take for an immediate reaction
+    /// Limits that all must hold: p50 to p99.99, mean and errors. The default is fixed so that answers can be
+    /// compared: people perceive a reaction within 100 ms as immediate
     /// [default: p99 < 100ms, errors < 0.1%]
     #[arg(short = 'O', long, value_name = "LIMITS", help_heading = SEARCH)]
     pub(crate) objective: Option<String>,
@@ -44,20 +44,20 @@ pub(crate) struct CapacityArgs {
     #[arg(long, value_name = "SHARE", help_heading = SEARCH)]
     pub(crate) confidence: Option<String>,
 
-    /// Half of the interval at which the search ends, as a share of the rate [default: 3%]
+    /// End the search when half the interval's width is this share of the rate [default: 3%]
     #[arg(long, value_name = "SHARE", help_heading = SEARCH)]
     pub(crate) precision: Option<String>,
 
-    /// How long a rate is held that counts as carried. Linux remembers closed connections for 60 s, so a shorter
-    /// time can miss what collapses in the second minute [default: 65s]
+    /// How long a rate must be held to count as carried. Linux remembers closed connections for 60 s, so a shorter
+    /// time can miss a collapse in the second minute [default: 65s]
     #[arg(long, value_name = "TIME", help_heading = SEARCH)]
     pub(crate) hold: Option<String>,
 
-    /// Find out too what is carried for so long after a rest
+    /// Also find the rate that is carried for this long after a rest
     #[arg(long, value_name = "TIME", help_heading = SEARCH)]
     pub(crate) burst: Option<String>,
 
-    /// What the whole search may take, such as 5m: it ends then with what it knows
+    /// Time for the whole search, such as 5m; it then ends with what it knows
     #[arg(long, value_name = "TIME", help_heading = SEARCH)]
     pub(crate) budget: Option<String>,
 
@@ -65,17 +65,16 @@ pub(crate) struct CapacityArgs {
     #[arg(long, value_name = "N", help_heading = SEARCH)]
     pub(crate) seed: Option<u64>,
 
-    /// CPUs for the load generator, such as 0,2-3 [default: all, or a share of them where the server is on this
-    /// machine]
+    /// CPUs for the load generator, such as 0,2-3 [default: all, or a share of them if the server is on this machine]
     #[arg(long, value_name = "CPUS", help_heading = SEARCH)]
     pub(crate) cpus: Option<String>,
 
     /// Exit with code 3 if this is true: 'capacity < 5000/s' (the whole interval is below), or
-    /// 'capacity.low < 5000/s' (some of it may be); may be given many times
+    /// 'capacity.low < 5000/s' (a part of it is below); repeatable
     #[arg(long, value_name = "CONDITION", help_heading = SEARCH)]
     pub(crate) fail_if: Vec<String>,
 
-    /// Go on with a search that was interrupted or killed
+    /// Continue a search that was interrupted or killed
     #[arg(
         long,
         value_name = "RUN",
@@ -86,11 +85,11 @@ pub(crate) struct CapacityArgs {
     #[command(flatten)]
     pub(crate) lab: LabArgs,
 
-    /// What to print
+    /// Output format
     #[arg(long, value_enum, default_value_t = CapacityFormat::Text)]
     pub(crate) format: CapacityFormat,
 
-    /// Write it to a file instead of standard output
+    /// Write the answer to a file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 

@@ -6,31 +6,31 @@ use clap::{Args as ClapArgs, ValueEnum};
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Exit codes: 0 nothing stands against the load (warnings and notes may be there), \
-1 something keeps it from being carried, 2 bad input."
+    after_help = "Exit codes: 0 no setting would limit the load (there may be warnings and notes), \
+1 at least one setting would, 2 bad input."
 )]
 pub(crate) struct DoctorArgs {
-    /// Client connections open at once that the proxy is to hold
+    /// Client connections that the proxy must hold at the same time
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub(crate) connections: Option<u64>,
 
-    /// Requests per second that it is to serve, such as 2000 or 50k
+    /// Requests per second that it must serve, such as 2000 or 50k
     #[arg(short = 'R', long, value_name = "RATE")]
     pub(crate) rate: Option<String>,
 
-    /// New client connections per second [default: the rate where nginx keeps no client connections]
+    /// New client connections per second [default: the rate, if nginx keeps no client connections]
     #[arg(long, value_name = "RATE")]
     pub(crate) connections_per_second: Option<String>,
 
-    /// nginx's configuration file [default: that of the nginx that runs, or /etc/nginx/nginx.conf]
+    /// nginx configuration file to check [default: that of the running nginx, or /etc/nginx/nginx.conf]
     #[arg(long, visible_alias = "config", value_name = "FILE")]
     pub(crate) nginx: Option<PathBuf>,
 
-    /// Master process of the nginx to look at [default: the one that runs]
+    /// Process id of the nginx master process to check [default: the running one]
     #[arg(long, value_name = "PID")]
     pub(crate) pid: Option<u32>,
 
-    /// What to write
+    /// Output format
     #[arg(long, value_enum, default_value_t = DoctorFormat::Text)]
     pub(crate) format: DoctorFormat,
 

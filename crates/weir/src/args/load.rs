@@ -14,9 +14,9 @@ const TLS: &str = "TLS";
 #[derive(Debug, ClapArgs)]
 #[command(
     allow_negative_numbers = true,
-    after_help = "The letters mean what they mean for wrk2. Without -R the loop is closed: each \
-connection sends again as soon as it was answered. With -R it is open: requests are due at their time \
-whatever the server does, and response_time runs from the moment a request was due.
+    after_help = "-t -c -d -R -H -L -T are as in wrk2. Without -R the loop is closed: each connection \
+sends its next request as soon as the last one was answered. With -R it is open: requests are due at fixed times, \
+whatever the server does, and response_time starts when a request is due.
 
 docs/load.md explains every option, with examples."
 )]
@@ -25,12 +25,12 @@ pub(crate) struct LoadArgs {
     pub(crate) flow: FlowArgs,
 
     /// Another load at the same time: a name, a colon, and options as here: 'held: -c 10000
-    /// --connection hold'; may be given many times
+    /// --connection hold'; repeatable
     #[arg(long = "flow", value_name = "NAME: OPTIONS")]
     pub(crate) flows: Vec<String>,
 
     /// Threads, each pinned to a CPU [default: one for each CPU weir may use, at most one for each
-    /// connection, and more where a thread may not have descriptors enough]
+    /// connection, and more if one thread cannot have enough descriptors]
     #[arg(short, long, value_name = "N")]
     pub(crate) threads: Option<u32>,
 
@@ -43,27 +43,27 @@ pub(crate) struct LoadArgs {
     #[arg(short, long, value_name = "TIME")]
     pub(crate) duration: Option<String>,
 
-    /// Time in which the load grows from nothing to its full height, not measured
+    /// Let the load grow from zero during this time, which is not measured
     #[arg(long, value_name = "TIME", default_value = "0s")]
     pub(crate) ramp_up: String,
 
-    /// Say what limits the server, by samples of this host and the server's, once per second
+    /// Say what limits the server, from samples of this host and the server's, one per second
     #[arg(long)]
     pub(crate) observe: bool,
 
-    /// The server's host, as ssh takes it, where it is not this one
+    /// The server's host, named as for ssh, if it is not this one
     #[arg(long, value_name = "proxy=HOST", requires = "observe")]
     pub(crate) place: Vec<String>,
 
     #[command(flatten)]
     pub(crate) ssh: SshArgs,
 
-    /// How the kernel is asked: io_uring, or epoll through libc; auto: io_uring in closed loops where
+    /// Kernel interface: io_uring, or epoll through libc; auto: io_uring in closed loops if
     /// it is allowed
     #[arg(long, value_enum, default_value_t = IoChoice::Auto)]
     pub(crate) io: IoChoice,
 
-    /// Stay awake for this long before each arrival, which is then sent more punctually and costs a
+    /// Stay awake for this long before each arrival, which is then sent more punctually but uses a
     /// CPU
     #[arg(long, value_name = "TIME", default_value = "0s")]
     pub(crate) spin: String,
@@ -84,8 +84,8 @@ pub(crate) struct LoadArgs {
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
-    /// Measure what this generator itself can do on this machine, and remember it (-d: length of each of
-    /// its 22 runs, 1s if not given)
+    /// Measure the generator itself on this machine and store the result (-d: length of each of the
+    /// 22 runs, default 1s)
     #[arg(long)]
     pub(crate) calibrate: bool,
 
@@ -105,8 +105,8 @@ pub(crate) struct FlowArgs {
     #[arg(long, value_name = "ADDRESSES", help_heading = SERVER)]
     pub(crate) to: Option<String>,
 
-    /// Own addresses to connect from, in turn: 127.0.0.2-127.0.0.9 or 10.1.0.0/28; each has a range of
-    /// ports of its own
+    /// Local addresses to connect from, in turn: 127.0.0.2-127.0.0.9 or 10.1.0.0/28; each has its own
+    /// range of ports
     #[arg(long, value_name = "ADDRESSES", help_heading = SERVER)]
     pub(crate) source: Option<String>,
 
@@ -114,17 +114,17 @@ pub(crate) struct FlowArgs {
     #[arg(short, long, value_name = "N", help_heading = CONNECTIONS)]
     pub(crate) connections: Option<u32>,
 
-    /// How long a connection is used: keep-alive, per-request, a number of requests, a time, hold
+    /// For how long a connection is used: keep-alive, per-request, a number of requests, a time, hold
     /// (opened and never used), or hold:TIME (used once in that time) [default: keep-alive]
     #[arg(long, value_name = "POLICY", help_heading = CONNECTIONS)]
     pub(crate) connection: Option<String>,
 
-    /// Connections opened per second at most, before and during the trial; not with per-request, where
+    /// Open at most this many connections per second, before and during the trial; not with per-request, where
     /// -R is their rate
     #[arg(long, value_name = "RATE", help_heading = CONNECTIONS)]
     pub(crate) connect_rate: Option<String>,
 
-    /// Requests in flight on one connection at most: HTTP/1.1 pipelining [default: 1]
+    /// Send up to this many requests without waiting on a connection: HTTP/1.1 pipelining [default: 1]
     #[arg(long, value_name = "N", help_heading = CONNECTIONS)]
     pub(crate) pipeline: Option<u16>,
 
@@ -137,34 +137,34 @@ pub(crate) struct FlowArgs {
     #[arg(long, value_name = "SPACING", help_heading = LOAD)]
     pub(crate) arrivals: Option<String>,
 
-    /// File of timestamps or an access log whose arrivals are repeated, with its methods and paths
+    /// File of timestamps or an access log to replay, with its methods and paths
     #[arg(long, value_name = "FILE", conflicts_with = "rate", help_heading = LOAD)]
     pub(crate) trace: Option<PathBuf>,
 
-    /// So many times as fast as the trace
+    /// Replay the trace this many times as fast
     #[arg(long, value_name = "FACTOR", requires = "trace", help_heading = LOAD)]
     pub(crate) trace_speed: Option<String>,
 
-    /// Which connection sends what is due: any (global), or one that it belongs to (per-connection,
-    /// as wrk2) [default: global]
+    /// Which connection sends a request that is due: any idle one (global), or a fixed one (per-connection,
+    /// as in wrk2) [default: global]
     #[arg(long, value_enum, value_name = "KIND", help_heading = LOAD)]
     pub(crate) schedule: Option<ScheduleChoice>,
 
-    /// What is due while no connection is idle waits (queue) or is left out and counted (drop)
+    /// A request that is due while no connection is idle: wait (queue), or leave it out and count it (drop)
     /// [default: queue]
     #[arg(long, value_enum, value_name = "KIND", help_heading = LOAD)]
     pub(crate) overflow: Option<OverflowChoice>,
 
-    /// Requests at most
+    /// Stop after this many requests
     #[arg(short = 'n', long, value_name = "N", help_heading = LOAD)]
     pub(crate) requests: Option<u64>,
 
-    /// How long a response may take, and a connection to open, before it counts as failed
+    /// Time for a response, and for opening a connection, after which it counts as failed
     /// [default: 2s]
     #[arg(short = 'T', long, value_name = "TIME", help_heading = LOAD)]
     pub(crate) timeout: Option<String>,
 
-    /// A header to send, `Name: value`; may be given many times
+    /// Header to send, `Name: value`; repeatable
     #[arg(short = 'H', long = "header", value_name = "HEADER", help_heading = REQUESTS)]
     pub(crate) fields: Vec<String>,
 
@@ -182,7 +182,7 @@ pub(crate) struct FlowArgs {
     )]
     pub(crate) content: Option<String>,
 
-    /// File whose bytes are sent as the body of each request
+    /// File to send as the body of each request
     #[arg(long, value_name = "FILE", help_heading = REQUESTS)]
     pub(crate) content_file: Option<PathBuf>,
 
@@ -195,8 +195,8 @@ pub(crate) struct FlowArgs {
     )]
     pub(crate) request_set: Option<PathBuf>,
 
-    /// What a response must be, or it counts as failed: status=200, status=2xx,304 (any of them),
-    /// size=1KiB, sha256=HEX, or field=Name: value; may be given many times
+    /// What a response must be, or else it counts as failed: status=200, status=2xx,304 (any of them),
+    /// size=1KiB, sha256=HEX, or field=Name: value; repeatable
     #[arg(short, long, value_name = "WHAT", help_heading = REQUESTS)]
     pub(crate) expect: Vec<String>,
 
@@ -236,11 +236,11 @@ pub(crate) struct FlowArgs {
     #[arg(long, value_name = "NAME", help_heading = TLS)]
     pub(crate) sni: Option<String>,
 
-    /// Share of new connections that resume an earlier session: off, on, or exactly 80% [default: off]
+    /// Share of new connections that resume an earlier session: off, on, or a share such as 80% [default: off]
     #[arg(long, value_name = "SHARE", help_heading = TLS)]
     pub(crate) resumption: Option<String>,
 
-    /// Send requests with the first flight of resumed TLS 1.3 connections
+    /// Send requests as early data of resumed TLS 1.3 connections
     #[arg(long, help_heading = TLS)]
     pub(crate) early_data: bool,
 }

@@ -40,9 +40,9 @@ pub(crate) fn version() -> &'static str {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Put a URL under load and say what it carries and how long it takes.
+    /// Send load to a URL; print rates, response times and whether to trust them.
     Load(Box<LoadArgs>),
-    /// Find out how many requests per second a URL, or each arm of a study, carries within an objective.
+    /// Find how many requests per second a URL, or each arm of a study, carries within an objective.
     Capacity(Box<CapacityArgs>),
     /// Run a study: compare settings of a real proxy, side by side.
     Run(RunArgs),
@@ -50,20 +50,20 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Print what an arm of a run changes in your own configuration, as a diff; apply nothing.
     Patch(PatchArgs),
-    /// Say what of this host's and its proxy's settings stands against a load; change nothing.
+    /// Say which settings of this host and its nginx would limit a load; change nothing.
     Doctor(DoctorArgs),
     /// List the ready-made studies.
     Studies(StudiesArgs),
-    /// Put back the settings that a killed weir has left changed, and remove its folders.
+    /// Restore the settings that a killed weir left changed, and remove its folders.
     Restore(RestoreArgs),
-    /// List what a study can vary, of the proxy and of the kernel, or show one parameter in full.
+    /// List the parameters of the proxy and the kernel that a study can vary, or show one in full.
     Parameters(ParametersArgs),
-    /// Serve as an origin server: content by size or file, delays, scripted stalls.
+    /// Run an origin server: responses by size or from a file, delays, scripted stalls.
     Origin(OriginArgs),
     /// Start a program as the lab starts proxies: on given CPUs, dying with its parent.
     #[command(hide = true)]
     Launch(LaunchArgs),
-    /// Serve as weir's hand on this host, on standard input and output; started by weir itself.
+    /// Act for a weir on another host, over standard input and output; started by weir itself.
     #[command(hide = true)]
     Agent,
 }
@@ -71,16 +71,16 @@ pub(crate) enum Command {
 /// How hosts are reached.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct SshArgs {
-    /// One more word for ssh, such as -p and 2222, or -oPort=2222; may be given many times
+    /// One more argument for ssh, such as -oPort=2222, or -p and then 2222; repeatable
     #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
     pub(crate) ssh_option: Vec<String>,
 
-    /// The weir that is installed on those hosts, instead of a copy of this one
+    /// Use the weir that is installed at this path on those hosts, instead of copying this one
     #[arg(long, value_name = "PATH")]
     pub(crate) agent: Option<PathBuf>,
 }
 
-/// When a load has blocks enough.
+/// When a load ends.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum UntilWord {
     /// When its duration is over.
@@ -105,38 +105,38 @@ pub(crate) struct LabArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Where a role is, as ROLE=HOST: generator, proxy, origin or all, and a host as ssh takes it; may be
-    /// given many times [default: this host]
+    /// Put a role on a host, as ROLE=HOST: generator, proxy, origin or all, and a host as for ssh; repeatable
+    /// [default: this host]
     #[arg(long, value_name = "ROLE=HOST")]
     pub(crate) place: Vec<String>,
 
     #[command(flatten)]
     pub(crate) ssh: SshArgs,
 
-    /// Let the study change settings of the whole host while it lasts; they are put back
+    /// Allow the study to change settings of the whole host while it runs; they are restored afterwards
     #[arg(long)]
     pub(crate) allow_host_settings: bool,
 
-    /// A file with parameters of your own (docs/parameters.md); may be given many times
+    /// A file with parameters of your own (docs/parameters.md); repeatable
     #[arg(long, value_name = "FILE")]
     pub(crate) parameters: Vec<PathBuf>,
 
-    /// The server is yours, or its owner agrees: needed for more than 100 requests/s to a public address
+    /// Confirm that the server is yours, or that its owner agrees: needed for more than 100 requests/s to a public address
     #[arg(long)]
     pub(crate) yes_this_is_mine: bool,
 
-    /// Prove what limits each arm: turn the parameter that it names, or take a quarter of the CPU time away,
-    /// in a paired trial of its own after the run (half a minute or two for each arm). "Not confirmed" is an answer too
+    /// Prove what limits each arm, in a paired trial after the run: change the parameter that is named, or take away a
+    /// quarter of the CPU time (half a minute to two minutes per arm). "Not confirmed" is an answer too
     #[arg(long)]
     pub(crate) confirm: bool,
 
-    /// How often the counters of every host and proxy are read while a trial goes on; they are kept in the run's
-    /// folder, in samples/*.csv
+    /// How often to read the counters of every host and proxy during a trial; they are kept in the run's folder,
+    /// in samples/*.csv
     #[arg(long, value_name = "HOW_OFTEN", value_enum, default_value = "1hz")]
     pub(crate) samples: SamplesWord,
 
-    /// Look at where the time of requests goes: in the proxy, connecting, waiting for the origin, in accept queues; each
-    /// proxy that weir configures logs every request for that, which costs it some CPU time (docs/samples.md)
+    /// Show where the time of requests goes: in the proxy, connecting, waiting for the origin, in accept queues. Each
+    /// proxy that weir configures then logs every request, which costs some CPU time (docs/samples.md)
     #[arg(long)]
     pub(crate) where_time_goes: bool,
 }
@@ -155,7 +155,7 @@ pub(crate) enum SamplesWord {
 }
 
 impl SamplesWord {
-    /// From one reading to the next.
+    /// From one sample to the next.
     pub(crate) fn interval(self) -> Option<Duration> {
         match self {
             SamplesWord::Tenths => Some(Duration::from_millis(100)),
@@ -171,35 +171,34 @@ pub(crate) struct RunArgs {
     #[arg(value_name = "STUDY", required_unless_present = "resume")]
     pub(crate) study: Option<String>,
 
-    /// Go on with a run that was interrupted or killed
+    /// Continue a run that was interrupted or killed
     #[arg(long, value_name = "RUN", conflicts_with_all = ["study", "out", "check", "time", "until", "budget", "scale", "parameters", "check_alone"])]
     pub(crate) resume: Option<PathBuf>,
 
-    /// Check the study and say what would be done, without starting anything
+    /// Check the study and show the plan, without starting anything
     #[arg(long)]
     pub(crate) check: bool,
 
-    /// Measure baseline and winner once more when the study is done, one at a time, and say whether their ratio
-    /// holds without the other arms beside them (a third of the load's time more, half a minute at least)
+    /// After the study, measure baseline and winner again, one at a time, and say whether their ratio holds without
+    /// the other arms beside them (adds a third of the load's time, at least half a minute)
     #[arg(long)]
     pub(crate) check_alone: bool,
 
     #[command(flatten)]
     pub(crate) lab: LabArgs,
 
-    /// Measure for this share of the study's time, such as 25%: quicker, with wider intervals. Where blocks at
-    /// least, starts and warm-ups do not allow it, what it takes and why is said first
+    /// Measure for this share of the study's time, such as 25%: faster, with wider intervals. If the minimum of blocks,
+    /// starts and warm-ups need more, weir first says how long it will take and why
     #[arg(long, value_name = "SHARE")]
     pub(crate) time: Option<String>,
 
-    /// When a load has blocks enough: planned, as many as its duration has time for; or decided, as soon as every arm
-    /// is better, worse, equivalent, or hopeless to tell. An arm that is decided leaves, and a load lasts no
-    /// longer than its duration [default: what the study says, else planned]
+    /// When a load ends: planned, after its duration; or decided, as soon as every arm is better, worse, equivalent,
+    /// or cannot be decided in its duration. A decided arm ends earlier [default: as in the study, or planned]
     #[arg(long, value_name = "WHEN", value_enum)]
     pub(crate) until: Option<UntilWord>,
 
-    /// What the whole run may take, such as 20m: starts, pilots and the report included. The loads get longer or shorter
-    /// to fit it
+    /// Time for the whole run, such as 20m, including starts, pilots and the report. Loads become longer or shorter
+    /// to fit
     #[arg(long, value_name = "TIME", conflicts_with = "time")]
     pub(crate) budget: Option<String>,
 
@@ -237,7 +236,7 @@ pub(crate) enum ReportFormat {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct StudiesArgs {
-    /// Print the text of one study, as a start for one of your own
+    /// Print this study, as a starting point for your own
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<String>,
 }
@@ -248,14 +247,14 @@ pub(crate) struct RestoreArgs {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Do it on another host, as ssh takes it: a name, an alias, user@host
+    /// Restore another host, named as for ssh: a name, an alias, user@host
     #[arg(long, value_name = "HOST")]
     pub(crate) host: Option<String>,
 
     #[command(flatten)]
     pub(crate) ssh: SshArgs,
 
-    /// How to say what was done
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: RestoreFormat,
 }
@@ -274,11 +273,11 @@ pub(crate) struct ParametersArgs {
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<String>,
 
-    /// Whose parameters: nginx's, unless NAME is another proxy's
+    /// Proxy whose parameters to list [default: nginx, or the proxy that has NAME]
     #[arg(long, value_parser = proxy_name(), value_name = "PROXY")]
     pub(crate) proxy: Option<ProxyKind>,
 
-    /// A file with parameters of your own (docs/parameters.md); may be given many times
+    /// A file with parameters of your own (docs/parameters.md); repeatable
     #[arg(long, value_name = "FILE")]
     pub(crate) parameters: Vec<PathBuf>,
 
@@ -306,11 +305,11 @@ pub(crate) enum ParametersFormat {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct OriginArgs {
-    /// Address to listen on; may be given many times
+    /// Address to listen on; repeatable
     #[arg(short, long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
     pub(crate) listen: Vec<String>,
 
-    /// Size of the content, such as 600 or 1KiB
+    /// Size of the response body, such as 600 or 1KiB
     #[arg(
         short,
         long,
@@ -320,7 +319,7 @@ pub(crate) struct OriginArgs {
     )]
     pub(crate) size: String,
 
-    /// File whose bytes are the content
+    /// File to send as the response body
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 
@@ -328,28 +327,28 @@ pub(crate) struct OriginArgs {
     #[arg(long, value_name = "CODE", default_value_t = 200)]
     pub(crate) status: u16,
 
-    /// Media type of the content
+    /// Media type of the response body
     #[arg(long, value_name = "TYPE", default_value = "text/plain")]
     pub(crate) content_type: String,
 
-    /// Wait before each response: 5ms, or 1ms..9ms (evenly between), or exp:5ms (exponential, mean)
+    /// Delay before each response: 5ms, 1ms..9ms (uniform), or exp:5ms (exponential with this mean)
     #[arg(long, value_name = "DELAY", default_value = "none")]
     pub(crate) delay: String,
 
-    /// Requests that wait at the same time; the others stand in line: 1 with --delay 2ms answers 500/s at most
-    /// [default: each waits by itself]
+    /// Process at most this many requests at the same time; the others wait in a queue: 1 with --delay 2ms answers at
+    /// most 500/s [default: no limit]
     #[arg(long, value_name = "N")]
     pub(crate) concurrency: Option<NonZeroU32>,
 
-    /// Freeze after the first request: 1s@5s freezes for 1 s, 5 s after it; may be given many times
+    /// Freeze: 1s@5s freezes for 1 s, starting 5 s after the first request; repeatable
     #[arg(long, value_name = "LENGTH@TIME")]
     pub(crate) stall: Vec<String>,
 
-    /// CPUs, one thread pinned to each [default: one thread, anywhere]
+    /// CPUs to use, one pinned thread for each [default: one thread, not pinned]
     #[arg(long, value_name = "CPUS")]
     pub(crate) cpus: Option<String>,
 
-    /// Stop by itself after this time
+    /// Stop after this time
     #[arg(short, long, value_name = "TIME")]
     pub(crate) duration: Option<String>,
 }

@@ -6,7 +6,7 @@ use clap::Args as ClapArgs;
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "The diff goes to standard output; how to apply it, and what it rests on, to \
+    after_help = "The diff goes to standard output; the result behind it, and how to apply it, go to \
 standard error:\n  weir patch RUN > change.diff\nNothing is written to your configuration. See docs/patch.md."
 )]
 pub(crate) struct PatchArgs {
@@ -14,11 +14,11 @@ pub(crate) struct PatchArgs {
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
 
-    /// The arm whose changes are wanted [default: the one that came out best, if any is better]
+    /// Print the changes of this arm [default: the best arm, if one is better than the baseline]
     #[arg(long, value_name = "NAME")]
     pub(crate) arm: Option<String>,
 
-    /// Print what takes the arm's changes back
+    /// Print the diff that undoes the arm's changes
     #[arg(long)]
     pub(crate) revert: bool,
 }

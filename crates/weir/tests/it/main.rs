@@ -9,6 +9,7 @@ mod agent;
 mod capacity;
 mod capacity_refused;
 mod corpus;
+mod docs;
 mod doctor;
 mod doctor_trust;
 mod faulty;

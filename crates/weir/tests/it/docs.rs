@@ -1,0 +1,96 @@
+//! The documentation as a reader clicks through it: every link between its files leads to a file, and every anchor
+//! to a heading. `scripts/docs` keeps the folders, so what holds here holds on the site.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// All pages by their path from the root.
+fn pages() -> BTreeMap<PathBuf, String> {
+    let folders = ["", "docs", "docs/parameters", "bench"];
+    let files = folders.iter().flat_map(|folder| {
+        let entries = fs::read_dir(root().join(folder)).expect("a folder");
+        entries.map(move |entry| Path::new(folder).join(entry.expect("an entry").file_name()))
+    });
+    let pages = files.filter(|file| file.extension().is_some_and(|ending| ending == "md"));
+    pages
+        .map(|file| {
+            let text = fs::read_to_string(root().join(&file)).expect("a page");
+            (file, text)
+        })
+        .collect()
+}
+
+/// Lines outside of blocks of code.
+fn prose(page: &str) -> impl Iterator<Item = &str> {
+    page.split("```").step_by(2).flat_map(str::lines)
+}
+
+/// The anchors of a page's headings, made as GitHub and mdBook make them.
+fn anchors(page: &str) -> Vec<String> {
+    let headings = prose(page).filter(|line| line.starts_with('#'));
+    let words = headings.map(|line| line.trim_start_matches('#').trim().to_lowercase());
+    let kept = |letter: &char| letter.is_alphanumeric() || " -_".contains(*letter);
+    let anchors = words.map(|words| words.chars().filter(kept).collect::<String>());
+    anchors.map(|anchor| anchor.replace(' ', "-")).collect()
+}
+
+/// The targets of a page's links, those to other hosts left out.
+fn links(page: &str) -> Vec<&str> {
+    let links = prose(page).flat_map(|line| line.split("](").skip(1));
+    let targets = links.filter_map(|link| link.split(')').next());
+    targets.filter(|target| !target.contains("://")).collect()
+}
+
+/// A path without `..`.
+fn resolved(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut path, part| {
+        match part {
+            Component::ParentDir => assert!(path.pop(), "a link out of the repository"),
+            part => path.push(part),
+        }
+        path
+    })
+}
+
+#[test]
+fn every_link_leads_to_a_file_and_a_heading() {
+    let pages = pages();
+    let mut broken = Vec::new();
+    for (file, text) in &pages {
+        for link in links(text) {
+            let (target, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = match target {
+                "" => file.clone(),
+                target => resolved(&file.with_file_name(target)),
+            };
+            let is_there = root().join(&target).exists();
+            let has_anchor = anchor.is_empty()
+                || (pages.get(&target))
+                    .is_some_and(|page| anchors(page).iter().any(|one| one == anchor));
+            if !is_there || !has_anchor {
+                broken.push(format!("{}: {link}", file.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "broken links:\n{}", broken.join("\n"));
+}
+
+#[test]
+fn every_page_is_in_the_table_of_contents() {
+    let pages = pages();
+    let contents = &pages[Path::new("docs/SUMMARY.md")];
+    let named: Vec<PathBuf> = links(contents)
+        .into_iter()
+        .map(|link| resolved(&Path::new("docs").join(link)))
+        .collect();
+    let missing: Vec<&PathBuf> = pages
+        .keys()
+        .filter(|page| !named.contains(page) && !page.ends_with("SUMMARY.md"))
+        .collect();
+    assert!(missing.is_empty(), "not in docs/SUMMARY.md: {missing:?}");
+}
