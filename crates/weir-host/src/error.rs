@@ -3,6 +3,7 @@
 use std::io;
 use std::net::Ipv4Addr;
 
+use crate::user_namespace;
 use crate::wire::MTU;
 
 /// What could not be done to the host's network.
@@ -90,8 +91,12 @@ impl HostError {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             HostError::NotPermitted { capability, .. } => {
+                let without_root = match user_namespace::permission() {
+                    Some(command) => format!(", or allow user namespaces (`{command}`)"),
+                    None => String::new(),
+                };
                 return Some(format!(
-                    "it takes {capability}: run weir as root, or in a container that is given it"
+                    "it takes {capability}: run weir as root, or in a container that is given it{without_root}"
                 ));
             }
             HostError::MtuOutOfRange(_) => {

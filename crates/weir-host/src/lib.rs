@@ -16,10 +16,12 @@ pub mod listeners;
 mod netlink;
 mod network;
 pub mod sysctl;
+mod user_namespace;
 mod wire;
 
 pub use error::HostError;
 pub use link::{connect, disconnect};
 pub use links::Interface;
 pub use network::{Network, interface_with, may_have_networks};
+pub use user_namespace::enter_user_namespace;
 pub use wire::Wire;

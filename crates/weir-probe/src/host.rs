@@ -43,10 +43,19 @@ pub fn environment() -> Environment {
         nofile: own_nofile(),
         sysctls: sysctls(),
         versions: BTreeMap::new(),
-        privileges: match rustix::process::geteuid().is_root() {
-            true => "root".to_owned(),
-            false => "unprivileged".to_owned(),
-        },
+        privileges: privileges().to_owned(),
+    }
+}
+
+/// As whom weir runs.
+fn privileges() -> &'static str {
+    // Of a namespace without any other user than this one (user_namespaces(7)).
+    let users = text("/proc/self/uid_map");
+    let is_own = users.lines().count() == 1 && users.split_whitespace().nth(2) == Some("1");
+    match (rustix::process::geteuid().is_root(), is_own) {
+        (true, _) => "root",
+        (false, true) => "unprivileged, in a user namespace",
+        (false, false) => "unprivileged",
     }
 }
 

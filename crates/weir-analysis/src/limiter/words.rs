@@ -99,7 +99,10 @@ fn tried(one: &ConfirmationRecord) -> String {
     let carries = match one.ratio {
         Some((ratio, (low, high))) => {
             let (what, as_much) = match one.metric.response_quantile() {
-                Some(q) => (format!("the p{:.0} of its response time is", 100.0 * q), "long"),
+                Some(q) => (
+                    format!("the p{:.0} of its response time is", 100.0 * q),
+                    "long",
+                ),
                 None => ("it carries".to_owned(), "much"),
             };
             format!("{what} {ratio:.2} times as {as_much} ({low:.2} to {high:.2})")

@@ -66,6 +66,9 @@ pub(crate) enum Command {
     /// Act for a weir on another host, over standard input and output; started by weir itself.
     #[command(hide = true)]
     Agent,
+    /// Try whether a user namespace brings network namespaces; started by weir itself.
+    #[command(hide = true)]
+    TryUserNamespace,
 }
 
 /// How hosts are reached.

@@ -23,6 +23,7 @@ mod place;
 mod public;
 mod report;
 mod restore;
+mod rootless;
 mod run;
 mod studies;
 mod study;
@@ -36,12 +37,16 @@ pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
     ) {
         weir_files::keep_to_oneself();
     }
+    if needs_networks(&command) {
+        rootless::begin();
+    }
     match command {
         Command::Load(args) => load::run(&args),
         Command::Capacity(args) => capacity::run(&args),
         Command::Origin(args) => origin::run(args),
         Command::Launch(args) => launch::run(args),
         Command::Agent => agent::run(),
+        Command::TryUserNamespace => rootless::attempt(),
         Command::Run(args) => run::run(args),
         Command::Report(args) => report::run(args),
         Command::Patch(args) => patch::run(&args),
@@ -49,6 +54,16 @@ pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Parameters(args) => parameters::run(&args),
         Command::Doctor(args) => doctor::run(args),
         Command::Studies(args) => studies::run(args),
+    }
+}
+
+/// Whether a command may start proxies on this host.
+fn needs_networks(command: &Command) -> bool {
+    match command {
+        Command::Run(args) => args.lab.place.is_empty(),
+        Command::Capacity(args) => args.lab.place.is_empty(),
+        Command::Agent => true,
+        _ => false,
     }
 }
 

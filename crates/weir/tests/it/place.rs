@@ -117,7 +117,15 @@ impl Place {
     }
 
     /// `weir run` of a study with this text as a user who is not root: as nobody, where tests are root.
+    /// It has no network namespaces.
     pub(crate) fn run_without_root(&self, study: &str) -> Ended {
+        let mut command = self.without_root(study);
+        command.env("WEIR_USER_NAMESPACE", "0");
+        Running::start(&mut command).end()
+    }
+
+    /// The same, with the network namespaces that this user may have.
+    pub(crate) fn without_root(&self, study: &str) -> Command {
         let study = self.write("study.yaml", study);
         let mut command = Command::new(self.copy_of_weir());
         command.arg("run").arg(study).arg("--out");
@@ -129,7 +137,7 @@ impl Place {
             }
             command.uid(NOBODY).gid(NOBODY);
         }
-        Running::start(&mut command).end()
+        command
     }
 
     /// Waits until so many trials are recorded.

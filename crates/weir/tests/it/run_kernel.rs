@@ -2,12 +2,14 @@
 //! or, where none may be made, left out and said so.
 
 use std::fs;
+use std::process::Command;
 
+use rustix::process::geteuid;
 use weir_model::record::{NetworkUsed, ProxyRecord};
 use weir_record::Run;
 
 use crate::place::{self, Place, proxy_of};
-use crate::program::HasAll;
+use crate::program::{HasAll, Running};
 use crate::ssh_support::skipped;
 
 /// Which of two settings bounds a listener's queue; and one that the kernel bounds by another that
@@ -39,8 +41,35 @@ fn each_arm_has_the_kernel_settings_that_it_asks_for() {
         return skipped(&why.to_string());
     }
     let place = Place::new();
+    has_its_settings(&place, place.run(&study()));
+}
+
+/// Of a user namespace of their own.
+#[test]
+fn arms_of_a_user_who_is_not_root_have_them_too() {
+    let tried = Command::new("setpriv")
+        .args([
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            "unshare",
+            "-Un",
+            "true",
+        ])
+        .status();
+    if geteuid().is_root() && !tried.is_ok_and(|status| status.success()) {
+        return skipped("users who are not root may have no user namespaces here");
+    }
+    let place = Place::new();
+    let mut command = place.without_root(&study());
+    let run = has_its_settings(&place, Running::start(&mut command));
+    let told = &run.header.environment.privileges;
+    assert_eq!(told, "unprivileged, in a user namespace");
+}
+
+fn has_its_settings(place: &Place, run: Running) -> Run {
     let before = fs::read_to_string("/proc/sys/net/core/somaxconn").expect("a kernel setting");
-    let ended = place.run(&study()).end().with_code(0);
+    let ended = run.end().with_code(0);
     place.assert_clean();
     let after = fs::read_to_string("/proc/sys/net/core/somaxconn").expect("a kernel setting");
     assert_eq!(before, after, "the host's own setting is not touched");
@@ -61,6 +90,7 @@ fn each_arm_has_the_kernel_settings_that_it_asks_for() {
         assert_eq!(inert(arm).count(), 0, "{arm}");
     }
     ended.stdout.has("inert");
+    run
 }
 
 #[test]
@@ -81,7 +111,7 @@ fn without_root_what_takes_a_namespace_is_left_out_and_said() {
 
 #[test]
 fn a_study_that_insists_on_namespaces_or_has_nothing_else_is_refused_without_them() {
-    if !rustix::process::geteuid().is_root() {
+    if !geteuid().is_root() {
         return;
     }
     let place = Place::new();

@@ -4,7 +4,7 @@
 use weir_record::Run;
 
 use crate::place::{Place, slices};
-use crate::program::{HasAll, within};
+use crate::program::HasAll;
 
 const ARMS: [&str; 2] = ["baseline", "log-off"];
 

@@ -1,0 +1,87 @@
+//! A user namespace of this process's own (user_namespaces(7)). Distributions that let anybody have one give every user
+//! network namespaces, and with them kernel settings of `net.*`, without root.
+
+use std::fs;
+use std::path::Path;
+
+use nix::sched::{CloneFlags, unshare};
+use rustix::process::{getegid, geteuid};
+
+use crate::HostError;
+
+/// What forbids user namespaces: a setting, the value by which it does, and one by which it does not.
+const FORBIDDEN_BY: [(&str, &str, &str); 3] = [
+    // Ubuntu from 23.10 on.
+    ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
+    // Debian's own.
+    ("kernel.unprivileged_userns_clone", "0", "1"),
+    ("user.max_user_namespaces", "0", "10000"),
+];
+
+/// Moves this process into a user namespace of its own, in which its user and group keep their numbers, and it
+/// has all capabilities over the namespaces that it makes from then on, but none over anything that was there before.
+///
+/// It does so for good, so try it in another process first ([`crate::may_have_networks`] says what it brings): some
+/// distributions let a process enter one and then give it no capabilities.
+///
+/// # Errors
+/// The kernel refused, or this process has more than one thread.
+pub fn enter_user_namespace() -> Result<(), HostError> {
+    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    unshare(CloneFlags::CLONE_NEWUSER).map_err(|error| {
+        HostError::refused("make a user namespace", std::io::Error::from(error))
+    })?;
+    // Who may not set the numbers of groups may not drop one either (user_namespaces(7)).
+    write("/proc/self/setgroups", "deny")?;
+    write("/proc/self/uid_map", &format!("{user} {user} 1\n"))?;
+    write("/proc/self/gid_map", &format!("{group} {group} 1\n"))
+}
+
+fn write(path: &str, text: &str) -> Result<(), HostError> {
+    fs::write(path, text).map_err(|error| HostError::refused(format!("write {path}"), error))
+}
+
+/// What to ask an administrator for, so that users who are not root can have network namespaces: the setting that forbids it, if
+/// one is found.
+pub(crate) fn permission() -> Option<String> {
+    permission_in(Path::new("/proc/sys"))
+}
+
+fn permission_in(sysctls: &Path) -> Option<String> {
+    let forbids = |(name, value, _): &&(&str, &str, &str)| {
+        let path = sysctls.join(name.replace('.', "/"));
+        fs::read_to_string(path).is_ok_and(|found| found.trim() == *value)
+    };
+    let (name, _, allowed) = FORBIDDEN_BY.iter().find(forbids)?;
+    Some(format!("sysctl -w {name}={allowed}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_setting_that_forbids_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let set = |name: &str, value: &str| {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, format!("{value}\n")).unwrap();
+        };
+        assert_eq!(permission_in(folder.path()), None);
+        set("user/max_user_namespaces", "96365");
+        assert_eq!(permission_in(folder.path()), None);
+        set("user/max_user_namespaces", "0");
+        let command = permission_in(folder.path());
+        assert_eq!(
+            command.as_deref(),
+            Some("sysctl -w user.max_user_namespaces=10000")
+        );
+        set("kernel/apparmor_restrict_unprivileged_userns", "1");
+        let command = permission_in(folder.path());
+        assert_eq!(
+            command.as_deref(),
+            Some("sysctl -w kernel.apparmor_restrict_unprivileged_userns=0")
+        );
+    }
+}

@@ -1,0 +1,40 @@
+//! Network namespaces without root: where this user may have a user namespace, weir moves into one before anything else.
+
+use std::process::{Command, ExitCode, Stdio};
+
+use rustix::process::geteuid;
+use weir_host::{enter_user_namespace, may_have_networks};
+
+use crate::failure::Failure;
+
+/// The hidden subcommand that tries it.
+const TRY: &str = "try-user-namespace";
+/// A value of 0 keeps weir from it: some sites log or forbid such namespaces.
+const VARIABLE: &str = "WEIR_USER_NAMESPACE";
+
+/// Gives this process network namespaces if it has none and its user may have them. To be called before there is a
+/// second thread.
+pub(super) fn begin() {
+    let is_unwanted = std::env::var_os(VARIABLE).is_some_and(|value| value == "0");
+    if geteuid().is_root() || is_unwanted || may_have_networks().is_ok() {
+        return;
+    }
+    // In another process first: there is no way back out of a namespace that turns out to be of no use.
+    let mut attempt = Command::new("/proc/self/exe");
+    attempt
+        .arg(TRY)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    if attempt.status().is_ok_and(|status| status.success()) {
+        // What worked there works here; if not, the run says that it has no namespaces, and why.
+        let _ = enter_user_namespace();
+    }
+}
+
+/// Tries whether a user namespace brings network namespaces.
+pub(super) fn attempt() -> Result<ExitCode, Failure> {
+    enter_user_namespace().map_err(Failure::failed)?;
+    may_have_networks().map_err(Failure::failed)?;
+    Ok(ExitCode::SUCCESS)
+}
