@@ -42,7 +42,7 @@ pub enum AgentError {
         words: String,
     },
     /// It answers something else than it was asked: a mistake of weir's.
-    #[error("the agent on {place} answers what nobody asked: {words}")]
+    #[error("the agent on {place} sent an unexpected answer: {words}")]
     Confused {
         /// Where it is.
         place: String,
@@ -58,7 +58,7 @@ impl AgentError {
             AgentError::Failed(failure) => failure.hint.clone(),
             AgentError::Lost { place, .. } => Some(format!(
                 "when the host is back, `weir restore --host {place}` shows whether anything is left \
-                 there; the agent puts everything back by itself when it hears nothing any more"
+                 there; the agent restores everything by itself when it no longer hears from weir"
             )),
             AgentError::Confused { .. } => None,
         }
@@ -411,7 +411,7 @@ impl Line {
         if is_silent || is_overdue {
             let (what, limit) = match is_silent {
                 true => ("nothing was heard of it", SILENCE),
-                false => ("it told nothing of what it was asked", patience),
+                false => ("it did not answer a request", patience),
             };
             return self.give_up(&format!("{what} for {} s", limit.as_secs()));
         }

@@ -30,13 +30,13 @@ pub struct Hello {
 #[derive(Debug, thiserror::Error)]
 pub enum HelloError {
     /// No message came, or one that is none.
-    #[error("what answers is no weir agent: {0}")]
+    #[error("the peer is not a weir agent: {0}")]
     Frame(#[from] FrameError),
     /// The other side ended without a word.
     #[error("the agent ended before it said anything")]
     Silent,
     /// It is something else.
-    #[error("what answers is no weir agent: it calls itself `{0}`")]
+    #[error("the peer is not a weir agent: it calls itself `{0}`")]
     Stranger(String),
     /// It is another weir.
     #[error(

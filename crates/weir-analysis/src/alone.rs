@@ -136,11 +136,12 @@ pub(crate) fn check(
         found.together = (together.ratio, together.interval);
         let sample = replicates(run, &mut found, choice.merged);
         if run.trials_in(Phase::is_alone).next().is_some() {
-            "of no two stretches both could be used".clone_into(&mut found.because);
+            "no two neighbouring stretches could both be used".clone_into(&mut found.because);
         }
         judge(study, &mut found, together, sample, tests);
         if load.is_some_and(|load| !load.phases.is_empty()) {
-            found.because += "; side by side an arm changed on the way, and alone every one is new";
+            found.because +=
+                "; side by side an arm changed during the run, and alone every instance is new";
         }
     }
     found.words = sentence(study, &found);
@@ -326,7 +327,7 @@ fn judge(
         ),
         () if unsure => (
             Holding::NotShown,
-            "too few replicates for the confidence that is asked for".to_owned(),
+            "too few replicates for this confidence".to_owned(),
         ),
         () if within(objective.band) => (Holding::Holds, format!("{change}, within {band}")),
         () if low > 1.0 || high < 1.0 => (Holding::DoesNotHold, change),

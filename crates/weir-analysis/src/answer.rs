@@ -112,7 +112,7 @@ fn unanswered(load: &LoadFindings) -> Option<String> {
         0 => names::listed(&arms),
         _ => format!("{first} (and {} other arms)", arms.len() - 1),
     };
-    Some(format!("Requests without a right answer: {named}."))
+    Some(format!("Requests without a correct answer: {named}."))
 }
 
 /// "backlog-alone is inert (net.core.somaxconn is 128)", for an arm that changes nothing else.

@@ -290,21 +290,19 @@ fn caveats(metric: Metric, drawn: &Replicates, found: &Estimate) -> String {
     let mut text = String::new();
     if metric == Metric::ResponseP99 {
         text += &format!(
-            "; compared is the typical p99, of short times: the ratio of the pooled ones is {:.3}",
+            "; this compares the typical p99, of short times; the ratio of the pooled ones is {:.3}",
             drawn.pooled
         );
     }
     if found.is_median {
-        text +=
-            "; compared by the median of the replicates, because some lie far out on both sides";
+        text += "; this uses the median of the replicates, because some are far out on both sides";
     }
     if drawn.few_instances {
-        text += "; with so few instances of the proxies the interval leaves out how much instances differ";
+        text += "; with so few instances of the proxies the interval does not include the differences between instances";
     }
     let each = drawn.clusters.chunk_by(|a, b| a == b).count();
     if found.correlated && drawn.clusters.len() < BLOCKS_FOR_CORRELATION * each {
-        text +=
-            "; neighbouring replicates follow from one another, so the interval may be too narrow";
+        text += "; neighbouring replicates are correlated, so the interval may be too narrow";
     }
     text
 }
@@ -382,7 +380,7 @@ fn missing(comparison: &Comparison, data: &LoadData<'_>, objective: &Objective) 
     let blocks = f64::from(lacking * comparison.merged) / of_these.max(0.01);
     let seconds = blocks * data.block_ns() as f64 / 1e9;
     Some(format!(
-        "; a difference could not have been shown: that takes {least} replicates{among}, about {} would do",
+        "; a difference could not have been shown: this needs {least} replicates{among}, about {} would do",
         longer(seconds)
     ))
 }

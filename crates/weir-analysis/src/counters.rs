@@ -1,4 +1,4 @@
-//! What the proxies counted of themselves.
+//! Counters of the proxies.
 
 use std::collections::BTreeMap;
 

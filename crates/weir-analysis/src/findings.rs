@@ -399,9 +399,9 @@ impl Comparison {
         match self.verdict {
             Verdict::Better | Verdict::Worse => {
                 let side = if low > 1.0 { "above" } else { "below" };
-                format!("the whole interval lies {side} 1 and {p}")
+                format!("the whole interval is {side} 1 and {p}")
             }
-            Verdict::Equivalent => format!("the whole interval lies within {band}"),
+            Verdict::Equivalent => format!("the whole interval is within {band}"),
             Verdict::Inconclusive if !few && self.is_contradicted(objective.band) => format!(
                 "typical blocks have a ratio of {:.3}, but all blocks together one of {:.3}: one of the arms stalls \
                  now and then",
@@ -417,7 +417,7 @@ impl Comparison {
                 self.confidence * 100.0
             ),
             _ if low <= 1.0 && high >= 1.0 => {
-                format!("the interval holds 1 and reaches beyond {band}")
+                format!("the interval contains 1 and extends beyond {band}")
             }
             _ => format!("the interval excludes 1, but {p}"),
         }
@@ -440,10 +440,10 @@ impl Comparison {
             },
             because: match self.verdict {
                 Verdict::Better | Verdict::Worse if high < 1.0 => {
-                    self.because.replacen("lies below 1", "lies above 1", 1)
+                    self.because.replacen("is below 1", "is above 1", 1)
                 }
                 Verdict::Better | Verdict::Worse => {
-                    self.because.replacen("lies above 1", "lies below 1", 1)
+                    self.because.replacen("is above 1", "is below 1", 1)
                 }
                 _ => self.because.clone(),
             },

@@ -179,7 +179,7 @@ fn given_up(found: &mut Compared, look: &LookRecord) {
         let mut decided = look.decided.iter();
         if decided.any(|one| one.is_given_up && [&*one.arm, &*one.against] == names) {
             comparison.because +=
-                "; given up, because the looks to come would hardly have decided it";
+                "; given up, because the remaining looks would probably not have decided it";
         }
     }
 }

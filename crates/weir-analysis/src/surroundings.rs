@@ -179,7 +179,7 @@ impl<'a> Host<'a> {
         said.extend(served.filter(burdens).map(|served| {
             format!(
                 "interrupts of {name} on {host} go to CPU {served}, and the {role} has CPU {cpus}: packets take time of \
-                 some of its CPUs alone (more queues, RPS, or CPUs apart)"
+                 some of its CPUs alone (use more queues, RPS, or separate CPUs)"
             )
         }));
         let nodes = self.nodes_of(cpus);

@@ -302,7 +302,7 @@ fn several_changes_are_corrected_together() {
     assert!(why.contains("excludes 1"), "{why}");
     // Three more blocks of six tenths of a second, of three arms, would be eleven arms' of 2.2 s.
     assert!(
-        why.contains("that takes 9 replicates among 9 comparisons, about 7 more seconds"),
+        why.contains("this needs 9 replicates among 9 comparisons, about 7 more seconds"),
         "{why}"
     );
     let same = comparison(&findings, 0, Metric::Rate, "stock-again");

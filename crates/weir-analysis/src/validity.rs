@@ -40,7 +40,7 @@ pub static RULES: [Rule; 23] = [
         name: "nothing-answered",
         compares: "whether no response was complete",
         limits: load(0.0, 0.0),
-        why: "there is nothing to make figures of. Of a study's arm it is the worst of outcomes",
+        why: "no figures can be computed. For an arm of a study, this is the worst outcome",
         judge: |e, grade| {
             let nothing = f64::from(e.answered? == 0);
             grade.of(nothing, || format!("no response was complete{}", mostly(e)))
@@ -48,7 +48,7 @@ pub static RULES: [Rule; 23] = [
     },
     Rule {
         name: "failures",
-        compares: "errors, and responses with a status that nobody asked for, of all requests",
+        compares: "errors, and responses with an unexpected status, of all requests",
         limits: load(0.001, 0.05),
         why: "one in a thousand is what published capacity goals still call loss; at one in twenty the \
               server spends itself on something else than the question. In a study it is an outcome: failed \
@@ -186,7 +186,7 @@ pub static RULES: [Rule; 23] = [
             grade.of(share, || {
                 format!(
                     "half of the responses took longer ({:.0} ms) than the part of a slice that is not \
-                     measured ({:.0} ms): longer slices or fewer connections are wanted",
+                     measured ({:.0} ms): use longer slices or fewer connections",
                     median_ns / 1e6,
                     lead_ns / 1e6
                 )
@@ -382,11 +382,11 @@ pub static RULES: [Rule; 23] = [
             };
             grade.of(share, || match hop.redirected_bytes {
                 0 => format!(
-                    "not a byte of the {} hop went past TCP, which this arm is about",
+                    "not a byte of the {} hop bypassed TCP, although this arm is about that",
                     hop.name
                 ),
                 _ => format!(
-                    "only {} of the bytes of the {} hop went past TCP ({} messages by TCP, of {})",
+                    "only {} of the bytes of the {} hop bypassed TCP ({} messages by TCP, of {})",
                     percent(1.0 - share),
                     hop.name,
                     hop.tcp,
@@ -404,8 +404,7 @@ pub static RULES: [Rule; 23] = [
             let (hop, refused) = (e.hop?, e.hop?.refused);
             grade.share(refused, refused + hop.sockets, |share| {
                 format!(
-                    "{refused} sockets of the {} hop ({}) found no place in the bypass, and what they sent \
-                     went by TCP uncounted",
+                    "{refused} sockets of the {} hop ({}) were refused by the bypass; what they sent went by TCP and is not counted",
                     hop.name,
                     percent(share)
                 )

@@ -60,7 +60,7 @@ impl BypassError {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             BypassError::NotPermitted(_) => {
-                "it takes CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON (or CAP_SYS_ADMIN): run weir as \
+                "it needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON (or CAP_SYS_ADMIN): run weir as \
                  root, or in a container that is given them"
             }
             BypassError::NoCgroup(_) => {

@@ -55,7 +55,7 @@ impl Barrier {
     pub(crate) fn http2(at: (usize, usize), says: &str) -> Barrier {
         Barrier {
             at,
-            what: format!("it speaks HTTP/2 alone (`{says}`), and loads speak HTTP/1.1"),
+            what: format!("it speaks only HTTP/2 (`{says}`), and loads speak HTTP/1.1"),
             hint: "name another `port` or `host` in the load, or in the study a copy of your configuration \
                    without it",
         }
@@ -65,7 +65,9 @@ impl Barrier {
     pub(crate) fn sealed(at: (usize, usize), by: &str) -> Barrier {
         Barrier {
             at,
-            what: format!("{by} passes TLS on as it is, and the study's origin server speaks none"),
+            what: format!(
+                "{by} passes TLS through, and the study's origin server does not speak TLS"
+            ),
             hint: "name a `host` in the load whose TLS ends at the proxy",
         }
     }

@@ -108,12 +108,12 @@ pub(crate) const LEAVE_OUT: &str = "name a copy of your configuration without it
 
 /// Why no copy may have something that is on no list of what does no harm.
 pub(crate) fn unknown(name: &str) -> String {
-    format!("weir does not know what `{name}` asks or writes, so no copy may have it")
+    format!("weir does not know what `{name}` contacts or writes, so a copy must not have it")
 }
 
 /// Why no copy may have something that runs a program of the user's.
 pub(crate) fn runs_code(name: &str) -> String {
-    format!("`{name}` runs code that can ask and write anything, which no copy may")
+    format!("`{name}` runs code that could contact or write anything, which a copy must not do")
 }
 
 /// The line end that a text uses.

@@ -45,7 +45,7 @@ pub fn text(examination: &Examination, width: usize, color: bool) -> String {
         text.push_str(&described(finding, width, &paint));
     }
     if !examination.room.is_empty() {
-        text.push_str("\nroom by these settings\n");
+        text.push_str("\nroom with these settings\n");
         for room in &examination.room {
             let amount = crate::rules::figure(room.amount as u64);
             let because = in_a_line(&room.because);
@@ -75,7 +75,9 @@ fn asked(asked: Asked) -> String {
         parts.push(format!("{} new connections/s", crate::rules::rate(rate)));
     }
     match parts.is_empty() {
-        true => "none given: name one with --connections and --rate to have it judged".to_owned(),
+        true => {
+            "none given; add --connections and --rate to check the settings for a load".to_owned()
+        }
         false => parts.join(", "),
     }
 }
@@ -92,12 +94,12 @@ fn verdict(examination: &Examination) -> String {
     ];
     let counts: Vec<String> = [errors, warnings, notes].into_iter().flatten().collect();
     let judged = match (examination.has_errors(), examination.asked.is_some()) {
-        (true, _) => "these settings do not carry it",
-        (false, true) => "nothing that was looked at stands against it",
-        (false, false) => "no load to judge by",
+        (true, _) => "these settings cannot carry it",
+        (false, true) => "none of the settings that were checked would limit it",
+        (false, false) => "no load given",
     };
     match counts.is_empty() {
-        true => format!("{judged}; nothing to say"),
+        true => format!("{judged}; nothing to report"),
         false => format!("{judged}: {}", counts.join(", ")),
     }
 }

@@ -39,7 +39,7 @@ pub enum HostError {
     #[error("this kernel has no network namespaces")]
     NoNamespaces,
     /// As many namespaces are in use as may be.
-    #[error("cannot make a network namespace: as many are in use as may be")]
+    #[error("cannot make a network namespace: the maximum number is in use")]
     TooManyNamespaces,
     /// The kernel has no veth(4).
     #[error("cannot link two namespaces: this kernel has no virtual Ethernet devices")]
@@ -96,14 +96,14 @@ impl HostError {
                     None => String::new(),
                 };
                 return Some(format!(
-                    "it takes {capability}: run weir as root, or in a container that is given it{without_root}"
+                    "it needs {capability}: run weir as root, or in a container that has it{without_root}"
                 ));
             }
             HostError::MtuOutOfRange(_) => {
                 let (min, max) = (MTU.start(), MTU.end());
                 return Some(format!("a veth takes {min} to {max}; Ethernet has 1500"));
             }
-            HostError::NoNamespaces => "it takes one that was built with CONFIG_NET_NS",
+            HostError::NoNamespaces => "use a kernel that was built with CONFIG_NET_NS",
             HostError::TooManyNamespaces => {
                 "`lsns --type net` shows them, `sysctl user.max_net_namespaces` the limit (each \
                  user namespace has its own)"

@@ -41,7 +41,7 @@ pub enum ParseError {
         limit: u32,
     },
     /// Bytes came while no response was due.
-    #[error("bytes came that no request had asked for")]
+    #[error("bytes came without a request")]
     Unsolicited,
 }
 

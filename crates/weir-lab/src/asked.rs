@@ -106,7 +106,7 @@ pub(crate) fn from_files(study: &Study, missing: &Missing) -> Vec<Remark> {
                 continue;
             }
             let text = format!(
-                "{}: {}, so nobody asks the origin server; if that is not meant, name `host`, `path` or `port` in the load",
+                "{}: {}, so the origin server gets no requests; if this is not intended, name `host`, `path` or `port` in the load",
                 record.loads.join(", "),
                 record.places().join(", ")
             );

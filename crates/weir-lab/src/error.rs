@@ -314,8 +314,7 @@ impl LabError {
                     .to_owned(),
             ),
             LabError::Elsewhere { .. } => Some(
-                "weir sends load to the places that you named and to nobody else: look at what runs as \
-                 weir on that host"
+                "weir sends load to the places that you named and to nobody else: check which program runs as weir on that host"
                     .to_owned(),
             ),
             LabError::Version { .. } => Some(

@@ -209,7 +209,7 @@ pub enum NetworkUsed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Protection {
-    /// Every address, socket and written file in a copy was found to be the run's own.
+    /// Every address, socket and written file in a copy was checked to be the run's own.
     Checked,
     /// The same, and the copies ran in network namespaces without a route to any other host.
     CheckedWithoutRoute,
@@ -239,7 +239,7 @@ pub enum Record {
     Trial(Box<TrialRecord>),
     /// A continuous trial over all arms ended: what belongs to none of its blocks.
     Part(Box<PartRecord>),
-    /// What the proxies counted of themselves while a load lasted.
+    /// Counters of the proxies while a load lasted.
     Counters(CountersRecord),
     /// An arm that the study does not have was added while the run went on.
     Arm(Box<ArmRecord>),

@@ -141,7 +141,7 @@ pub enum Why {
     TooShort(f64),
     /// No rate has held that was tried: [`Answer::floor`] and [`Answer::least`] say what is so at any rate.
     Never,
-    /// Above this rate it broke, and did not come back. The interval is what was known before, not verified.
+    /// Above this rate it broke, and did not recover. The interval is what was known before, not verified.
     Broken(f64),
     /// The target changed so often that trials from before say nothing about it now.
     Unsteady,

@@ -63,7 +63,7 @@ pub(crate) fn origin(node: Option<&Node>, check: &mut Checker) -> OriginSpec {
         origin.concurrency = check.whole(node, 1..=10_000).map(|at_once| at_once as u32);
         if origin.delay == DelaySpec::None {
             check
-                .error(node.span.clone(), "without a delay nobody stands in line")
+                .error(node.span.clone(), "without a delay no request waits")
                 .hint("write `delay: 2ms` beside it: 500 requests/s, one after the other");
         }
     }

@@ -71,7 +71,7 @@ pub enum SutError {
         id: String,
     },
     /// A setting that is no part of a proxy's configuration, such as a kernel parameter.
-    #[error("`{id}` is no setting of the proxy's configuration")]
+    #[error("`{id}` is not a setting of the proxy's configuration")]
     NotOfProxy {
         /// Its id.
         id: String,
@@ -101,7 +101,7 @@ pub enum SutError {
         source: io::Error,
     },
     /// What the proxy says of itself cannot be read.
-    #[error("cannot read what {} says of itself: {what}", kind.title())]
+    #[error("cannot read what {} reports about itself: {what}", kind.title())]
     Unreadable {
         /// The proxy.
         kind: ProxyKind,
@@ -229,14 +229,14 @@ impl SutError {
             } => {
                 let lines = match change.is_empty() {
                     true => "your file",
-                    false => "your file once this change is in it",
+                    false => "your file with this change",
                 };
                 format!(
-                    "these are the proxy's own words about your configuration; lines are those of {lines}"
+                    "this is the proxy's own output about your configuration; line numbers are those of {lines}"
                 )
             }
             SutError::Refused { kind, .. } => format!(
-                "these are {}'s own words; change the setting that they name in the study",
+                "these are {}'s own output; change the setting that it names in the study",
                 kind.title()
             ),
             SutError::PortTaken { address, .. } => format!(
@@ -244,7 +244,7 @@ impl SutError {
                 address.port()
             ),
             SutError::Died { .. } => {
-                "`dmesg` says whether the kernel ended it for want of memory".to_owned()
+                "`dmesg` shows whether the kernel killed it because memory ran out".to_owned()
             }
             _ => return None,
         };

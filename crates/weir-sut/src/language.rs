@@ -9,7 +9,7 @@ use crate::SutError;
 
 /// What a proxy cannot do whose language is not known here.
 pub(crate) const NOT_YET: &str =
-    "be started with a configuration of yours: weir cannot change one of its yet";
+    "be started with your own configuration: weir cannot change its configurations yet";
 
 /// What a proxy's module does with configurations that users wrote.
 pub trait Language {

@@ -118,7 +118,7 @@ pub(crate) fn overridden(spec: &FlowSpec, trace: &Trace) -> Option<Fault> {
     }
     let fault = Fault::new(
         Key::Trace,
-        "the trace has methods and paths of its own, which replace those that are given here",
+        "the trace has its own methods and paths, which would replace yours",
     );
-    Some(fault.hint("give no method and no path but /, or repeat a trace that has times only"))
+    Some(fault.hint("omit the method and use the path /, or replay a trace that has only times"))
 }

@@ -185,7 +185,7 @@ impl Incoming {
     /// build, or somebody who is no weir.
     pub fn understand(&self) -> Result<Ask, Failure> {
         serde_json::from_str(self.ask.get()).map_err(|error| Failure {
-            hint: Some("let the same build of weir run on both sides".to_owned()),
+            hint: Some("run the same build of weir on both sides".to_owned()),
             ..Failure::other(format!(
                 "the agent does not understand what it is asked: {error}"
             ))

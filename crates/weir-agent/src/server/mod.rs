@@ -346,7 +346,7 @@ fn unpanicked<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure
     // What it has left half done is ended like all else when the server ends.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let words = panic_words(&*panic);
-        Err(Failure::other(format!("a mistake of weir's: {words}")))
+        Err(Failure::other(format!("a bug in weir: {words}")))
     })
 }
 
@@ -433,9 +433,9 @@ mod tests {
     #[test]
     fn a_panic_is_a_failure_with_its_words() {
         let words = |work: fn() -> Result<(), Failure>| unpanicked(work).unwrap_err().evidence;
-        assert_eq!(words(|| panic!("fixed")), "a mistake of weir's: fixed");
+        assert_eq!(words(|| panic!("fixed")), "a bug in weir: fixed");
         let made = words(|| panic!("{}", 7));
-        assert_eq!(made, "a mistake of weir's: 7");
+        assert_eq!(made, "a bug in weir: 7");
         assert!(unpanicked(|| Ok(())).is_ok());
     }
 

@@ -196,7 +196,7 @@ fn tell_requests(
     stop: &AtomicBool,
     tell: &(dyn Fn(&[SampleRow]) + Sync),
 ) -> Result<(), String> {
-    let none = "weir has a proxy log its requests where it writes the configuration";
+    let none = "weir lets a proxy log its requests only where it writes the configuration";
     let log = proxy.requests.as_mut().ok_or(none)?;
     if stop.load(Ordering::Relaxed) {
         thread::sleep(WRITTEN);

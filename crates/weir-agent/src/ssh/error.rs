@@ -184,8 +184,7 @@ impl SshError {
             }
             SshError::Noise { .. } => {
                 "something on the host writes to standard output before the agent does, most often a \
-                 line in ~/.bashrc or ~/.zshenv: let it write for interactive shells alone. An account \
-                 without a login shell answers like this too"
+                 line in ~/.bashrc or ~/.zshenv: let it write in interactive shells only. An account without a login shell has the same effect"
                     .to_owned()
             }
             SshError::Greeting {

@@ -75,7 +75,7 @@ impl Problem {
     pub(super) fn hint(self, host: &str, typed: &str, words: &str) -> String {
         match self {
             Problem::Denied => format!(
-                "weir lets ssh ask nothing. Make this work without a question first, with a key in \
+                "weir allows ssh no prompts. Make this work without a prompt first, with a key in \
                  ~/.ssh or in ssh-agent: {typed} true"
             ),
             Problem::UnknownKey => {
@@ -93,10 +93,10 @@ impl Problem {
                 format!("is it up, and does a firewall let ssh through? {typed} true")
             }
             Problem::Lost => format!(
-                "look at the host; what weir had changed there is put back by its agent, or by: weir \
+                "check the host; its agent restores what weir changed there, or do it with: weir \
                  restore --host {host}"
             ),
-            Problem::Other => format!("see what happens by hand: {typed} -v true"),
+            Problem::Other => format!("try it by hand: {typed} -v true"),
         }
     }
 }
@@ -104,12 +104,12 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Problem::Denied => "ssh is not let in without asking somebody",
+            Problem::Denied => "ssh cannot log in without a prompt",
             Problem::UnknownKey => "its host key is not known",
-            Problem::ChangedKey => "its host key is another one than before",
+            Problem::ChangedKey => "its host key has changed",
             Problem::Unresolved => "ssh knows no such host",
-            Problem::Refused => "nobody answers ssh there",
-            Problem::Unreachable => "there is no way to this host",
+            Problem::Refused => "ssh gets no answer there",
+            Problem::Unreachable => "there is no route to this host",
             Problem::TimedOut => "it does not answer",
             Problem::Lost => "the connection was lost",
             Problem::Other => "ssh failed",
@@ -168,7 +168,7 @@ impl fmt::Display for CopyProblem {
         f.write_str(match self {
             CopyProblem::Full => "no room for a copy of weir",
             CopyProblem::Unwritable => "a copy of weir cannot be written",
-            CopyProblem::Garbled => "the copy of weir arrived otherwise than it was sent",
+            CopyProblem::Garbled => "the copy of weir was damaged on its way",
             CopyProblem::Unusable => "the copy of weir does not run there",
             CopyProblem::Vanished => "the copy of weir was gone before it could be run",
         })

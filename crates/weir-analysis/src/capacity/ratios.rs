@@ -110,19 +110,19 @@ fn judge(study: &Study, ratio: &mut Ratio) {
     (ratio.verdict, ratio.because) = match outcome {
         Outcome::Better => (
             Verdict::Better,
-            format!("the whole interval lies above 1; p is {p}"),
+            format!("the whole interval is above 1; p is {p}"),
         ),
         Outcome::Worse => (
             Verdict::Worse,
-            format!("the whole interval lies below 1; p is {p}"),
+            format!("the whole interval is below 1; p is {p}"),
         ),
         Outcome::Equivalent => (
             Verdict::Equivalent,
-            format!("the whole interval lies within {band}"),
+            format!("the whole interval is within {band}"),
         ),
         Outcome::Inconclusive => (
             Verdict::Inconclusive,
-            format!("the interval neither excludes 1 for sure nor lies within {band}; p is {p}"),
+            format!("the interval neither clearly excludes 1 nor is within {band}; p is {p}"),
         ),
     };
 }

@@ -37,15 +37,13 @@ pub fn carries(found: &Capacity) -> String {
     );
     match found.ceiling {
         Some(ceiling) if ceiling.of == CeilingOf::Connections => format!(
-            "{arm} carries at least {} {UNIT} within {within} {basis}; all {} connections were busy, and half as many let \
-             half as much through, so the upper end is not the server's. Ask again with -c {}.",
+            "{arm} carries at least {} {UNIT} within {within} {basis}; all {} connections were busy, and half as many carried half as much, so the upper end is not the server's limit. Try again with -c {}.",
             rate(found.low),
             found.connections,
             found.connections.saturating_mul(MORE),
         ),
         Some(ceiling) if ceiling.of == CeilingOf::Time => format!(
-            "{arm} carries at least {} {UNIT} within {within} {basis}; {}/s held later, for some seconds, and the time was \
-             over before a higher rate broke.",
+            "{arm} carries at least {} {UNIT} within {within} {basis}; {}/s held later, for some seconds, and time ran out before a higher rate broke.",
             rate(found.low),
             rate(ceiling.rate)
         ),
@@ -55,8 +53,7 @@ pub fn carries(found: &Capacity) -> String {
             rate(found.high)
         ),
         Some(ceiling) => format!(
-            "{arm} carries at least {} {UNIT} within {within} {basis}; {} reaches its own limit at {}/s, so the upper end is not the \
-             proxy's.",
+            "{arm} carries at least {} {UNIT} within {within} {basis}; {} reaches its own limit at {}/s, so the upper end is not the proxy's limit.",
             rate(found.low),
             whose(ceiling.of),
             rate(ceiling.rate)
@@ -76,8 +73,7 @@ pub(super) fn answer(found: &Capacity) -> Vec<String> {
             false => "",
         };
         all.push(format!(
-            "{sustains}Fresh, in short trials after a rest, it carries {} to {}/s: something builds up that only a longer \
-             trial meets.",
+            "{sustains}Fresh, in short trials after a rest, it carries {} to {}/s: something builds up over time that only a longer trial shows.",
             rate(low),
             rate(high)
         ));
@@ -95,7 +91,7 @@ pub(super) fn answer(found: &Capacity) -> Vec<String> {
         ));
     }
     if found.end == Some(CapacityEnd::Budget) && found.claimed {
-        all.push("The time was over: a longer search would narrow the interval.".to_owned());
+        all.push("Time ran out: a longer search would narrow the interval.".to_owned());
     }
     all.extend(Some(found.ran_out.clone()).filter(|text| !text.is_empty()));
     all
@@ -144,8 +140,7 @@ fn nothing(found: &Capacity) -> String {
     let seconds = found.seconds.1;
     match found.end {
         None => format!(
-            "How much {arm} carries within {within} is not known: the search did not end.{so_far} Resume the run to end \
-             it."
+            "How much {arm} carries within {within} is not known: the search did not end.{so_far} Resume the run to finish it."
         ),
         Some(CapacityEnd::Found | CapacityEnd::Budget) => format!(
             "How much {arm} carries within {within} cannot be claimed: no long trial held a rate near the edge.{so_far} \
@@ -156,11 +151,11 @@ fn nothing(found: &Capacity) -> String {
              {needed:.0} s would suffice."
         ),
         Some(CapacityEnd::Never) => format!(
-            "{arm} kept {within} at no rate that was tried{}.",
+            "{arm} kept {within} at none of the rates that were tried{}.",
             never(found)
         ),
         Some(CapacityEnd::Broken(at)) => format!(
-            "{arm} broke above {} {UNIT} and did not come back, so nothing is claimed.{so_far} See what it logged, start \
+            "{arm} broke above {} {UNIT} and did not recover, so nothing is claimed.{so_far} See what it logged, start \
              it again, and search below that rate.",
             rate(at)
         ),

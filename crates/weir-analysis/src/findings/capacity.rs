@@ -83,7 +83,7 @@ pub struct Capacity {
     pub holds: Vec<CurvePoint>,
     /// The trials that the curve is made of, one by one, in order of time.
     pub trials: Vec<CurvePoint>,
-    /// The rate from which on the p99 stays above twice its least; `None` where it does not get there.
+    /// The rate from which on the p99 stays above twice its lowest value; `None` where it does not get there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knee: Option<f64>,
     /// What was counted at low rates, at the edge and above it; empty where there is no edge.

@@ -34,7 +34,7 @@ impl Default for Headline {
 /// How a run ended that did not end as planned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Incomplete {
-    /// How; `None`: it has no end. Complete: not everything that was planned is among the records.
+    /// How; `None`: it has no end. Complete: not everything that was planned was recorded.
     pub outcome: Option<Outcome>,
     /// The error; empty without one.
     pub error: String,

@@ -236,7 +236,7 @@ impl Grower<'_> {
             (known, _) if grown.growth.is_none() => {
                 format!("{known} windows tell of it, and it takes {NEEDED}")
             }
-            _ => "it varies more than these rates add to it".to_owned(),
+            _ => "it varies more than it grows over these rates".to_owned(),
         }
     }
 }

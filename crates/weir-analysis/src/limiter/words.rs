@@ -33,20 +33,20 @@ pub fn sentence(found: &LimiterFindings) -> String {
     }
 }
 
-/// Which parameters to turn, and which way.
+/// Which parameters to change, and how.
 pub fn turn(finding: &Finding) -> Option<String> {
     let each = finding
         .turn
         .iter()
         .zip(&finding.ways)
         .map(|(parameter, way)| match way {
-            Way::Up => format!("{parameter} up"),
-            Way::Down => format!("{parameter} down"),
-            Way::To(level) => format!("{parameter} to {level}"),
-            Way::Either => parameter.clone(),
+            Way::Up => format!("raise {parameter}"),
+            Way::Down => format!("lower {parameter}"),
+            Way::To(level) => format!("set {parameter} to {level}"),
+            Way::Either => format!("change {parameter}"),
         });
     let each: Vec<String> = each.take(3).collect();
-    (!each.is_empty()).then(|| format!("Turn {}.", each.join(" or ")))
+    (!each.is_empty()).then(|| format!("Try: {}.", each.join(", or ")))
 }
 
 /// Whose resource is taken away.
@@ -118,16 +118,16 @@ fn tried(one: &ConfirmationRecord) -> String {
 /// What comes next.
 fn behind(behind: &Behind) -> Option<String> {
     match behind {
-        Behind::Limiter(limiter) => Some(format!("Behind it: {}.", limiter_name(limiter))),
+        Behind::Limiter(limiter) => Some(format!("The next limit: {}.", limiter_name(limiter))),
         Behind::Resource {
             quantity,
             used,
             at_rate,
         } if *used >= NEXT => {
             let means = &Quantities::builtin().get(quantity)?.means;
-            let at = at_rate.map(|rate| format!(", used up at about {}", shown(rate, "/s")));
+            let at = at_rate.map(|rate| format!(", reached at about {}", shown(rate, "/s")));
             Some(format!(
-                "Behind it: {means}, at {:.0} %{}.",
+                "The next limit: {means}, at {:.0} %{}.",
                 100.0 * used.min(1.0),
                 at.unwrap_or_default()
             ))
@@ -139,11 +139,8 @@ fn behind(behind: &Behind) -> Option<String> {
 fn why_not(found: &LimiterFindings) -> String {
     let judgement = &found.judgement;
     match (judgement.unknown.is_empty(), judgement.seen.is_empty()) {
-        (true, true) => {
-            "more was asked for than was carried, and nothing that is known of was used up"
-                .to_owned()
-        }
-        (true, false) => "what was seen contradicts itself".to_owned(),
+        (true, true) => "the load was not carried, but no known resource was used up".to_owned(),
+        (true, false) => "the observations contradict each other".to_owned(),
         (false, _) => format!(
             "{} of its possible limits could not be judged",
             judgement.unknown.len()

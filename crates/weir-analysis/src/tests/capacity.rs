@@ -291,16 +291,15 @@ const ENDS: [(Change, &str); 16] = [
     (
         |found| found.ceiling = ceiling(CeilingOf::Generator),
         "at least 4,750 requests/s within p99 < 30ms and errors < 1% (95 %; 4,750/s held for 13 s); the load \
-             generator reaches its own limit at 5,000/s, so the upper end is not the proxy's.",
+             generator reaches its own limit at 5,000/s, so the upper end is not the proxy's limit.",
     ),
     (
         |found| found.ceiling = ceiling(CeilingOf::Connections),
-        "; all 50 connections were busy, and half as many let half as much through, so the upper end is not the \
-             server's. Ask again with -c 200.",
+        "; all 50 connections were busy, and half as many carried half as much, so the upper end is not the server's limit. Try again with -c 200.",
     ),
     (
         |found| found.ceiling = ceiling(CeilingOf::Time),
-        "; 5,000/s held later, for some seconds, and the time was over before a higher rate broke.",
+        "; 5,000/s held later, for some seconds, and time ran out before a higher rate broke.",
     ),
     (
         |found| (found.low, found.verified) = (0.001, 0.001),
@@ -317,7 +316,7 @@ const ENDS: [(Change, &str); 16] = [
     ),
     (
         |found| found.end = CapacityEnd::Broken(5_100.0),
-        "stock broke above 5,100 requests/s and did not come back",
+        "stock broke above 5,100 requests/s and did not recover",
     ),
     (
         |found| found.end = CapacityEnd::NotSent(5_100.0),
@@ -332,7 +331,7 @@ const ENDS: [(Change, &str); 16] = [
             (found.low, found.high, found.verified) = (0.0, 0.0, 0.0);
             found.end = CapacityEnd::Never;
         },
-        "at no rate that was tried: at 500/s, the lowest, its p99 was 1 ms. An objective within reach is p99 < \
+        "at none of the rates that were tried: at 500/s, the lowest, its p99 was 1 ms. An objective within reach is p99 < \
              1.5ms",
     ),
     (

@@ -84,7 +84,7 @@ fn foreign(kept: &Kept<'_>) -> Option<String> {
     match () {
         () if is_hidden => Some(format!("`{key}` is `{lower}` to Caddy: write it so")),
         () if is_among(key, FOREIGN) || is_kept => Some(format!(
-            "`{key}` names somebody to be asked, or a file to be written, that is not the copy's own"
+            "`{key}` names a server or a file outside of the copy"
         )),
         () => None,
     }

@@ -85,7 +85,7 @@ fn foreign(kept: &Kept<'_>) -> Option<String> {
         let name = kept.text();
         let known = name.rsplit('/').next().is_some_and(is_known);
         return (!known).then(|| {
-            format!("weir does not know what the extension `{name}` asks or writes, so no copy may have it")
+            format!("weir does not know what the extension `{name}` contacts or writes, so a copy must not have it")
         });
     }
     // An empty object, or nothing, is as if it were not there.
@@ -103,14 +103,14 @@ fn foreign(kept: &Kept<'_>) -> Option<String> {
     match () {
         () if is_one_of(DISCOVERY) || is_other_file || is_discovered || is_untyped => {
             Some(format!(
-                "`{key}` has Envoy take from elsewhere what it does, so weir does not know whom a copy would ask"
+                "`{key}` makes Envoy fetch its configuration from elsewhere, so weir does not know which servers a copy would contact"
             ))
         }
         () if is_one_of(SERVERS) => Some(format!(
-            "`{key}` names a server or a library by itself, which no copy may"
+            "`{key}` names a server or a library by itself, which a copy must not do"
         )),
         () if is_one_of(WRITTEN) || is_log => Some(format!(
-            "`{key}` names a file that Envoy writes, which no copy may"
+            "`{key}` names a file that Envoy writes, which a copy must not do"
         )),
         () => None,
     }

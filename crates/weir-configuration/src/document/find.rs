@@ -109,7 +109,7 @@ impl<'n> Finder<'n> {
                 _ if self.tree.meaning(node).is_null() => return Ok(Found::Missing(place, steps)),
                 _ => {
                     let what = format!(
-                        "`{}` is no object, so it has no `{token}`",
+                        "`{}` is not an object, so it has no `{token}`",
                         pointer.first(steps)
                     );
                     return Err(error(self.file, node.span.start, what));

@@ -145,7 +145,10 @@ impl<'n> Changes<'n> {
         if nest(map, &edit.at.tokens()[steps..], value) {
             return Ok(());
         }
-        let what = format!("`{}` is to be put into what is no object", edit.at);
+        let what = format!(
+            "`{}` is to be put into something that is not an object",
+            edit.at
+        );
         Err(about(&file.path, what))
     }
 }

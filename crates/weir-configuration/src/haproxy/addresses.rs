@@ -53,11 +53,9 @@ pub(super) fn adapt(
             continue;
         };
         if address.variable.is_none() && address.text.split(',').any(has_no_number) {
-            let what = format!(
-                "the port of `{}` is no number, as HAProxy takes it",
-                address.text
-            );
-            let hint = "write the number; a variable counts in double quotes alone: \"*:${PORT}\"";
+            let what = format!("the port of `{}` is not a number for HAProxy", address.text);
+            let hint =
+                "write the number; HAProxy replaces variables in double quotes only: \"*:${PORT}\"";
             return Err(error(&edit.source.files[bind.file], address.span.start, what).hint(hint));
         }
         if address.text.starts_with("quic") {

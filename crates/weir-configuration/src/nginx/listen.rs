@@ -45,7 +45,7 @@ pub(super) struct Socket {
 enum Host {
     V4(Ipv4Addr),
     V6(Ipv6Addr),
-    /// In lower case; also what is no address at all, such as a range of ports.
+    /// In lower case; also what is not an address at all, such as a range of ports.
     Name(String),
     /// A socket of the file system.
     Unix(String),

@@ -88,7 +88,7 @@ impl Reader {
             };
         }
         if self.open.len() == DEPTH_LIMIT {
-            let what = "files that are included one by another go deeper than 100";
+            let what = "includes are nested more than 100 deep";
             return Err(Refused::Here(what.to_owned()));
         }
         if real.is_dir() {
@@ -184,9 +184,6 @@ impl Reader {
         let names: Vec<String> = files
             .map(|&file| self.source.files[file].path.display().to_string())
             .collect();
-        format!(
-            "files include each other in a circle: {}",
-            names.join(" → ")
-        )
+        format!("files include each other in a cycle: {}", names.join(" → "))
     }
 }

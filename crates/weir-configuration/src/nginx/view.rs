@@ -141,7 +141,7 @@ impl<'t> Expansion<'_, 't> {
         let included = self.source.includes.get(argument);
         for &inner in included.map_or(&[][..], |files| files) {
             if self.open.contains(&inner) || inner == 0 {
-                let what = "files include each other in a circle";
+                let what = "files include each other in a cycle";
                 return Err(error_at(self.source, file, directive, what));
             }
             self.open.push(inner);

@@ -67,7 +67,7 @@ pub enum GatherError {
         line: usize,
     },
     /// More than one nginx runs here.
-    #[error("{} nginx run here, and one is to be named", .masters.len())]
+    #[error("{} nginx are running here; name one", .masters.len())]
     Several {
         /// Each with what names it.
         masters: Vec<String>,
@@ -81,7 +81,7 @@ pub enum GatherError {
         user: u32,
     },
     /// There is no such process, or it is something else.
-    #[error("process {pid} is no nginx: {why}")]
+    #[error("process {pid} is not an nginx: {why}")]
     NotNginx {
         /// Its id.
         pid: u32,
@@ -102,15 +102,15 @@ impl GatherError {
             | GatherError::TooMuch { file, .. } => {
                 let file = quoted(file);
                 format!(
-                    "`nginx -t -c FILE`, with the file that includes {file}, says what nginx makes of it"
+                    "`nginx -t -c FILE`, with the file that includes {file}, shows how nginx reads it"
                 )
             }
             GatherError::Several { masters } => format!(
-                "choose a process with --pid, or a file to be judged by itself with --config:\n  {}",
+                "choose a process with --pid, or check a file by itself with --config:\n  {}",
                 masters.join("\n  ")
             ),
             GatherError::AnothersProcess { user, .. } => {
-                format!("look at it as that user: `sudo -u '#{user}' weir doctor --pid PID`")
+                format!("run weir as that user: `sudo -u '#{user}' weir doctor --pid PID`")
             }
             GatherError::NotNginx { .. } => {
                 "--pid takes nginx's master process; `pgrep -o nginx` finds it".to_owned()
@@ -134,7 +134,7 @@ pub fn gather(request: &Request) -> Result<Facts, GatherError> {
     match request.nginx.is_some() && request.pid.is_none() {
         true => source.unread(
             "a running nginx",
-            "not looked for beside --nginx: --pid names one",
+            "not searched for with --nginx; --pid names one",
         ),
         false => processes::read(&mut source, request.pid, &mut facts)?,
     }
@@ -166,7 +166,7 @@ fn within_proxys_network(
         (true, _, Err(error)) => {
             source.unread(
                 "the proxy's network namespace",
-                format!("{error}; its sysctls and listeners are taken to be this one's"),
+                format!("{error}; its sysctls and listeners are assumed to be this one's"),
             );
             false
         }

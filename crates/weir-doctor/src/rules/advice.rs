@@ -33,7 +33,7 @@ fn file_max(shape: &Shape<'_>) -> Option<Finding> {
         true => (
             Severity::Warning,
             format!(
-                "fs.file-max {} lowers what the kernel gives by itself, about {}",
+                "fs.file-max {} is below the kernel's own value, about {}",
                 figure(value),
                 figure(own)
             ),
@@ -62,8 +62,7 @@ fn file_max(shape: &Shape<'_>) -> Option<Finding> {
             )
             .why(
                 "The kernel lets open files take a tenth of the memory, at about 1 KiB each. Numbers in \
-                 guides come from small machines. What a proxy runs into is its own limit, \
-                 RLIMIT_NOFILE; and fs.file-max belongs to no namespace, so no container can set it.",
+                 guides come from small machines. A proxy reaches its own limit first, RLIMIT_NOFILE; and fs.file-max belongs to no namespace, so no container can set it.",
                 FS_SYSCTL,
             )
             .change(comment_out(line)),
@@ -84,8 +83,8 @@ fn fin_timeout(shape: &Shape<'_>) -> Option<Finding> {
                 .map(|now| format!("{} in TIME_WAIT now", counted(now, "socket"))),
         )
         .why(
-            "It bounds FIN_WAIT_2 of sockets that no process has any more. TIME_WAIT is 60 s in Linux, \
-             fixed (TCP_TIMEWAIT_LEN). Against TIME_WAIT: keep connections to the origin.",
+            "It limits FIN_WAIT_2 of sockets that no process has any more. TIME_WAIT is 60 s in Linux, \
+             fixed (TCP_TIMEWAIT_LEN). To have fewer sockets in TIME_WAIT, keep connections to the origin.",
             IP_SYSCTL,
         )
         .change(comment_out(line)),
@@ -106,7 +105,7 @@ fn tw_reuse(shape: &Shape<'_>) -> Option<Finding> {
     };
     let title = match inert {
         true => "tcp_tw_reuse does nothing without tcp_timestamps",
-        false => "tcp_tw_reuse is for outgoing connections alone: it helps those to the origin",
+        false => "tcp_tw_reuse works for outgoing connections only, such as those to the origin",
     };
     let finding = Finding::new("tw-reuse-advice", severity, title)
         .evidence(line.evidence())
@@ -152,12 +151,10 @@ fn socket_buffers(shape: &Shape<'_>) -> Option<Finding> {
         .evidence_all(lines.iter().map(|line| line.evidence()))
         .evidence("no listen directive has rcvbuf= or sndbuf=")
         .why(
-            "The maxima bound what a program asks for by SO_RCVBUF and SO_SNDBUF, which nginx does not \
-             unless listen says so, and TCP has defaults of its own. Sockets that ask for nothing are \
-             sized as they go, up to the third number of tcp_rmem and tcp_wmem.",
+            "The maxima limit what a program requests by SO_RCVBUF and SO_SNDBUF. nginx requests nothing unless listen says so, and TCP has defaults of its own. Such sockets are resized automatically, up to the third number of tcp_rmem and tcp_wmem.",
             TCP_7,
         )
-        .change("sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem   # these bound nginx's buffers"),
+        .change("sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem   # these limit nginx's buffers"),
     )
 }
 
@@ -167,14 +164,13 @@ fn syn_backlog(shape: &Shape<'_>) -> Option<Finding> {
     if cookies == 0 {
         return None;
     }
-    let title = "tcp_max_syn_backlog is not looked at while SYN cookies are on";
+    let title = "tcp_max_syn_backlog is ignored while SYN cookies are on";
     Some(
         Finding::note("syn-backlog-inert", title)
         .evidence(line.evidence())
         .evidence(format!("net.ipv4.tcp_syncookies = {cookies}"))
         .why(
-            "With SYN cookies connections that are being opened have no such bound. The queue that \
-             overflows first under a legal load is the accept queue: backlog= and somaxconn.",
+            "With SYN cookies there is no such limit on connections that are being opened. The queue that overflows first under a normal load is the accept queue: backlog= and somaxconn.",
             LISTEN_2,
         ),
     )
@@ -193,7 +189,7 @@ fn no_effect(shape: &Shape<'_>) -> Option<Finding> {
         .collect();
     lines.first()?;
     let mut finding = Finding::warning("sysctl-without-effect",
-        "settings that the kernel keeps and does not look at",
+        "settings that the kernel accepts and ignores",
     )
     .evidence_all(lines.iter().map(|line| line.evidence()))
     .why(
@@ -218,8 +214,7 @@ fn accept_mutex(shape: &Shape<'_>) -> Option<Finding> {
         )
         .evidence(set.evidence())
         .why(
-            "Workers take turns to accept, and a new connection may wait for the next turn. It was \
-             meant against waking all workers for one connection, which EPOLLEXCLUSIVE and reuseport \
+            "Workers take turns accepting, so a new connection may wait for the next turn. It was meant to avoid waking all workers for one connection, which EPOLLEXCLUSIVE and reuseport \
              prevent without turns.",
             "https://nginx.org/en/docs/ngx_core_module.html#accept_mutex",
         )

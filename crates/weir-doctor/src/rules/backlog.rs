@@ -176,7 +176,7 @@ fn capped(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
         .why(
             "The accept queue holds the smaller of listen(2)'s backlog and somaxconn as it was when \
              listen(2) was called. A connection that finds it full is dropped, and its client tries \
-             again after 1 s, 3 s, 7 s: a step in the response time that is no slow proxy.",
+             again after 1 s, 3 s, 7 s: a step in the response time that does not come from a slow proxy.",
             LISTEN_2,
         )
         .change_sysctl(
@@ -238,7 +238,7 @@ fn not_in_force(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
     Some(
         Finding::warning("backlog-not-in-force",
             format!(
-                "a listener has room for {} connections, its settings say {}",
+                "a listener has room for {} connections, but its settings say {}",
                 figure(effective(shape, listen)),
                 figure(listen.asked.min(somaxconn))
             ),
@@ -282,7 +282,7 @@ fn short(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
                 figure(room)
             ),
             format!(
-                "{} clients, as when they all come back after a restart",
+                "{} clients, for example when all reconnect after a restart",
                 figure(clients)
             ),
         ),
@@ -321,9 +321,8 @@ fn overflows(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
         ))
         .evidence_all(listens.iter().filter_map(|one| measured(shape, one)).map(queue))
         .why(
-            "The counter is of all listeners in this network namespace, and of the whole time since \
-             boot; see whether it still grows. Each such client waits at least 1 s for its next SYN. \
-             Where the workers' CPUs are busy, more workers come before a longer queue.",
+            "The counter covers all listeners in this network namespace since boot; check whether it still grows. Each such client waits at least 1 s for its next SYN. \
+             If the workers' CPUs are busy, add workers before you make the queue longer.",
             IP_SYSCTL,
         )
         .change("nstat -s ListenOverflows ListenDrops; sleep 10; nstat ListenOverflows ListenDrops"),

@@ -63,8 +63,7 @@ fn above(shape: &Shape<'_>) -> Option<Finding> {
         .evidence_all(said(shape))
         .evidence_all(evidence)
         .why(
-            "`auto` counts the CPUs that are online, not the quota. Workers beyond it use up the \
-             group's time of a period together, and then all of them stand still until the next one: \
+            "`auto` counts the CPUs that are online, not the quota. More workers use up the group's time before a period ends, and then all of them stand still until the next one: \
              pauses of tens of milliseconds that look like a slow network.",
             CGROUP,
         )
@@ -90,8 +89,7 @@ fn below(shape: &Shape<'_>) -> Option<Finding> {
         .evidence_all(said(shape))
         .evidence_all(evidence)
         .why(
-            "A worker is one thread and runs on one CPU at a time. Where the origin servers run on \
-             the same CPUs, that may be as it should.",
+            "A worker is one thread and runs on one CPU at a time. If the origin servers run on the same CPUs, this may be intended.",
             WORKERS,
         )
         .change_nginx(set_workers(shape, usable)),
@@ -116,9 +114,8 @@ fn reuseport(shape: &Shape<'_>) -> Option<Finding> {
         )
         .evidence(listen.evidence())
         .why(
-            "Workers that share a socket accept unevenly, the busiest the least willing to stop. With \
-             reuseport each has a socket and a queue of its own, and the kernel spreads connections \
-             by a hash. A worker that is stuck then keeps those that wait in its queue: measure both.",
+            "Workers that share a socket accept unevenly. With reuseport each worker has its own socket and queue, and the kernel spreads connections \
+             by a hash. Connections in the queue of a worker that is stuck then have to wait: measure both.",
             LISTEN,
         )
         .change_nginx([listen.extend_with("reuseport")]),

@@ -63,7 +63,7 @@ fn worker_connections(shape: &Shape<'_>) -> Option<Finding> {
     };
     let evidence = shape.said("worker_connections", set);
     let title = format!(
-        "nginx has room for {} clients, {} are asked for",
+        "nginx has room for {} clients, {} are needed",
         figure(workers.saturating_mul(each) / shape.connections_per_client()),
         figure(asked)
     );
@@ -158,8 +158,7 @@ fn above_nofile(shape: &Shape<'_>) -> Option<Finding> {
         .evidence(said)
         .evidence(evidence)
         .why(
-            "Every connection takes a descriptor. nginx starts with no more than a warning; the \
-             connections above the limit are never had.",
+            "Every connection takes a descriptor. nginx starts with no more than a warning; connections above the limit cannot be opened.",
             CORE,
         )
         .change_nginx(set_rlimit(shape)),
@@ -216,7 +215,7 @@ fn above_nr_open(shape: &Shape<'_>) -> Option<Finding> {
         .evidence(evidence)
         .evidence(format!("fs.nr_open = {nr_open}"))
         .why(
-            "fs.nr_open is the most that any process may have, root too: setrlimit(2) fails above \
+            "fs.nr_open is the most that any process may have, including root's: setrlimit(2) fails above \
              it, and the process keeps the limit that it had.",
             FS_SYSCTL,
         )
@@ -277,8 +276,7 @@ fn limits_conf(shape: &Shape<'_>) -> Option<Finding> {
     Some(
         finding
             .why(
-                "limits.conf is read by pam_limits at login. A service is started by systemd, which \
-                 takes LimitNOFILE= of its unit; for nginx's workers worker_rlimit_nofile does.",
+                "limits.conf is read by pam_limits at login. A service is started by systemd, which uses LimitNOFILE= of its unit; for nginx's workers, set worker_rlimit_nofile.",
                 LIMITS_CONF,
             )
             .change_nginx(set_rlimit(shape)),

@@ -48,13 +48,12 @@ fn inert_keepalive(shape: &Shape<'_>) -> Option<Finding> {
     let commands = keep(&[pass]).unwrap_or_default();
     let why = match pass.closes {
         Some(_) => {
-            "The `map` gives `close` for every request that asks for no upgrade, and with that field the \
-             connection ends with its response. An empty value sends no such field, and WebSocket works as before."
+            "The `map` gives `close` for every request that asks for no upgrade, and with that header the connection ends with its response. An empty value sends no such header, and WebSocket works as before."
         }
         None => {
             "Before 1.29.7 nginx speaks HTTP/1.0 to origin servers and sends `Connection: close`, \
              so that every connection ends with its response. `keepalive` needs \
-             `proxy_http_version 1.1` and an empty Connection field beside it."
+             `proxy_http_version 1.1` and an empty Connection header beside it."
         }
     };
     Some(finding.why(why, ORIGIN_KEEPALIVE).change_nginx(commands))
@@ -127,9 +126,7 @@ fn few_requests(shape: &Shape<'_>) -> Option<Finding> {
     Some(
         finding
             .why(
-                "A connection that has carried so many requests is closed and opened anew. Advice to \
-                 set it dates from when the default was 100. Not without end either: closing now and \
-                 then frees memory.",
+                "A connection that has carried so many requests is closed and opened again. Advice to set it dates from when the default was 100. Do not remove the limit: closing now and then frees memory.",
                 CLIENT_REQUESTS,
             )
             .change_nginx(low.iter().map(|set| set.replace_with(&format!("{NAME} {usual}")))),
@@ -183,7 +180,7 @@ fn gzip(shape: &Shape<'_>) -> Option<Finding> {
     };
     Some(
         Finding::warning("gzip-of-compressed",
-            format!("gzip is spent on what is compressed already: {}", types.join(", ")),
+            format!("gzip is applied to what is already compressed: {}", types.join(", ")),
         )
         .evidence(set.evidence())
         .evidence_all(place.in_force("gzip").first().map(|set| set.evidence()))
@@ -236,7 +233,7 @@ fn access_log(shape: &Shape<'_>) -> Option<Finding> {
     };
     Some(
         Finding::note("access-log-unbuffered",
-            "every request writes a line of the access log by a system call of its own",
+            "every request writes a line of the access log with a separate system call",
         )
         .evidence(set.evidence())
         .why(

@@ -95,10 +95,9 @@ fn time_wait(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
         finding = finding.evidence(format!("net.ipv4.tcp_tw_reuse = {reuse}"));
     }
     finding = finding.why(
-        "The end that closes first keeps the pair of addresses and ports in TIME_WAIT for 60 s; this \
-         reckons with nginx being the one. The 60 s are fixed in Linux: tcp_fin_timeout is about \
+        "The end that closes first keeps the pair of addresses and ports in TIME_WAIT for 60 s; this calculation assumes that it is nginx. The 60 s are fixed in Linux: tcp_fin_timeout is about \
          FIN_WAIT_2 and does not shorten them. With all tuples taken connect(2) fails: \"Cannot assign \
-         requested address\". Kept connections need none of it; tcp_tw_reuse 1 lets outgoing connections take \
+         requested address\". Kept connections avoid this; tcp_tw_reuse 1 lets outgoing connections take \
          over tuples after a second (2, the default, does so on loopback alone); a wider range and \
          more origin addresses help in proportion.",
         IP_SYSCTL,
@@ -210,8 +209,7 @@ fn at_once(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
             counted(origins.len() as u64, "origin address")
         ))
         .why(
-            "A connection is told apart by both ends' addresses and ports. From one address to one \
-             origin address there are no more than there are local ports. If all clients have a \
+            "A connection is identified by the addresses and ports of both ends. From one address to one origin address there can be no more connections than local ports. If all clients have a \
              request in flight at once, each has a connection to an origin server.",
             IP_SYSCTL,
         )
@@ -256,8 +254,7 @@ fn listening(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
             ports.low, ports.high
         ))
         .why(
-            "Ports of the range are given to outgoing connections. One that holds a listener's port \
-             at the moment of a restart makes bind(2) fail: \"Address already in use\".",
+            "The kernel gives ports of the range to outgoing connections. If one of them has a listener's port at the moment of a restart, bind(2) fails: \"Address already in use\".",
             IP_SYSCTL,
         )
         .change_sysctl("net.ipv4.ip_local_reserved_ports", &reserved.join(",")),

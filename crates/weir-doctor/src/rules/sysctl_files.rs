@@ -42,12 +42,11 @@ fn no_such_name(shape: &Shape<'_>) -> Option<Finding> {
     finding = without(finding, &lines);
     if let Some(real) = first.key.strip_prefix("sys.") {
         finding = finding.evidence(format!(
-            "the name is `{real}`: /proc/sys/ is where it is, not a part of it"
+            "the name is `{real}`: /proc/sys/ is its folder, not a part of the name"
         ));
     }
     Some(finding.why(
-        "systemd-sysctl passes over names that are not there, and logs it at debug level: nobody is \
-         told that the line does nothing.",
+        "systemd-sysctl skips unknown names and logs this at debug level only, so nobody learns that the line has no effect.",
         SYSCTL_D,
     ))
 }
@@ -62,15 +61,14 @@ fn tw_recycle(shape: &Shape<'_>) -> Option<Finding> {
     let first = lines.first()?;
     let title = match first.exists {
         true => "tcp_tw_recycle breaks clients behind NAT",
-        false => "tcp_tw_recycle is gone since Linux 4.12",
+        false => "tcp_tw_recycle was removed in Linux 4.12",
     };
     let mut finding = without(Finding::warning("tw-recycle-advice", title), &lines);
     if first.exists {
         finding = finding.change(format!("sysctl -w {RECYCLE}=0"));
     }
     Some(finding.why(
-        "It refused connections whose timestamps went backwards, as those of several hosts behind one \
-         address do, and was taken out. Nothing replaces it: keep connections instead.",
+        "It refused connections whose timestamps went backwards, as those of several hosts behind one address do, and was removed. Nothing replaces it: keep connections instead.",
         TCP_7,
     ))
 }
@@ -112,8 +110,7 @@ fn privileged_range(shape: &Shape<'_>) -> Option<Finding> {
         .evidence(line.evidence())
         .evidence(format!("net.ipv4.ip_unprivileged_port_start = {first}"))
         .why(
-            "The range must not reach below ip_unprivileged_port_start; the kernel refuses it, and the \
-             old range stays whole.",
+            "The range must not reach below ip_unprivileged_port_start; the kernel refuses it, and the old range stays in force.",
             IP_SYSCTL,
         )
         .change_sysctl(RANGE, &format!("{first} 65535")),
@@ -202,8 +199,7 @@ fn not_live(shape: &Shape<'_>) -> Option<Finding> {
         finding
             .why(
                 "The file was written and not applied; or the kernel refused the value; or something \
-                 changed it later; or the proxy's network namespace was made afterwards: those begin \
-                 with the kernel's defaults, not with the host's settings.",
+                 changed it later; or the proxy's network namespace was made afterwards: new ones begin with the kernel's defaults, not with the host's settings.",
                 SYSCTL_D,
             )
             .change("sysctl --system"),
@@ -226,7 +222,7 @@ fn not_read(shape: &Shape<'_>) -> Option<Finding> {
         .evidence_all(ignored.iter().map(|line| line.evidence()))
         .evidence("no file in sysctl.d leads to it")
         .why(
-            "systemd-sysctl reads the folders sysctl.d alone. Distributions that have it read \
+            "systemd-sysctl reads only the folders sysctl.d. Distributions that have it read \
              /etc/sysctl.conf do so by a link, /etc/sysctl.d/99-sysctl.conf. `sysctl --system` reads it \
              all the same, so that it seems to work until the next boot.",
             SYSCTL_D,

@@ -69,7 +69,7 @@ fn conntrack(shape: &Shape<'_>) -> Option<Finding> {
                 figure(needed)
             ))
             .why(
-                "Every tracked connection has an entry, ended ones for \
+                "Every tracked connection has an entry, closed ones for \
                  nf_conntrack_tcp_timeout_time_wait seconds more. With the table full, packets of new \
                  connections are dropped: \"nf_conntrack: table full, dropping packet\". The value is \
                  the initial network namespace's to change.",
@@ -99,8 +99,7 @@ fn tw_buckets(shape: &Shape<'_>) -> Option<Finding> {
         .evidence(format!("TcpExt: TCPTimeWaitOverflow {overflows}"))
         .evidence_all(shape.facts.time_wait.map(|now| format!("{} in TIME_WAIT now", figure(now))))
         .why(
-            "Sockets beyond it are destroyed at once, which is what TIME_WAIT is there to prevent: \
-             late segments of an old connection can meet a new one. The kernel's documentation says \
+            "Sockets beyond it are destroyed at once. Late segments of an old connection can then reach a new one, which TIME_WAIT exists to prevent. The kernel's documentation says \
              not to lower it.",
             IP_SYSCTL,
         )
@@ -153,9 +152,7 @@ fn tcp_memory(shape: &Shape<'_>) -> Option<Finding> {
         finding = finding.evidence(format!("memory: {} MiB", figure(memory >> 20)));
     }
     let finding = finding.why(
-        "tcp_mem counts pages, not bytes, over all sockets. The kernel reckons it at boot from the \
-         memory that there is; beyond its third number sockets are refused memory. Values that are \
-         copied from elsewhere are nearly always worse.",
+        "tcp_mem counts pages, not bytes, over all sockets. The kernel computes it at boot from the memory of the host; beyond the third number, sockets get no more memory. Values copied from elsewhere are nearly always worse.",
         IP_SYSCTL,
     );
     Some(match line {

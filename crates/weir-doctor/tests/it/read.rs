@@ -102,7 +102,7 @@ fn mistakes_are_errors_with_their_place() {
         };
         gather(&request).unwrap_err().to_string()
     };
-    assert!(refused(&host, Some(7)).contains("process 7 is no nginx"));
+    assert!(refused(&host, Some(7)).contains("process 7 is not an nginx"));
     host.write("/etc/nginx/conf.d/a.conf", "include conf.d/a.conf;");
     assert!(refused(&host, None).contains("/etc/nginx/conf.d/a.conf:1: includes are nested"));
     host.write("/etc/nginx/conf.d/a.conf", "server {\n");
@@ -215,10 +215,7 @@ fn of_several_nginx_one_is_to_be_named() {
         })
     };
     let error = asked(None, None).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "2 nginx run here, and one is to be named"
-    );
+    assert_eq!(error.to_string(), "2 nginx are running here; name one");
     let all = "\n  --pid 100: /etc/nginx/nginx.conf, nginx.service\n  --pid 200: /srv/other.conf";
     assert!(error.hint().ends_with(all), "{}", error.hint());
     let facts = asked(Some(200), None).expect("it is named");

@@ -40,7 +40,7 @@ impl fmt::Display for Holder {
 pub enum JournalError {
     /// Another weir changes settings of this host, and lives.
     #[error(
-        "another weir has the settings of this host in hand: {}",
+        "another weir is using the settings of this host: {}",
         .0.as_ref().map_or_else(|| "it has not yet said which".to_owned(), Holder::to_string)
     )]
     Held(Option<Holder>),
@@ -68,7 +68,7 @@ pub enum JournalError {
         words: String,
     },
     /// Others could have written the journal. Nothing was changed.
-    #[error("the journal of changed settings is not to be trusted: {0}")]
+    #[error("the journal of changed settings cannot be trusted: {0}")]
     NotOurs(#[from] NotOurs),
     /// The journal is about a setting that weir does not change. Nothing was changed.
     #[error("{}:{line}: {key} is not a setting of weir's catalog or of the study", path.display())]
@@ -152,8 +152,7 @@ impl JournalError {
                 path.display()
             ),
             JournalError::NotOurs(NotOurs { path, .. }) => format!(
-                "nothing was changed; see who may write there (ls -ld {}), take that right from others, and \
-                 read the file before you run this again",
+                "nothing was changed; check who may write there (ls -ld {}), remove that permission, and read the file before you run this again",
                 quoted(&path.display().to_string())
             ),
             JournalError::Unlisted { path, .. } => format!(

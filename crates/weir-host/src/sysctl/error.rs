@@ -81,12 +81,12 @@ impl SysctlError {
             SysctlError::MountedReadOnly { .. } => {
                 "run weir outside of the container, or in a privileged one"
             }
-            SysctlError::Denied { .. } => "run weir as root; settings of net. take CAP_NET_ADMIN",
+            SysctlError::Denied { .. } => "run weir as root; settings of net. need CAP_NET_ADMIN",
             SysctlError::Invalid { .. } => {
                 "see its range in the kernel's Documentation/networking/ip-sysctl.rst or \
                  Documentation/admin-guide/sysctl/"
             }
-            SysctlError::NotTaken { .. } => "ask for a value that the kernel keeps as it is",
+            SysctlError::NotTaken { .. } => "choose a value that the kernel accepts unchanged",
             SysctlError::Refused { .. } => return None,
         };
         Some(hint.to_owned())

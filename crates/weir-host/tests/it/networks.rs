@@ -195,7 +195,7 @@ fn a_missing_capability_is_named() {
             "{dropped:?}: {error}"
         );
         let hint = error.hint().unwrap();
-        assert!(hint.starts_with("it takes CAP_"), "{hint}");
+        assert!(hint.starts_with("it needs CAP_"), "{hint}");
     }
 }
 

@@ -124,7 +124,7 @@ impl<R: Reactor> Engine<'_, R> {
             return;
         }
         if outstanding == 0 {
-            let cause = Cause::Own("bytes that no request had asked for");
+            let cause = Cause::Own("bytes without a request");
             self.error(id, None, ErrorKind::Unsolicited, cause);
             self.renew(id, stamp);
             return;

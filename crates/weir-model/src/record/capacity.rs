@@ -140,7 +140,7 @@ pub enum CapacityEnd {
     TooShort(f64),
     /// No rate has held that was tried.
     Never,
-    /// Above this rate it broke, and did not come back.
+    /// Above this rate it broke, and did not recover.
     Broken(f64),
     /// The load generator could not send so many requests per second in time before anything was known of the arm.
     NotSent(f64),

@@ -14,7 +14,9 @@ pub fn calibration(made: &Calibration, apart: bool) -> String {
     let line = |text: &str| clause(Style::Plain, text);
     let mut blocks = vec![
         line(&made.machine),
-        line("against a server that looks at nothing, 50 kept connections, 1 KiB of content"),
+        line(
+            "against a server that ignores what it receives, 50 kept connections, bodies of 1 KiB",
+        ),
     ];
     if !apart {
         blocks.push(line(

@@ -217,7 +217,7 @@ fn kind(kind: ErrorKind) -> &'static str {
         ErrorKind::ClosedUnanswered => "closed without an answer",
         ErrorKind::Malformed => "not an HTTP response",
         ErrorKind::HeadTooLarge => "head of the response too large",
-        ErrorKind::Unsolicited => "bytes that no request had asked for",
+        ErrorKind::Unsolicited => "bytes without a request",
         ErrorKind::Timeout => "no complete response in time",
         ErrorKind::Tls => "TLS failed",
         ErrorKind::Unexpected => "response not as expected",

@@ -114,7 +114,7 @@ fn what_was_run(report: &LoadReport) -> [Block; 3] {
     };
     let sustain = time(report.phases.sustain * 1e9);
     let interrupted = match report.outcome.as_str() {
-        "interrupted" => ", then interrupted: the figures are those until then",
+        "interrupted" => ", then interrupted: the figures cover the time until then",
         _ => "",
     };
     let measured = format!("measured for {sustain}{ramp_up}{interrupted}");

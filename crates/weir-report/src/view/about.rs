@@ -124,11 +124,11 @@ fn clauses(header: &RunHeader, arm: &Arm) -> Vec<String> {
 fn protection(copies: Protection) -> &'static str {
     match copies {
         Protection::Checked => {
-            "every address, socket and written file in its copy was found to be the run's own; no network \
+            "every address, socket and written file in its copy was checked to be the run's own; no network \
              namespace separated it from other hosts"
         }
         Protection::CheckedWithoutRoute => {
-            "every address, socket and written file in its copy was found to be the run's own, and it ran in \
+            "every address, socket and written file in its copy was checked to be the run's own, and it ran in \
              a network namespace without a route to other hosts"
         }
     }
@@ -180,7 +180,7 @@ fn carries(hops: &BTreeSet<Hop>) -> String {
         (false, _) => "its origin server, not its clients,",
     };
     format!(
-        "between the proxy and {peers} an eBPF program hands bytes from socket to socket, without the \
+        "between the proxy and {peers} an eBPF program passes bytes from socket to socket, without the \
          kernel's TCP/IP; both ends must be on one host"
     )
 }

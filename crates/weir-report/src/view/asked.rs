@@ -41,7 +41,7 @@ pub(super) fn blocks(study: &Study, records: &[Record]) -> Vec<Block> {
         .map(|(of, record)| Text::of(Role::Soft, format!("{}{of}", words::asked(record))));
     let rows = asked.iter().flat_map(|(of, record)| rows(of, record));
     let columns = ["listener", "server", "location", "what it does"].map(Column::left);
-    let table = Table::new(Kind::Prose, "What each load asks", "load")
+    let table = Table::new(Kind::Prose, "Where each load goes", "load")
         .columns(columns)
         .rows(rows);
     vec![
@@ -49,7 +49,7 @@ pub(super) fn blocks(study: &Study, records: &[Record]) -> Vec<Block> {
         Block::Only(
             Outputs::FILES,
             vec![
-                Block::Heading(Heading::section("asked", "What each load asks")),
+                Block::Heading(Heading::section("asked", "Where each load goes")),
                 Block::Table(table),
             ],
         ),

@@ -101,7 +101,7 @@ fn search(found: &Capacity) -> Vec<Block> {
         steps,
         dots: dots.collect(),
     });
-    let caption = "Requests per second between which the capacity was thought to be, after each step. Large points \
+    let caption = "The range in which the capacity was believed to be, after each step. Large points \
                    are long trials: filled where the objective held, hollow where it did not.";
     let rows = found.bracket.iter().map(|step| {
         let (low, high) = step.between.unwrap_or((f64::NAN, f64::NAN));

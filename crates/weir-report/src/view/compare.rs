@@ -425,7 +425,7 @@ fn resolution(load: &LoadFindings, metric: Metric) -> String {
         .filter(|arm| arm.role == ArmRole::SameAsBaseline)
         .find_map(|arm| load.comparison(&arm.arm, metric));
     let Some(same) = same else {
-        return "no A/A arm: what differs here between two equal arms is not known".to_owned();
+        return "no A/A arm: how much two equal arms differ here is not known".to_owned();
     };
     let (low, high) = same.interval;
     if same.verdict == Verdict::Invalid
@@ -433,8 +433,7 @@ fn resolution(load: &LoadFindings, metric: Metric) -> String {
         || low <= 0.0
         || high.is_infinite()
     {
-        return "the A/A arm has no valid figures: what differs here between two equal arms is \
-                not known"
+        return "the A/A arm has no valid figures: how much two equal arms differ here is not known"
             .to_owned();
     }
     let half_width = ((high.ln() - low.ln()) / 2.0).exp() - 1.0;

@@ -1,4 +1,4 @@
-//! What the proxies counted of themselves while a load lasted.
+//! Counters of the proxies while a load lasted.
 
 use weir_analysis::findings::{ArmFindings, LoadFindings};
 use weir_analysis::is_telling;
@@ -29,9 +29,9 @@ pub(super) fn tables(study: &Study, load: &LoadFindings) -> Vec<Block> {
         return Vec::new();
     }
     let note = "sums over all continuous trials of this load, unmeasured slices and loads that share them included, by the \
-                proxies' own names; what stayed 0 is left out. Requests and connections that were turned away, given up or tried again stand first";
+                proxies' own names; counters that stayed 0 are left out. Requests and connections that were refused, given up or tried again come first";
     blocks.push(clause(Style::Soft, note));
-    vec![fold("What the proxies counted of themselves", blocks)]
+    vec![fold("Counters of the proxies", blocks)]
 }
 
 /// The counters of all arms of one kind of proxy: names are its own.

@@ -81,12 +81,12 @@ fn evidence(findings: &[Finding]) -> Option<Block> {
         finding.evidence.iter().map(move |one| row(&name, one))
     });
     let rows: Vec<Row> = rows.collect();
-    let table = Table::new(Kind::Plain, "What the findings rest on", "limiter")
+    let table = Table::new(Kind::Plain, "The evidence of the findings", "limiter")
         .columns([
             Column::left("what was measured"),
             Column::new("value"),
             Column::new("at a low load"),
-            Column::left("sign of it"),
+            Column::left("shows the limit"),
         ])
         .rows(rows);
     (!table.rows.is_empty()).then_some(Block::Table(table))

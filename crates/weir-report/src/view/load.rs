@@ -70,7 +70,7 @@ fn section(
             vec![clause(Style::Plain, unusable)],
         ));
         let fold = Block::Fold(Fold {
-            summary: "Its figures all the same: not to be used".to_owned(),
+            summary: "Its figures anyway: not to be used".to_owned(),
             unusable: true,
             blocks: figures,
         });
@@ -133,7 +133,7 @@ fn drawn(load: &LoadFindings, open_loop: bool) -> Vec<Block> {
         let what = match open_loop {
             true => "From the moment each request was due, so waiting counts.",
             false => {
-                "Closed loop: each arm has its own rate here, and a faster arm is asked more. \
+                "Closed loop: each arm has its own rate here, and a faster arm gets more requests. \
                  Compare response times under an open loop."
             }
         };
@@ -321,7 +321,7 @@ fn measured(load: &LoadFindings) -> String {
 /// Whether the machine stood still, and what is done about it; `None` where there is nothing to say.
 fn hold_ups(load: &LoadFindings, is_open: bool) -> Option<String> {
     let Some(seen) = &load.hold_ups else {
-        let missing = "whether the machine stood still at times is not known: there was no meter, which takes root";
+        let missing = "whether the machine stood still at times is not known: there was no meter, which needs root";
         return (is_open && load.blocks > 0).then(|| missing.to_owned());
     };
     let share = number::percent(f64::from(seen.slices) / f64::from(seen.of.max(1)));
@@ -329,10 +329,10 @@ fn hold_ups(load: &LoadFindings, is_open: bool) -> Option<String> {
         _ if seen.slices == 0 => return None,
         (true, _) => "these are left out of the typical p99, for all arms alike".to_owned(),
         (false, Some(arm)) => {
-            format!("the typical p99 holds these too, because {arm} has clearly more of them")
+            format!("the typical p99 includes these too, because {arm} has clearly more of them")
         }
         (false, None) => {
-            "the typical p99 holds these too, because fewer than half of the blocks would be left"
+            "the typical p99 includes these too, because fewer than half of the blocks would be left"
                 .to_owned()
         }
     };

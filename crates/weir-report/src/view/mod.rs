@@ -169,10 +169,10 @@ fn left_out(findings: &Findings) -> impl Iterator<Item = String> {
 /// Why the run is not what was planned.
 fn incomplete(found: &Incomplete) -> String {
     let what = match found.outcome {
-        Some(Outcome::Complete) => "not everything that was planned is among the records",
+        Some(Outcome::Complete) => "not everything that was planned was recorded",
         Some(Outcome::Interrupted) => "the run was interrupted",
         Some(Outcome::Failed) => "the run failed",
-        None => "the run has no end yet",
+        None => "the run has not ended",
     };
     let error = &found.error;
     let colon = if error.is_empty() { "" } else { ": " };

@@ -107,13 +107,11 @@ fn cell(pairs: &[&Comparison], arm: &str, against: &str) -> Cell {
 
 fn reading(metric: Metric) -> &'static str {
     match metric {
-        Metric::Rate => "the row carries so many times as much as the column",
-        Metric::ReceivedBytes => "the row passes on so many times as many bytes as the column",
-        Metric::CpuPerRequest => {
-            "the row spends so many times the CPU time of the column on a request"
-        }
+        Metric::Rate => "how many times as much the row carries as the column",
+        Metric::ReceivedBytes => "how many times as many bytes the row passes on as the column",
+        Metric::CpuPerRequest => "how many times the column's CPU time per request the row spends",
         Metric::ResponseP50 | Metric::ResponseP99 => {
-            "the row takes so many times as long as the column"
+            "how many times as long the row takes as the column"
         }
     }
 }

@@ -222,7 +222,7 @@ fn differences(
     let mut rows: Vec<Row> = rows.collect();
     let is_started = study.proxy_of(arm).kind.is_started();
     let note = match (proxy, rows.is_empty(), arm.changes.is_empty()) {
-        _ if !is_started => "weir did not start it and reads nothing of it back".to_owned(),
+        _ if !is_started => "weir did not start it and cannot read its settings".to_owned(),
         (Some(_), true, _) if is_other_kind => String::new(),
         (None, ..) => "no record: its proxy was never started".to_owned(),
         (Some(_), true, true) => "the same as the baseline".to_owned(),

@@ -21,7 +21,7 @@ const PARTS: [(TimePart, &str, usize, &str); 8] = [
         TimePart::Queue,
         "queue",
         5,
-        "it waited for a connection that may be used",
+        "it waited for a free connection",
     ),
     (
         TimePart::Connect,
@@ -34,14 +34,14 @@ const PARTS: [(TimePart, &str, usize, &str); 8] = [
         TimePart::Answer,
         "answer",
         3,
-        "the rest of the origin's answer came",
+        "it received the rest of the origin's answer",
     ),
     (TimePart::Proxy, "proxy", 2, "all else in the proxy"),
     (
         TimePart::ProxyAndOrigin,
         "proxy and origin",
         2,
-        "all in the proxy, which does not tell what it waits for",
+        "all in the proxy, whose log does not tell more",
     ),
 ];
 
@@ -52,8 +52,7 @@ pub(super) fn section(input: &ReportInput<'_>) -> Vec<Block> {
         return Vec::new();
     }
     let heading = Heading::section("time", "Where the time goes");
-    let what = "requests that the proxies have logged, beside response times of the same rank: no request is known again, \
-                so parts of a quantile are the mean of the requests around it in the proxy's log. Proxies write a log for \
+    let what = "requests in the proxies' logs, matched with response times of the same rank: single requests cannot be matched, so the parts of a quantile are the mean of the requests around it in the proxy's log. Proxies write a log for \
                 this, so the run's other figures are those of proxies with such a log";
     let mut blocks = vec![Block::Heading(heading), clause(Style::Soft, what)];
     let loads = input.header.study.loads.len();
@@ -159,12 +158,12 @@ fn basis(found: &WhereTimeGoes) -> String {
     };
     if found.rows.iter().any(|row| row.parts.is_empty()) {
         words.push(
-            "quantiles without parts are too near to these steps, or too few requests are around them"
+            "quantiles without parts are too close to this resolution, or too few requests are around them"
                 .to_owned(),
         );
     }
     words.push(match &found.accept {
-        None => "what connections waited in the accept queue is not known".to_owned(),
+        None => "how long connections waited in the accept queue is not known".to_owned(),
         Some(accept) => {
             let time = |us: f64| number::time(us * 1000.0);
             let quantiles = accept.below_us.map(|below| {

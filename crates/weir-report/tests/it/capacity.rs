@@ -185,7 +185,7 @@ pub(crate) fn several() -> Fixture {
         verdict,
         because: because.to_owned(),
     };
-    let better = "the whole interval lies above 1; p is below 0.0001";
+    let better = "the whole interval is above 1; p is below 0.0001";
     let ratios = vec![
         ratio(names[1], 1.962, Verdict::Better, better),
         ratio(

@@ -302,7 +302,7 @@ pub(crate) fn comparison(metric: Metric, arm: &str, ratio: f64, half: f64) -> Co
         (true, ..) => (Verdict::Equivalent, "the interval lies inside ±2 %"),
         (_, false, false) => (
             Verdict::Inconclusive,
-            "the interval holds 1 and reaches beyond ±2 %",
+            "the interval contains 1 and extends beyond ±2 %",
         ),
         (_, up, _) => match up == metric.higher_is_better() {
             true => (Verdict::Better, "the interval lies on the better side of 1"),

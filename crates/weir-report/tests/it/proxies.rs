@@ -160,11 +160,11 @@ fn five_proxies_in_a_page() {
     markup::check(&page);
     let page = page.replace('\u{a0}', " ");
     let expected = [
-        "Pairs: the row carries so many times as much as the column; verdicts are corrected over these 10 pairs",
+        "Pairs: how many times as much the row carries as the column; verdicts are corrected over these 10 pairs",
         "<th scope=\"row\">envoy</th>",
         "envoy against haproxy: worse",
         "▼ 0.606×</span><small>0.596–0.617</small>",
-        "What the proxies counted of themselves",
+        "Counters of the proxies",
         "<tr class=\"telling\"><th scope=\"row\">cluster.origin.upstream_rq_pending_overflow</th>",
         "envoy itself counted cluster.origin.upstream_rq_pending_overflow 1,204",
         "Envoy (envoy/1.40.0)",
@@ -178,7 +178,7 @@ fn a_table_of_pairs_is_antisymmetric() {
     let text = markdown(&five().input());
     let rows: Vec<Vec<&str>> = text
         .lines()
-        .skip_while(|line| !line.starts_with("Pairs: the row carries"))
+        .skip_while(|line| !line.starts_with("Pairs: how many times as much the row carries"))
         .skip(4)
         .take(5)
         .map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect())
@@ -335,7 +335,7 @@ fn configurations_launchers_transports_and_strangers_are_described() {
         "a proxy at 192.0.2.7:80 that weir did not start",
         "| elsewhere | a proxy at",
         "gzip: off → on",
-        "weir did not start it and reads nothing of it back",
+        "weir did not start it and cannot read its settings",
     ];
     has_all(&text.replace('\\', ""), &expected);
     has_none(&text, &["NaN"]);

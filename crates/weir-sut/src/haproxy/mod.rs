@@ -98,7 +98,7 @@ impl Proxy for Haproxy {
         requests::parse(line)
     }
 
-    /// The configuration, and of a proxy that runs what it says of itself: HAProxy prints no
+    /// The configuration, and of a proxy that runs what it reports about itself: HAProxy prints no
     /// configuration, so what its runtime API does not tell is as it was written.
     fn effective(
         &self,

@@ -137,7 +137,7 @@ impl Proxy for Nginx {
         };
         status::counters(&text).ok_or_else(|| SutError::Unreadable {
             kind: ProxyKind::Nginx,
-            what: format!("`{}` is no stub_status", text.trim()),
+            what: format!("`{}` is not the output of stub_status", text.trim()),
         })
     }
 

@@ -219,7 +219,7 @@ impl Trial<'_> {
         };
         let proxy = study.proxy_of(arm).clone();
         if proxy.kind == ProxyKind::External {
-            return Err("the proxy is not weir's to turn".to_owned());
+            return Err("weir did not start the proxy and cannot change it".to_owned());
         }
         let turned = match self.first.role {
             Role::Proxy => self.turned(arm, proxy.kind),
@@ -228,8 +228,7 @@ impl Trial<'_> {
         let taken = self.taken();
         if turned.is_empty() && taken.is_none() {
             return Err(
-                "none of its parameters can be turned here any further, and it is nothing that a part can be \
-                 taken away of"
+                "none of its parameters can be changed any further here, and it has no resource that can be taken away"
                     .to_owned(),
             );
         }

@@ -75,7 +75,7 @@ fn config(args: &OriginArgs) -> Result<OriginConfig, Failure> {
     config.delay = delay(&args.delay)?;
     config.concurrency = args.concurrency;
     if config.concurrency.is_some() && config.delay == DelaySpec::None {
-        let failure = Failure::input("--concurrency: without a delay nobody stands in line");
+        let failure = Failure::input("--concurrency: without a delay no request waits");
         return Err(failure.hint("add --delay 2ms: 500 requests/s, one after the other"));
     }
     config.stalls = args
@@ -113,7 +113,7 @@ fn delay(text: &str) -> Result<DelaySpec, Failure> {
             let (least, most) = (time(least)?, time(most)?);
             if most < least {
                 return Err(Failure::input(format!(
-                    "--delay {text}: the second is the longer one"
+                    "--delay {text}: the second time must be the longer one"
                 )));
             }
             Ok(DelaySpec::Uniform(least, most))

@@ -76,7 +76,8 @@ fn undo_at(host: &str, args: &RestoreArgs) -> Result<Undone, Failure> {
         Failure::failed(error).maybe_hint(hint)
     })?;
     if let Some(holder) = left.held {
-        let words = format!("settings of {host} are in the hands of a weir that lives: {holder}");
+        let words =
+            format!("settings of {host} are in use by a weir that is still running: {holder}");
         return Err(Failure::input(words));
     }
     Ok(Undone {
@@ -136,10 +137,10 @@ pub(crate) fn described(setting: &Restored, dry_run: bool) -> String {
             format!("{key}: would be put back to {before} (weir gave it {given})\n")
         }
         Outcome::PutBack => format!("{key}: put back to {before} (weir gave it {given})\n"),
-        Outcome::Already => format!("{key}: has its value before, {before}\n"),
+        Outcome::Already => format!("{key}: already has its earlier value, {before}\n"),
         Outcome::Gone => format!("{key}: there is no such setting any more\n"),
         Outcome::OtherBoot => {
-            format!("{key}: was undone by the boot since (weir gave it {given})\n")
+            format!("{key}: was undone by a reboot (weir gave it {given})\n")
         }
         Outcome::Differs { found } => format!(
             "{key}: left alone, since somebody else has changed it after weir\n{}",

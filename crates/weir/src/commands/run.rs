@@ -361,7 +361,7 @@ fn finish(summary: &Summary, confirm: Option<&Options>) -> Result<ExitCode, Fail
     report::show_and_keep(&run, &findings)?;
     match confirm::interrupted(summary, confirm) {
         Some(rest) => {
-            terminal::tell(&format!("\nInterrupted. Go on with: weir run {rest}\n"));
+            terminal::tell(&format!("\nInterrupted. Continue with: weir run {rest}\n"));
             Ok(ExitCode::from(INTERRUPTED))
         }
         None => Ok(ExitCode::SUCCESS),

@@ -87,13 +87,13 @@ pub(crate) fn fit_search(study: &Study) -> Result<(), Failure> {
     };
     let suffices = Duration::from_secs(least.as_secs() + 1);
     let message = format!(
-        "a budget of {} has no time for any claim: a rate is held for {}, and with what comes before the whole run takes \
+        "a budget of {} is too short for any result: a rate is held for {}, and with what comes before the whole run takes \
          about {}",
         number::length(budget),
         number::length(study.search.hold),
         number::length(suffices),
     );
-    Err(Failure::input(message).hint(format!("give it --budget {}s", suffices.as_secs())))
+    Err(Failure::input(message).hint(format!("use --budget {}s", suffices.as_secs())))
 }
 
 /// How long a run takes, about, the stretches after its plan included.
@@ -129,8 +129,8 @@ pub(crate) fn fit(study: &mut Study, check_alone: bool) -> Result<Option<String>
     if least > budget {
         let suffices = Duration::from_secs(least.as_secs() + 1);
         return Err(Failure::input(format!(
-            "a budget of {} has no time for any claim: {} needs {} blocks, and with them the whole run takes about {}\n\
-             hint: give it --budget {}s",
+            "a budget of {} is too short for any result: {} needs {} blocks, and with them the whole run takes about {}\n\
+             hint: use --budget {}s",
             number::length(budget),
             match study.loads.len() {
                 1 => "the load".to_owned(),

@@ -34,9 +34,9 @@ fn what_cannot_be_searched_for_is_refused_before_anything_is_asked() {
         (&[nobody, "-O", "p99 < 5ms, p99.9 < 1ms"], "p99.9 < 1ms is stricter"),
         (&[nobody, "-O", "p99 < 10s", "-T", "2s"], "-T 2s: whatever takes longer fails"),
         (&[nobody, "-R", "100"], "-R: the search chooses the rates"),
-        (&[nobody, "-n", "100"], "-n: the search chooses how long it asks"),
+        (&[nobody, "-n", "100"], "-n: the search chooses how long it sends"),
         (&[nobody, "--trace", "x"], "--trace: a trace has rates of its own"),
-        (&[nobody, "--connection", "hold:1s"], "--connection: held connections ask nothing"),
+        (&[nobody, "--connection", "hold:1s"], "--connection: held connections send nothing"),
         (&[nobody, "--place", "proxy=a"], "--place: a URL is asked from this host"),
         (&[nobody, "--hold", "0s"], "--hold 0s: give a time from 1s to 1h"),
         (&[nobody, "--burst", "2h"], "--burst 2h: give a time from 1s to 1h"),
@@ -52,7 +52,7 @@ fn what_cannot_be_searched_for_is_refused_before_anything_is_asked() {
         (&["stock-reverse-proxy", "-c", "9"], "the study says itself what is asked"),
         (&["stock-reverse-proxy", "-O", "p99 < 9ms"], "--objective: the study says itself"),
         (&["--resume", "/nonexistent"], "cannot read /nonexistent/run.json"),
-        (&["--resume", "/nonexistent", "-c", "9"], "a search goes on with what it was begun with"),
+        (&["--resume", "/nonexistent", "-c", "9"], "a resumed search keeps its settings"),
     ];
     for (words, said) in rows {
         row(&words.join(" "));
@@ -66,7 +66,7 @@ fn answers_that_are_not_the_service_are_no_capacity() {
     for (status, hint) in [
         (
             301,
-            "hint: ask what it redirects to; or if that is right: -e status=301",
+            "hint: use the URL that it redirects to; or, if the redirect is what you want to measure: -e status=301",
         ),
         (404, "hint: if that is right: -e status=404"),
         (503, "hint: if that is right: -e status=503"),
@@ -83,7 +83,7 @@ fn answers_that_are_not_the_service_are_no_capacity() {
 fn no_rate_holds_what_the_way_alone_takes_longer_than() {
     let (_server, address) = origin::start("--size 1");
     let url = format!("http://{address}/");
-    let said = "weir: p99 < 1us can hold at no rate: the way to ";
+    let said = "weir: p99 < 1us cannot hold at any rate: the round trip to ";
     capacity(&[&url, "-O", "p99 < 1us"])
         .refused_in_a_line(&[said, "hint: the nearest limit that may hold: -O 'p99 < "]);
 }
@@ -138,11 +138,11 @@ fn a_budget_without_time_for_any_claim_is_refused_with_one_that_has() {
     for target in [&url, &study] {
         row(target);
         let hold = ["--hold", "20s", "--budget"];
-        let said = "a budget of 30 s has no time for any claim: a rate is held for 20 s";
+        let said = "a budget of 30 s is too short for any result: a rate is held for 20 s";
         let ended = capacity(&[&[target.as_str()], &hold[..], &["30s"]].concat());
         let told = ended.stderr.clone();
         ended.refused(&[said]);
-        let (_, suffices) = told.split_once("hint: give it --budget ").expect("a hint");
+        let (_, suffices) = told.split_once("hint: use --budget ").expect("a hint");
         // That is not refused: the file that is in the way is.
         let out = ["--out", "/proc/nothing"];
         let ended = capacity(&[&[target.as_str()], &hold[..], &[suffices.trim()], &out].concat());

@@ -105,7 +105,7 @@ fn a_load_that_fits_and_one_that_does_not() {
     let much = proxy.doctor("--connections 5000 --rate 100k");
     let prefix = proxy.prefix.display();
     flat(&much.with_code(1).stdout).has_all(&[
-        "these settings do not carry it",
+        "these settings cannot carry it",
         "[worker-connections-too-few]",
         "[origin-ports-run-out]",
         &format!("{prefix}/nginx.conf:5: worker_connections 512"),
@@ -232,7 +232,7 @@ fn this_machine_as_it_is() {
     let file = place.write("nginx.conf", &configuration(&place.path("x"), 18_080));
     let line = format!("doctor --nginx {}", file.display());
     let text = run(&line).with_code(0).stdout;
-    text.has("no load to judge by");
+    text.has("no load given");
     flat(&text).has("TcpExt counters since boot");
 }
 
@@ -242,9 +242,9 @@ fn bad_input_is_refused() {
     run("doctor --rate fast").refused_in_a_line(&["--rate"]);
     run("doctor --config /nowhere/nginx.conf").refused_in_a_line(&["/nowhere/nginx.conf"]);
     run("doctor --connections 0").refused(&["--connections"]);
-    run("doctor --pid 4194305").refused_in_a_line(&["process 4194305 is no nginx", "hint: "]);
+    run("doctor --pid 4194305").refused_in_a_line(&["process 4194305 is not an nginx", "hint: "]);
     let own = std::process::id();
-    run(&format!("doctor --pid {own}")).refused_in_a_line(&["is no nginx: it is `"]);
+    run(&format!("doctor --pid {own}")).refused_in_a_line(&["is not an nginx: it is `"]);
     let place = Place::new();
     let broken = place.write("broken.conf", "events {\n");
     let line = format!("doctor --nginx {}", broken.display());

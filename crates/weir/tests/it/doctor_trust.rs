@@ -53,7 +53,7 @@ fn another_users_process_is_not_examined_with_roots_rights() {
     let process = Running::start(&mut command);
     run(&format!("doctor --pid {}", process.pid())).refused_in_a_line(&[
         "belongs to user 65534, neither to root nor to you",
-        "hint: look at it as that user: `sudo -u '#65534' weir doctor --pid PID`",
+        "hint: run weir as that user: `sudo -u '#65534' weir doctor --pid PID`",
     ]);
 }
 

@@ -70,7 +70,7 @@ fn options_of_tls_are_for_https() {
     for flags in words {
         let flag = flags.split(' ').next().unwrap_or_default();
         origin.load(flags).refused_in_a_line(&[
-            &format!("{flag}: `{url}` is asked without TLS"),
+            &format!("{flag}: `{url}` has no TLS"),
             "\nhint: a URL over TLS begins with https://",
         ]);
     }

@@ -101,7 +101,7 @@ fn values_that_cannot_be() {
         ("--listen nonsense", "--listen nonsense: invalid socket address\nhint: "),
         ("--delay slow", "--delay: `slow` is not a duration"),
         ("--delay exp:", "--delay: `` is not a duration"),
-        ("--delay 9ms..1ms", "--delay 9ms..1ms: the second is the longer one"),
+        ("--delay 9ms..1ms", "--delay 9ms..1ms: the second time must be the longer one"),
         ("--stall 1s", "--stall `1s` is not LENGTH@TIME\nhint: "),
         ("--stall 1s@x", "--stall: `x` is not a duration"),
         ("--size big", "--size: `big` is not a size"),

@@ -132,7 +132,7 @@ fn the_best_arms_diff_is_printed_with_what_it_rests_on() {
         "zipped: better: completed rate 1.300× (1.300–1.300) of baseline, VALID",
         "`patch -d / -p1 < FILE` applies it",
         "it is of /etc/n.conf and what that includes",
-        "the arm has besides, in no configuration file: net.core.somaxconn = 4000",
+        "the arm also has, outside of configuration files: net.core.somaxconn = 4000",
     ]);
     let back = patch(&place, "--revert").with_code(0);
     assert_eq!(back.stdout, BACK);
@@ -191,7 +191,7 @@ fn what_nothing_speaks_for_is_not_given_unasked() {
     let none = patch(&place, "").with_code(1);
     assert_eq!(none.stdout, "");
     none.says(&[
-        "no arm came out better than the baseline",
+        "no arm is better than the baseline",
         "zipped: worse: completed rate 0.900×",
         "shorter: equivalent: completed rate 1.000×",
         "hint: --arm NAME",
@@ -272,7 +272,7 @@ fn what_the_program_is_started_with_is_told() {
         diffs(&place, arm, "", "");
         let said = patch(&place, &format!("--arm {arm}")).with_code(0);
         said.says(&[&format!(
-            "the arm has besides, in no configuration file: {told}"
+            "the arm also has, outside of configuration files: {told}"
         )]);
     }
 }

@@ -45,13 +45,13 @@ const LIES: [(&str, &str, &[&str]); 10] = [
     ("greeting", "proxy", &["web1: the agent is weir \\u001b[2J"]),
     ("silence", "proxy", &["the agent on web1 is gone: nothing was heard of it for 10 s"]),
     ("oversized", "proxy", &["the agent on web1 is gone: a message of 4294967295 bytes is larger"]),
-    ("event", "proxy", &["the agent on web1 answers what nobody asked"]),
+    ("event", "proxy", &["the agent on web1 sent an unexpected answer"]),
     ("address", "proxy", &["its proxy listens at 198.51.100.1:7777", "hint: weir sends load to the places"]),
     ("origin", "origin", &["its origin server listens at 198.51.100.1:7777"]),
-    ("histogram", "generator", &["answers what nobody asked", "counts or histograms cannot be read"]),
-    ("slices", "generator", &["answers what nobody asked: more events than can be"]),
-    ("arms", "generator", &["answers what nobody asked: an arm that the trial does not have"]),
-    ("started", "generator", &["answers what nobody asked: a load that began at another time"]),
+    ("histogram", "generator", &["sent an unexpected answer", "counts or histograms cannot be read"]),
+    ("slices", "generator", &["sent an unexpected answer: more events than can be"]),
+    ("arms", "generator", &["sent an unexpected answer: an arm that the trial does not have"]),
+    ("started", "generator", &["sent an unexpected answer: a load that began at another time"]),
 ];
 
 #[test]

@@ -49,7 +49,7 @@ fn a_search_that_is_interrupted_and_killed_finds_what_a_server_carries() {
     await_brackets(&place, &mut run, 3);
     run.signal(Signal::INT);
     let ended = run.end().with_code(130);
-    ended.says(&["after a closed loop", "Interrupted. Go on with"]);
+    ended.says(&["after a closed loop", "Interrupted. Continue with"]);
     let first = trials(&place.records());
     assert!(first.len() >= 15, "the closed loop is one");
 

@@ -93,7 +93,7 @@ fn every_load_goes_to_its_listener_and_the_run_says_which() {
     let report = place.ends("report 'a run' --format markdown").with_code(0);
     report
         .stdout
-        .has_all(&["What each load asks", "location /cart/"]);
+        .has_all(&["Where each load goes", "location /cart/"]);
 }
 
 /// One arm that cannot be placed does not end the run.

@@ -135,7 +135,7 @@ fn http2_alone_in_clear_is_refused_beforehand() {
         );
         let load = "- {name: closed, closed: true, connections: 2, duration: 2s, timeout: 10s}";
         let [at, says] = words;
-        let what = format!("it speaks HTTP/2 alone {says}, and loads speak HTTP/1.1");
+        let what = format!("it speaks only HTTP/2 {says}, and loads speak HTTP/1.1");
         is_refused(
             &place,
             &place::study(&proxy, load, "a/a: true\n"),

@@ -48,7 +48,7 @@ fn files_that_cannot_be_read_as_nginx_s() {
     let rows: [(&str, Option<&str>, &[&str]); 4] = [
         (MAIN, None, &["arm `baseline`: ~/nginx.conf:4:13: cannot read ~/site.conf: No such file"]),
         (MAIN, Some("include nginx.conf;\n"),
-         &["~/site.conf:1:9: files include each other in a circle", "~/nginx.conf → "]),
+         &["~/site.conf:1:9: files include each other in a cycle", "~/nginx.conf → "]),
         (MAIN, Some("server { listen 18080;\n"), &["~/site.conf:1:"]),
         (&gzip_first, Some(SITE), &["~/nginx.conf:1:1: ", "`gzip`"]),
     ];
@@ -132,7 +132,7 @@ fn what_a_proxy_refuses_is_told_of_the_user_s_file() {
         &[
             "arm `baseline`: nginx refuses the configuration ~/nginx.conf:",
             "invalid value \"perhaps\" in \"gzip\" directive, it must be \"on\" or \"off\" in ~/site.conf:2",
-            "hint: these are the proxy's own words about your configuration; lines are those of your file",
+            "hint: this is the proxy's own output about your configuration; line numbers are those of your file",
         ],
     );
     let file = "global\n    maxconn 10\nfrontend web\n    bind :18080\n    mode perhaps\n";
@@ -220,7 +220,7 @@ fn what_this_version_does_not_know_is_refused_with_the_change() {
         "arm `other`: nginx refuses",
         &words,
         "\n+    keepalive_min_timeout 5s;",
-        "your file once this change is in it",
+        "your file with this change",
     ]);
     place.assert_clean();
     user.assert_untouched();

@@ -110,7 +110,7 @@ fn an_interrupted_run_of_five_proxies_goes_on() {
     run.signal(Signal::INT);
     let ended = run.end().with_code(130);
     place.assert_clean();
-    let ended = ended.says(&["Interrupted. Go on with: weir run --resume "]);
+    let ended = ended.says(&["Interrupted. Continue with: weir run --resume "]);
     assert!(ended.stdout.contains("haproxy"), "{}", ended.stdout);
     assert_eq!(place.records().outcome(), Some(Outcome::Interrupted));
     resumes_with_five(&place, &[Outcome::Interrupted, Outcome::Complete]);

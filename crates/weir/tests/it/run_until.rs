@@ -162,9 +162,9 @@ fn a_budget_bounds_the_whole_run_and_one_for_no_claim_is_refused() {
     for (words, why) in [
         (
             "--budget 1s --until decided",
-            "a budget of 1 s has no time for any claim: the load needs 10 blocks",
+            "a budget of 1 s is too short for any result: the load needs 10 blocks",
         ),
-        ("--budget 1s", "hint: give it --budget "),
+        ("--budget 1s", "hint: use --budget "),
         ("--budget 0s", "nothing can be measured in no time"),
         ("--budget soon", "--budget: "),
         ("--budget 10s --time 50%", "cannot be used with"),

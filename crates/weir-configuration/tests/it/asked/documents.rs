@@ -282,7 +282,7 @@ fn what_envoy_wants_of_clients_that_a_load_has_not_is_refused() {
     let manager = "v3.HttpConnectionManager\n          route_config:\n            virtual_hosts:\n            - name: any";
     assert!(ENVOY.contains(manager));
     let what =
-        "at 0.0.0.0:8080: it speaks HTTP/2 alone (`codec_type: HTTP2`), and loads speak HTTP/1.1";
+        "at 0.0.0.0:8080: it speaks only HTTP/2 (`codec_type: HTTP2`), and loads speak HTTP/1.1";
     for spelled in ["codec_type: HTTP2", "codecType: 2"] {
         let alone = manager.replace("Manager\n", &format!("Manager\n          {spelled}\n"));
         let source = source("envoy.yaml", &ENVOY.replace(manager, &alone));

@@ -75,7 +75,7 @@ fn haproxy_chooses_by_its_rules() {
             /.well-known/acme-challenge/x => :80 | frontend redirects | backend acme | passes it on
             :7003 => :7000-7010 | listen plain | - | passes it on
             :444 => :444 | frontend passed | - | closes the connection
-            tls :444 => 47:1 a request for `/` with the host `weir.test` at :444: backend app passes TLS on as it is, and the study's origin server speaks none
+            tls :444 => 47:1 a request for `/` with the host `weir.test` at :444: backend app passes TLS through, and the study's origin server does not speak TLS
             :9000 api.example => :9000 | frontend closed | backend api | passes it on
             :9000 => 28:1 a request for `/` with the host `weir.test` at :9000: no rule gives it a backend
             :81 => 4:5 no `bind` line of a frontend is in clear on port 81
@@ -127,7 +127,7 @@ fn what_haproxy_s_maps_choose_is_not_guessed() {
         "
             => :80 | frontend public | backend none | does what the configuration alone does not say
             tls => :443 | frontend public_ssl → frontend fe_sni | backend app | passes it on
-            tls vault.example => 19:1 a request for `/` with the host `vault.example` at :443: backend be_vault passes TLS on as it is, and the study's origin server speaks none
+            tls vault.example => 19:1 a request for `/` with the host `vault.example` at :443: backend be_vault passes TLS through, and the study's origin server does not speak TLS
             tls old.example => 26:35 a request for `/` with the host `old.example` at :443: clients have to show a certificate (`verify required`), and the load has none
             cert old.example => :443 | frontend public_ssl → frontend fe_old | backend app | passes it on
             # Whoever has no name in a handshake is led to nobody who speaks without TLS.
@@ -297,7 +297,7 @@ fn what_haproxy_wants_of_clients_that_a_load_has_not_is_refused() {
             ("", ":81 | frontend web | backend app | passes it on"),
             (
                 ":80",
-                "5:14 a request for `/` with the host `weir.test` at :80: it speaks HTTP/2 alone (`proto h2`), and loads speak HTTP/1.1",
+                "5:14 a request for `/` with the host `weir.test` at :80: it speaks only HTTP/2 (`proto h2`), and loads speak HTTP/1.1",
             ),
             (":81 /own", ":81 | frontend web | - | returns 403"),
             (

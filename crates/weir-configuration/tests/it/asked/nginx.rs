@@ -262,7 +262,7 @@ fn what_nginx_wants_of_clients_that_a_load_has_not_is_refused() {
                 server { listen 50051 http2; server_name g.example; location / { grpc_pass grpc://192.0.2.1; } }\n}\n";
     let source = source("nginx.conf", text);
     let certificate = "3:5 a request for `/` with the host `a.example` at 443 (TLS): clients have to show a certificate (`ssl_verify_client on`), and the load has none";
-    let alone = "8:27 a request for `/` with the host `weir.test` at 50051: it speaks HTTP/2 alone (`listen 50051 http2`), and loads speak HTTP/1.1";
+    let alone = "8:27 a request for `/` with the host `weir.test` at 50051: it speaks only HTTP/2 (`listen 50051 http2`), and loads speak HTTP/1.1";
     let both = "50051 | server | location / | passes it on";
     let a = "443 | server a.example | location / | passes it on";
     let b = "443 | server b.example | location / | returns 403";

@@ -127,13 +127,13 @@ fn a_path_that_cannot_be_gone_has_its_place() {
     #[rustfmt::skip]
     let rows = [
         ("front.yaml", "/admin/access_log_path/x", 3, 20,
-         "`/admin/access_log_path` is no object, so it has no `x`"),
+         "`/admin/access_log_path` is not an object, so it has no `x`"),
         ("front.yaml", "/static_resources/listeners/2/x", 11, 5,
          "`/static_resources/listeners` has no item 2"),
         ("front.yaml", "/static_resources/listeners/web", 11, 5,
          "`/static_resources/listeners` has no item web"),
         ("plain.json", "/admin/address/socket_address/address/x", 5, 28,
-         "`/admin/address/socket_address/address` is no object, so it has no `x`"),
+         "`/admin/address/socket_address/address` is not an object, so it has no `x`"),
     ];
     for (name, at, line, column, what) in rows {
         let error = not_set(&source(name, &named(name)), at, "1");

@@ -315,7 +315,7 @@ fn a_port_that_haproxy_does_not_take_is_refused() {
         let source = source("a.cfg", &cfg);
         let error = haproxy::adapt(&source, &of_a_test(Path::new("/p"))).unwrap_err();
         assert_eq!((error.line, error.column), (6, 8), "{address}");
-        let what = format!("the port of `{address}` is no number, as HAProxy takes it");
+        let what = format!("the port of `{address}` is not a number for HAProxy");
         assert_eq!(error.what, what);
         if has(HAPROXY) {
             let prefix = prefix();

@@ -335,8 +335,7 @@ fn one_weir_at_a_time() {
     let journal = host.open().unwrap();
     let text = host.open().unwrap_err().to_string();
     let pid = std::process::id();
-    let words =
-        format!("another weir has the settings of this host in hand: process {pid}, since 2");
+    let words = format!("another weir is using the settings of this host: process {pid}, since 2");
     let told = text.starts_with(&words) && text.ends_with(", for a test");
     assert!(told, "{text}");
     let refused = restore_with(host.folder(), &host.settings);

@@ -51,7 +51,7 @@ fn a_journal_that_others_could_have_written_is_refused_and_nothing_is_changed() 
         set(&path, mode);
         let words = must_be_refused(&host, &folder);
         let expected = format!(
-            "the journal of changed settings is not to be trusted: {} can be written by others \
+            "the journal of changed settings cannot be trusted: {} can be written by others \
              (its mode is {mode:04o})",
             path.display()
         );

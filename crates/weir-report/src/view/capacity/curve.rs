@@ -30,7 +30,7 @@ pub(super) fn blocks(found: &Capacity) -> Vec<Block> {
     let shown = |points| vec![Block::Table(table(found, points))];
     let knee = match found.knee {
         Some(rate) => format!(
-            "the knee is at {} requests/s: above it the p99 stays above twice its least",
+            "the knee is at {} requests/s: above it the p99 stays above twice its lowest value",
             number::rate(rate)
         ),
         None => "there is no knee: the p99 does not stay above twice its least".to_owned(),

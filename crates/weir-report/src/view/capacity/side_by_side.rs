@@ -28,8 +28,7 @@ pub(super) fn section(study: &Study, found: &CapacityFindings) -> Vec<Block> {
     let table = Table::new(Kind::Plain, "Capacity of each arm", "arm")
         .columns(columns)
         .rows(rows);
-    let note = "The interval of a ratio takes the searches as independent of each other. What the machine did to all \
-                arms at once does not cancel in it, so it is too wide rather than too narrow.";
+    let note = "The interval of a ratio treats the searches as independent. What the machine did to all arms at once does not cancel in it, so it is too wide rather than too narrow.";
     vec![
         Block::Heading(heading),
         Block::Table(table),
@@ -52,7 +51,7 @@ fn drawn(study: &Study, found: &CapacityFindings) -> Vec<Block> {
             rows,
         });
         let caption =
-            "Ratios of capacities with their intervals; the band holds what counts as equal.";
+            "Ratios of capacities with their intervals; ratios within the band count as equal.";
         drawn.push(figure(caption, forest));
     }
     drawn.extend(together(study, found));
@@ -181,7 +180,7 @@ fn end(found: &Capacity) -> &'static str {
         Some(CapacityEnd::Found | CapacityEnd::Budget) => "nothing near the edge held",
         Some(CapacityEnd::TooShort(_)) => "too little time",
         Some(CapacityEnd::Never) => "at no rate",
-        Some(CapacityEnd::Broken(_)) => "broke, and did not come back",
+        Some(CapacityEnd::Broken(_)) => "broke, and did not recover",
         Some(CapacityEnd::NotSent(_)) => "the generator was late",
         Some(CapacityEnd::Unsteady) => "the machine changed",
     }

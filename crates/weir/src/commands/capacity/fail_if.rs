@@ -133,7 +133,7 @@ impl Condition {
         };
         match end < self.below {
             true if self.of == End::High && arm.ceiling.is_some() => {
-                Verdict::Unknown("the measurement has ended before the server did")
+                Verdict::Unknown("the measurement reached its own limit before the server did")
             }
             true => Verdict::True,
             false if low < self.below => Verdict::Open,
@@ -147,7 +147,7 @@ pub(super) fn conclude(judged: &[Judged]) -> Result<(), Failure> {
     for open in judged.iter().filter(|one| one.is_true == Some(false)) {
         if let Some(why) = open.why.first() {
             terminal::tell(&format!(
-                "--fail-if {}: not shown, and taken for false: {why}; capacity.low is stricter\n",
+                "--fail-if {}: not shown, so it counts as false: {why}; capacity.low is stricter\n",
                 open.condition.text
             ));
         }

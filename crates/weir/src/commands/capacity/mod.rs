@@ -82,7 +82,7 @@ fn of_study(name: &str, args: &CapacityArgs, options: Options) -> Result<Summary
         false => failure,
     })?;
     if let Some(option) = said_by_study(args) {
-        let message = format!("{option}: the study says itself what is asked, and of whom");
+        let message = format!("{option}: the study itself defines the requests and the server");
         return Err(Failure::input(message).hint("change the study, or give a URL instead of it"));
     }
     if read.study.capacity.is_empty() {
@@ -131,7 +131,7 @@ fn said_by_study(args: &CapacityArgs) -> Option<&'static str> {
 fn only_a_folder(args: &CapacityArgs) -> Result<(), Failure> {
     match said_by_study(args) {
         Some(option) => Err(Failure::input(format!(
-            "{option}: a search goes on with what it was begun with"
+            "{option}: a resumed search keeps its settings"
         ))),
         None => Ok(()),
     }
@@ -164,7 +164,7 @@ fn finish(
     }
     if let Some(rest) = confirm::interrupted(summary, confirm) {
         terminal::tell(&format!(
-            "\nInterrupted. Go on with: weir capacity {rest}\n"
+            "\nInterrupted. Continue with: weir capacity {rest}\n"
         ));
         return Ok(ExitCode::from(INTERRUPTED));
     }

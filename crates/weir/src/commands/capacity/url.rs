@@ -83,15 +83,15 @@ pub(super) fn search(args: &CapacityArgs, options: &Options) -> Result<Search, F
 fn refuse_idle(args: &CapacityArgs) -> Result<(), Failure> {
     let (flow, lab) = (&args.flow, &args.lab);
     let holds = |policy: &String| policy == "hold" || policy.starts_with("hold:");
-    let of_study = "a URL is asked from this host, and nothing is started: it is for studies";
+    let of_study = "the load for a URL comes from this host, and nothing is started; the option is for studies";
     #[rustfmt::skip]
     let all = [
         (flow.rate.is_some(), "-R", "the search chooses the rates"),
-        (flow.trace.is_some(), "--trace", "a trace has rates of its own, and the search chooses them"),
-        (flow.requests.is_some(), "-n", "the search chooses how long it asks"),
-        (flow.connection.as_ref().is_some_and(holds), "--connection", "held connections ask nothing"),
+        (flow.trace.is_some(), "--trace", "a trace has its own rates, but the search chooses the rates"),
+        (flow.requests.is_some(), "-n", "the search chooses how long it sends"),
+        (flow.connection.as_ref().is_some_and(holds), "--connection", "held connections send nothing"),
         (!lab.place.is_empty(), "--place", of_study),
-        (lab.confirm, "--confirm", "weir did not start the server, so it can turn nothing: it is for studies"),
+        (lab.confirm, "--confirm", "weir did not start the server and cannot change it; the option is for studies"),
         (lab.allow_host_settings, "--allow-host-settings", of_study),
         (!lab.parameters.is_empty(), "--parameters", of_study),
     ];
@@ -134,7 +134,8 @@ fn can_be_seen(patience: Option<Duration>, timeout: Duration) -> Result<(), Fail
         return Ok(());
     };
     let (limit, timeout) = (format_duration(limit), format_duration(timeout));
-    let message = format!("-T {timeout}: whatever takes longer fails, so nothing can take {limit}");
+    let message =
+        format!("-T {timeout}: requests that take longer fail, so no response can take {limit}");
     Err(Failure::input(message).hint(format!("give a limit below {timeout}, or -T {limit}")))
 }
 
@@ -153,7 +154,7 @@ fn can_hold(limits: &[Limit], peers: &[SocketAddr]) -> Result<(), Failure> {
         if way >= time {
             let way = Duration::from_micros(way.as_micros() as u64 + 1);
             let message = format!(
-                "{limit} can hold at no rate: the way to {peer} and back alone takes {}",
+                "{limit} cannot hold at any rate: the round trip to {peer} alone takes {}",
                 format_duration(way)
             );
             let nearest = format_duration(way * 2);
@@ -335,13 +336,13 @@ pub(super) fn explained(error: LabError, study: &Study, folder: &Path) -> Failur
             );
             Failure::input(message).hint(match status {
                 300..=399 => {
-                    format!("ask what it redirects to; or if that is right: -e status={status}")
+                    format!("use the URL that it redirects to; or, if the redirect is what you want to measure: -e status={status}")
                 }
                 _ => format!("if that is right: -e status={status}"),
             })
         }
         LabError::Answer { what, .. } => {
-            let hint = load::hint(&what).unwrap_or("is that the server that you mean?");
+            let hint = load::hint(&what).unwrap_or("is this the right server?");
             Failure::input(format!("{url}: {what}")).hint(hint)
         }
         error => Failure::of_run(error, Some(folder)),

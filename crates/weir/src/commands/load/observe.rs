@@ -26,8 +26,7 @@ pub(super) fn begin(job: &Job, args: &LoadArgs) -> Result<Option<Observation>, F
     }
     let last = job.plan.slices.last().map_or(0, |slice| slice.end);
     if Duration::from_nanos(last) < job.plan.ramp_up + SHORTEST {
-        let message =
-            "--observe: samples are taken every second, so a load has to last 3 s at least";
+        let message = "--observe: samples are taken every second, so a load must last at least 3 s";
         return Err(Failure::input(message).hint("give it -d 10s"));
     }
     let places = place::roles(&args.place, &args.ssh)?;
@@ -39,7 +38,7 @@ pub(super) fn begin(job: &Job, args: &LoadArgs) -> Result<Option<Observation>, F
     let address = job.flows[0].target.address.clone();
     let address = address
         .parse()
-        .map_err(|_| Failure::failed(format!("{address} is no address")))?;
+        .map_err(|_| Failure::failed(format!("{address} is not an address")))?;
     let begun = Observation::begin(address, INTERVAL, &options);
     begun
         .map(Some)

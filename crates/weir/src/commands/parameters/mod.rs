@@ -83,8 +83,7 @@ fn one(
         return Err(match nearest {
             Some(nearest) => failure.hint(format!("did you mean `{nearest}`?")),
             None => failure.hint(
-                "`weir parameters` lists those that there are, with `--proxy PROXY` those of another \
-                 proxy; `--parameters FILE` adds your own",
+                "`weir parameters` lists all of nginx, and with `--proxy PROXY` those of another proxy; `--parameters FILE` adds your own",
             ),
         });
     };

@@ -60,8 +60,8 @@ pub(super) fn table(all: &[Shown<'_>], proxy: ProxyKind, width: usize) -> String
         }
         text.push('\n');
     }
-    text + "Pods may set what is safe; what is unsafe the kubelet must allow; none: the node's.\n\
-            `weir parameters NAME` shows one in full: why one would change it, how, what caps it.\n"
+    text + "safe: pods may set it; unsafe: the kubelet must allow it; none: only the node can.\n\
+            `weir parameters NAME` shows one in full: why you would change it, how, and what caps it.\n"
 }
 
 fn word(kubernetes: &Kubernetes) -> &'static str {
@@ -131,7 +131,7 @@ pub(super) fn description(shown: &Shown<'_>, width: usize) -> String {
     }
     say("read back", &shown.read_back);
     if shown.only_raises {
-        say("written", "only where it is above what the host has");
+        say("written", "only if it is above the host's value");
     }
     if let Some(quantity) = shown.quantity {
         say(
@@ -230,7 +230,7 @@ fn on_kubernetes(kubernetes: &Kubernetes) -> String {
         Kubernetes::Unsafe => {
             "unsafe: the kubelet must allow it (--allowed-unsafe-sysctls)".to_owned()
         }
-        Kubernetes::None => "of the node: no pod can set it for itself".to_owned(),
+        Kubernetes::None => "belongs to the node: no pod can set it".to_owned(),
     }
 }
 

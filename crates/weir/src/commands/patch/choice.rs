@@ -151,10 +151,10 @@ fn none_better(study: &Study, findings: &Findings) -> Failure {
     let each = changes.map(|arm| format!("\n  {}: {}", arm.name, words(study, findings, arm)));
     let each: String = each.collect();
     Failure::failed(format!(
-        "no arm came out better than the baseline{}{each}",
+        "no arm is better than the baseline{}{each}",
         if each.is_empty() { "" } else { ":" }
     ))
-    .hint("--arm NAME prints an arm's changes all the same")
+    .hint("--arm NAME prints an arm's changes anyway")
 }
 
 fn unknown(study: &Study, name: &str) -> Failure {

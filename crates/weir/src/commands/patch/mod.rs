@@ -34,7 +34,7 @@ pub(crate) fn run(args: &PatchArgs) -> Result<ExitCode, Failure> {
     let proxy = study.proxy_of(choice.arm);
     if proxy.kind == ProxyKind::External {
         return Err(Failure::failed(format!(
-            "{} is a proxy that weir did not start: it changed nothing of it",
+            "{} is a proxy that weir did not start, and it changed nothing in it",
             choice.arm.name
         )));
     }
@@ -171,8 +171,8 @@ fn of_written_one(
     }
     let what = match (revert, &arm.proxy) {
         (true, _) => "the same directives as the baseline has them",
-        (false, None) => "the directives that it changes, to be carried over by hand",
-        (false, Some(_)) => "the directives that the study sets, to be carried over by hand",
+        (false, None) => "the directives that it changes, to be copied by hand",
+        (false, Some(_)) => "the directives that the study sets, to be copied by hand",
     };
     let place = format!(
         "{what}, each with its place in a configuration of {}:",
@@ -204,7 +204,7 @@ fn beside(study: &Study, catalog: &Catalog, arm: &Arm) -> Vec<String> {
     match own.is_empty() {
         true => Vec::new(),
         false => vec![format!(
-            "the arm has besides, in no configuration file: {}",
+            "the arm also has, outside of configuration files: {}",
             own.join(", ")
         )],
     }

@@ -113,7 +113,7 @@ impl Narrator {
                 self.left = (!look.is_done()).then(|| ("about", Instant::now() + left));
             }
             Event::TimeIsUp { left_out } => self.say(&format!(
-                "The budget is nearly used up: there is less than was planned, or nothing, of {left_out}"
+                "The budget is nearly used up: less than planned, or nothing, is measured of {left_out}"
             )),
             Event::Block {
                 loads,
@@ -235,7 +235,7 @@ fn chosen(pilot: &PilotRecord) -> String {
     match pilot.wanted_ns {
         None => chosen,
         Some(wanted) => format!(
-            "{chosen}; its slowest arm asks for {}, for which the load is too short",
+            "{chosen}; its slowest arm needs {}, for which the load is too short",
             time(wanted)
         ),
     }
@@ -244,7 +244,7 @@ fn chosen(pilot: &PilotRecord) -> String {
 /// How long a search takes at most.
 pub(crate) fn at_most(takes: Duration) -> String {
     let takes = number::length(whole_seconds(takes));
-    format!("It takes {takes} at most: where what is carried for a short time does not last")
+    format!("It takes {takes} at most, if a rate that holds for seconds does not last")
 }
 
 /// What a look has decided, and how long what is open takes.

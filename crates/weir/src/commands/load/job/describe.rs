@@ -112,7 +112,7 @@ fn said(args: &FlowArgs, url: &Url) -> Vec<Said> {
 pub(super) fn refused(fault: Fault, url: &Url) -> Failure {
     let flag = fault.key.flag();
     if !url.secure && fault.is_about_tls() {
-        let message = format!("{flag}: `{}` is asked without TLS", url.text);
+        let message = format!("{flag}: `{}` has no TLS", url.text);
         return Failure::input(message).hint("a URL over TLS begins with https://");
     }
     let near = fault.nearest.map(|word| format!("did you mean {word}?"));
@@ -124,7 +124,8 @@ fn requests(args: &FlowArgs, url: &Url) -> Result<Vec<WeightedRequest>, Failure>
     let fields = fields(args)?;
     if let Some(path) = &args.request_set {
         if !args.expect.is_empty() {
-            let message = "--expect: with --request-set, each request says itself what it expects";
+            let message =
+                "--expect: with --request-set, each request of the set has its own expectations";
             return Err(Failure::input(message));
         }
         // What a request says itself goes before what all of them say.

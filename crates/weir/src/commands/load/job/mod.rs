@@ -118,7 +118,9 @@ fn typed_flows(args: &LoadArgs) -> Result<Vec<(String, FlowArgs)>, Failure> {
             !name.is_empty() && name.chars().all(allowed)
         };
         if !is_word(&name) {
-            return Err(bad(format!("`{name}` is no name: letters, digits and -_.")));
+            return Err(bad(format!(
+                "`{name}` is not a valid name: use letters, digits and -_."
+            )));
         }
         if flows.iter().any(|(other, _)| *other == name) {
             return Err(bad(format!("there are two flows called {name}")));
