@@ -148,7 +148,7 @@ fn can_hold(limits: &[Limit], peers: &[SocketAddr]) -> Result<(), Failure> {
     };
     for peer in peers {
         let way = round_trip(*peer).map_err(|error| {
-            Failure::input(format!("{peer}: {error}")).hint("is a server listening there?")
+            Failure::failed(format!("{peer}: {error}")).hint("is a server listening there?")
         })?;
         if way >= time {
             let way = Duration::from_micros(way.as_micros() as u64 + 1);
@@ -333,7 +333,7 @@ pub(super) fn explained(error: LabError, study: &Study, folder: &Path) -> Failur
             let message = format!(
                 "{url} answers with status {status}, which is an error: {expected} is expected"
             );
-            Failure::input(message).hint(match status {
+            Failure::failed(message).hint(match status {
                 300..=399 => {
                     format!("ask what it redirects to; or if that is right: -e status={status}")
                 }
@@ -342,7 +342,7 @@ pub(super) fn explained(error: LabError, study: &Study, folder: &Path) -> Failur
         }
         LabError::Answer { what, .. } => {
             let hint = load::hint(&what).unwrap_or("is that the server that you mean?");
-            Failure::input(format!("{url}: {what}")).hint(hint)
+            Failure::failed(format!("{url}: {what}")).hint(hint)
         }
         error => Failure::of_run(error, Some(folder)),
     }
