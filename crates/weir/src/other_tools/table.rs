@@ -66,7 +66,7 @@ pub(super) const ROWS: &[Row] = &[
     ("-D", "hey, oha", Text, Is("--content-file {}")),
     ("-T", "ab, hey, oha", Has("/"), Is("-H 'Content-Type: {}'")),
     ("-F", "oha", Text, Words("a form is -m POST -b BODY -H 'Content-Type: …'")),
-    ("-C", "ab", Text, Is("-H 'Cookie: {}'")),
+    ("-C", "ab", Text, Words("send it as a header: -H 'Cookie: NAME=VALUE'")),
     ("-A", "ab", Has(":"), Words(PASSWORD)),
     ("-A", "hey", Text, Is("-H 'Accept: {}'")),
     ("-a", "hey, oha", Text, Words(PASSWORD)),

@@ -10,7 +10,7 @@ use crate::program::{Running, behind, row, run, weir};
 /// What is wrong with a line, and what is unlucky: its exit code, and what is said, the hint included.
 #[rustfmt::skip]
 const LINES: [(&str, i32, &str); 43] = [
-    ("load 127.0.0.1:8080", 2, "`127.0.0.1:8080` has no scheme; weir load http://127.0.0.1:8080"),
+    ("load 127.0.0.1:8080", 2, "`127.0.0.1:8080` has no scheme; is it http://127.0.0.1:8080?"),
     ("load ftp://127.0.0.1/", 2, "has the scheme ftp"),
     ("load http:///index.html", 2, "is not a URL"),
     ("load http://127.0.0.1:99999/", 2, "has no port `99999`"),
@@ -33,7 +33,7 @@ const LINES: [(&str, i32, &str); 43] = [
     ("load --request-set /nonexistent http://ORIGIN/", 2, "/nonexistent"),
     ("load --expect nothing http://ORIGIN/", 2, "--expect: "),
     ("capacity http://NOBODY/", 1, "Connection refused (os error 111); is a server listening there?"),
-    ("capacity http://ORIGIN/nothing -e status=404", 1, "answers with status 200, which is an error: 404 is expected; if that is right"),
+    ("capacity -q http://ORIGIN/nothing -e status=404", 1, "answers with status 200, which is an error: 404 is expected; if that is right"),
     ("capacity", 2, "which server, or which study?; weir capacity http://"),
     ("capacity localhost", 2, "localhost; is it a URL? weir capacity http://localhost/"),
     ("capacity http://ORIGIN/ -O p99<30", 2, "--objective: \"p99<30\" is no objective: give a time"),
@@ -71,7 +71,8 @@ fn each_bad_line_is_answered_by_one() {
         let ended = Running::start(command.current_dir(folder.path())).end();
         let words: Vec<&str> = said.split("; ").collect();
         ended.did_nothing(code, &words).is_a_line();
-        assert!(!folder.path().join("runs").exists());
+        let runs = std::fs::read_dir(folder.path().join("runs"));
+        assert_eq!(runs.into_iter().flatten().count(), 0);
     }
     run("load http://user:secret@127.0.0.1/")
         .refused_in_a_line(&["has a user name in it", "\nhint: "]);

@@ -134,6 +134,9 @@ impl Vocabulary {
 
 /// A figure and its bound, with the length of windows behind it: `30ms in 10s`.
 fn figure(subject: &str, above: bool, bound: &str) -> Result<Says, String> {
+    if bound.contains([',', '<', '>']) {
+        return Err("write one figure and one bound; --fail-if may be given many times".to_owned());
+    }
     let (bound, window) = match bound.split_once(" in ") {
         None => (bound, None),
         Some((bound, window)) => {
@@ -332,7 +335,7 @@ mod tests {
             ("p99 > 30ms in 1.5s", "whole seconds"),
             ("rate < 10/m", "is not a rate"),
             ("errors > 1", "give a share"),
-            ("p99 > 1ms, mean > 1ms", "give a time"),
+            ("p99 > 1ms, mean > 1ms", "one figure and one bound"),
         ] {
             let refused = vocabulary
                 .read(&[text.to_owned()])

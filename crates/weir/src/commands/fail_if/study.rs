@@ -65,46 +65,33 @@ impl Conditions {
 
 impl Condition {
     fn fits(&self, study: &Study) -> Result<(), (String, Option<String>)> {
-        match self.says {
+        if let Some(arm) = &self.arm {
+            let names: Vec<&str> = study.arms.iter().map(|arm| &*arm.name).collect();
+            if !names.contains(&&**arm) {
+                let near = nearest(arm, &names).map(|near| format!("did you mean `{near}`?"));
+                return Err((format!("the study has no arm `{arm}`"), near));
+            }
+        }
+        let what = match self.says {
             Says::Figure {
                 window: Some(_), ..
-            } => {
-                return Err(("a study has no windows: leave ` in …` out".to_owned(), None));
-            }
+            } => "a study has no windows: leave ` in …` out",
             Says::Figure {
                 figure: Figure::Mean,
                 ..
-            } => {
-                return Err(("a study's findings have no mean".to_owned(), None));
-            }
+            } => "a study's findings have no mean",
             Says::Figure {
                 figure: Figure::Quantile(quantile),
                 ..
             } if !QUANTILES.contains(&quantile) => {
-                return Err((
-                    "a study's findings have p50, p90, p99 and p99.9".to_owned(),
-                    None,
-                ));
+                "a study's findings have p50, p90, p99 and p99.9"
             }
             Says::Word("worse" | "inconclusive") if study.questions().is_empty() => {
-                return Err((
-                    "the study compares no change with anything".to_owned(),
-                    None,
-                ));
+                "the study compares no change with anything"
             }
-            _ => {}
-        }
-        let Some(arm) = &self.arm else {
-            return Ok(());
+            _ => return Ok(()),
         };
-        let names: Vec<&str> = study.arms.iter().map(|arm| &*arm.name).collect();
-        match names.contains(&&**arm) {
-            true => Ok(()),
-            false => {
-                let near = nearest(arm, &names).map(|near| format!("did you mean `{near}`?"));
-                Err((format!("the study has no arm `{arm}`"), near))
-            }
-        }
+        Err((what.to_owned(), None))
     }
 
     fn is_about(&self, arm: &str) -> bool {

@@ -35,7 +35,7 @@ impl Url {
                 let message = format!("has the scheme {other}; weir speaks http and https");
                 return Err(bad(&message));
             }
-            None => return Err(bad("has no scheme")),
+            None => return Err(bad("has no scheme").hint(format!("is it http://{text}?"))),
         };
         let authority = uri.authority().ok_or_else(|| bad("has no host"))?;
         if authority.as_str().contains('@') {
