@@ -25,6 +25,10 @@ pub enum EncodeError {
     /// A field's value holds CR, LF or NUL (RFC 9110 §5.5).
     #[error("value of field `{}` holds CR, LF or NUL", .0.escape_debug())]
     FieldValue(String),
+    /// The user's own Transfer-Encoding: the content is sent as it is, so the server would look for chunks that are not
+    /// there.
+    #[error("field transfer-encoding says `{}`, but the body is sent as it is, in one piece", .0.escape_debug())]
+    TransferEncoding(String),
     /// The user's own Content-Length is not the length of the content: the server would wait for
     /// bytes that never come, or take them for another request.
     #[error("field content-length says `{}` and the content has {length} bytes", .said.escape_debug())]
@@ -90,7 +94,7 @@ pub fn parts<'s>(spec: &'s RequestSpec, host: &'s str) -> Vec<Part<'s>> {
         parts.extend([Text(name), Text(": "), Value(index, value), Text("\r\n")]);
     }
     let due = !spec.content.is_empty() || matches!(&*spec.method, "POST" | "PUT" | "PATCH");
-    if due && !has("content-length") && !has("transfer-encoding") {
+    if due && !has("content-length") {
         parts.extend([Text("Content-Length: "), Length, Text("\r\n")]);
     }
     parts.extend([Text("\r\n"), Content(&spec.content)]);
@@ -122,6 +126,9 @@ pub fn check(spec: &RequestSpec, host: &str) -> Result<(), EncodeError> {
         }
         if value.bytes().any(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
             return Err(EncodeError::FieldValue(name.clone()));
+        }
+        if name.eq_ignore_ascii_case("transfer-encoding") {
+            return Err(EncodeError::TransferEncoding(value.clone()));
         }
         let length = spec.content.len();
         if name.eq_ignore_ascii_case("content-length") && value.trim() != length.to_string() {

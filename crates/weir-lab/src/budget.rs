@@ -25,6 +25,8 @@ const PER_CONNECTION: Duration = Duration::from_micros(30);
 pub(crate) const KEPT_FREE: f64 = 0.95;
 /// What a run needs after its last block: processes are ended, settings put back, and the report is written.
 pub(crate) const ENDING: Duration = Duration::from_secs(2);
+/// What a run needs before its proxies start: its network and its hosts are looked at.
+pub const LOOK: Duration = Duration::from_millis(1500);
 /// What becomes of a run's records in its report, for each arm and block.
 const REPORTED: Duration = Duration::from_micros(300);
 

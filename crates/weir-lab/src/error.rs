@@ -72,6 +72,8 @@ pub enum LabError {
         status: u16,
         /// What is expected.
         expected: String,
+        /// Whether weir started the proxy.
+        is_started: bool,
     },
     /// Too little room for logs and records.
     #[error("{}: {free_mib} MiB free, this run may need {needed_mib} MiB", path.display())]
@@ -201,16 +203,22 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// Whether the study, a file that it names, or the way to a host has to be changed: an arm could not
-    /// be started, or asked, with what it says.
-    pub fn is_bad_input(&self) -> bool {
+    /// Whether somebody else's server does not answer, or not as it should.
+    fn is_of_a_server(&self) -> bool {
+        matches!(
+            self,
+            LabError::Answer { is_started, .. } | LabError::Unexpected { is_started, .. } if !is_started
+        )
+    }
+
+    /// Whether the study, a file that it names, the way to a host or a server that weir did not start has to be
+    /// changed: an arm could not be started, or asked, with what it says. Such a run leaves no folder.
+    pub fn is_refused(&self) -> bool {
         match self {
-            LabError::Address { .. } | LabError::Request { .. } => true,
-            // What answers there, or the study, is another than was meant.
-            LabError::Unexpected { .. }
-            | LabError::Answer {
-                is_started: false, ..
-            } => true,
+            LabError::Address { .. } | LabError::Request { .. } | LabError::Unexpected { .. } => {
+                true
+            }
+            _ if self.is_of_a_server() => true,
             LabError::Agent(AgentError::Failed(failure)) => {
                 failure.arm().is_some() && failure.kind == FailureKind::BadInput
             }
@@ -219,7 +227,7 @@ impl LabError {
     }
 
     /// Whose fault it is. Before the run's folder was there nothing had been started, so whatever was refused
-    /// has to be asked for in another way; unless a host, or the way to it, has failed.
+    /// has to be asked for in another way; unless a host, the way to it, or a server that weir did not start has failed.
     pub fn blame(&self, has_begun: bool) -> Blame {
         let is_of_a_host = match self {
             LabError::Ssh(error) => !error.is_input(),
@@ -229,8 +237,8 @@ impl LabError {
             _ => false,
         };
         let is_input = match self {
-            _ if is_of_a_host => false,
-            _ if !has_begun || self.is_bad_input() => true,
+            _ if is_of_a_host || self.is_of_a_server() => false,
+            _ if !has_begun || self.is_refused() => true,
             LabError::DiskSpace { .. }
             | LabError::Descriptors { .. }
             | LabError::Ports { .. }

@@ -111,6 +111,19 @@ pub enum Event {
         /// All.
         of: u32,
     },
+    /// Side by side is done, and an arm has a load alone for a while: samples tell what limits it.
+    StretchBegun {
+        /// The arm.
+        arm: String,
+        /// The load.
+        load: String,
+        /// Which of the stretches it is, from 1 on.
+        stretch: u32,
+        /// All of this session.
+        of: u32,
+        /// How long it will take.
+        length: Duration,
+    },
     /// No arm could be measured alone, and why.
     NotAlone(String),
     /// Settings of the proxies' host have been put back, or could not be.

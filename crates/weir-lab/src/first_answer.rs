@@ -62,6 +62,7 @@ impl FirstAnswer<'_> {
                 load: load.clone(),
                 status,
                 expected: expect.status_words(),
+                is_started: self.proxy.kind.is_started(),
             }),
             None if status == expected => Ok(()),
             None => Err(self.wrong(format!(

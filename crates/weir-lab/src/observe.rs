@@ -13,11 +13,11 @@ use weir_model::flow::ArrivalsSpec;
 use weir_model::record::{Phase, RunHeader};
 use weir_model::study::{Arm, ArmRole, LoadSpec, Study};
 
-use crate::LabError;
 use crate::budget;
 use crate::cell::{ArmId, Block, Cell, Outcome, Rates, Renewal};
 use crate::history::History;
 use crate::proposer::{Proposer, Step};
+use crate::{Event, LabError};
 
 /// Stretches take at most this share of what the plan takes.
 const SHARE: f64 = 0.3;
@@ -51,14 +51,14 @@ impl Observe {
     }
 
     fn stretches(&self, history: &History) -> VecDeque<Step> {
-        let mut steps = VecDeque::new();
+        let mut stretches = Vec::new();
         let fits = |planned: &Planned<'_>| {
             let length = planned.length(observed(&self.study).count() as u32);
             let budget = self.study.budget;
             budget.is_none_or(|budget| history.passed + length + budget::ENDING <= budget)
         };
         let Some(planned) = Planned::of(&self.study).filter(fits) else {
-            return steps;
+            return VecDeque::new();
         };
         for load in planned.loads {
             let pilot = history.pilots.get(&load.name);
@@ -90,7 +90,7 @@ impl Observe {
                 for (length, rate) in each {
                     // An arm has two slices in each block.
                     let blocks = (length.as_secs_f64() / (2.0 * slice.as_secs_f64())).ceil() as u32;
-                    steps.push_back(Step::Measure(Box::new(Cell {
+                    let cell = Cell {
                         arms: vec![arm],
                         load: load.clone(),
                         rates: rate.map_or(Rates::Closed, Rates::Same),
@@ -104,13 +104,30 @@ impl Observe {
                         seed: self.study.blocks.seed
                             ^ (u64::from(self.session) << 32)
                             ^ u64::from(first_block),
-                    })));
+                    };
+                    stretches.push((spec.name.clone(), cell));
                     first_block += blocks;
                 }
             }
         }
-        steps
+        told(stretches)
     }
+}
+
+/// The stretches, each with word of its begin before it.
+fn told(stretches: Vec<(String, Cell)>) -> VecDeque<Step> {
+    let of = stretches.len() as u32;
+    let each = (1..).zip(stretches).flat_map(|(stretch, (arm, cell))| {
+        let begun = Event::StretchBegun {
+            arm,
+            load: cell.load.name.clone(),
+            stretch,
+            of,
+            length: cell.slice * 2 * cell.blocks + BESIDE,
+        };
+        [Step::Tell(begun), Step::Measure(Box::new(cell))]
+    });
+    each.collect()
 }
 
 impl Proposer for Observe {

@@ -1,6 +1,7 @@
 //! A run from its begin to its end, and on again after an interruption.
 
 use std::path::Path;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use weir_analysis::alone;
@@ -88,7 +89,7 @@ pub fn ask(
     proposer: MakeProposer<'_>,
     events: &mut dyn FnMut(Event),
 ) -> Result<Summary, LabError> {
-    let hosts = Hosts::open(options)?;
+    let (hosts, begun) = open(options)?;
     settings::check(study, options)?;
     let (study, mut remarks) = left_out::by_host(study, &hosts, &options.catalog)?;
     let (network, study, network_remarks) = network::decide(&study, &hosts, &options.catalog)?;
@@ -142,12 +143,12 @@ pub fn ask(
         number: 0,
         writer,
         history: History::new(&study.arms),
+        begun,
     };
     let result = session.run(hosts, proposer, events);
-    let is_refused = result.as_ref().is_err_and(LabError::is_bad_input);
+    let is_refused = result.as_ref().is_err_and(LabError::is_refused);
     if is_refused && session.history.is_empty() {
-        // The same again, once it is right, is to find the folder as this one did. Why it was refused is
-        // what matters, not what could not be removed.
+        // The same again, once it is right, is to find the folder as this one did.
         let _ = session.writer.discard();
     }
     result
@@ -188,7 +189,7 @@ pub fn ask_again(
         places: same_places(&header, &options.places)?,
         ..options.clone()
     };
-    let hosts = Hosts::open(options)?;
+    let (hosts, begun) = open(options)?;
     let here = &hosts.host(Role::Proxy).is.environment;
     let then = &header.environment;
     if (&here.kernel, &here.cpu_model) != (&then.kernel, &then.cpu_model) {
@@ -212,8 +213,16 @@ pub fn ask_again(
         number,
         writer,
         history,
+        begun,
     }
     .run(hosts, proposer, events)
+}
+
+/// The hosts, and when work on the run began by their clock.
+fn open(options: &Options) -> Result<(Hosts, Duration), LabError> {
+    let hosts = Hosts::open(options)?;
+    let begun = hosts.now();
+    Ok((hosts, begun))
 }
 
 /// Remarks about CPUs that roles share, and about arms that crowd theirs.

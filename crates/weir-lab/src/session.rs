@@ -38,6 +38,8 @@ pub(crate) struct Session<'a> {
     pub(crate) number: u32,
     pub(crate) writer: RunWriter,
     pub(crate) history: History,
+    /// When the run was begun, by the clock of the hosts.
+    pub(crate) begun: Duration,
 }
 
 impl Session<'_> {
@@ -48,7 +50,7 @@ impl Session<'_> {
         proposer: MakeProposer<'_>,
         events: &mut dyn FnMut(Event),
     ) -> Result<Summary, LabError> {
-        let begun = hosts.now();
+        let begun = self.begun;
         let at = Timestamp::now().to_string();
         self.writer.append(&Record::Session(SessionRecord {
             session: self.number,

@@ -94,7 +94,9 @@ fn out_of_range(text: &str, reason: impl Into<String>) -> QuantityError {
     }
 }
 
-const DURATION: &str = "a duration such as 250us, 100ms, 10s, 2m or 1h";
+const DURATION: &str = "a duration such as 250us, 100ms, 10s, 1m30s or 1h";
+/// What may stand behind a rate, longest first.
+const PER_SECOND: [&str; 5] = ["requests/s", "req/s", "/sec", "/s", "rps"];
 const BYTES: &str = "a size such as 600, 1KiB, 64k or 1MB";
 const CPUS: &str = "a list of CPUs such as 0, 0-3 or 0,2-3";
 
@@ -102,9 +104,7 @@ const CPUS: &str = "a list of CPUs such as 0, 0-3 or 0,2-3";
 const CPUS_MOST: usize = 1024;
 
 fn split_unit(text: &str) -> (&str, &str) {
-    let end = text
-        .find(|c: char| c.is_ascii_alphabetic())
-        .unwrap_or(text.len());
+    let end = text.find(char::is_alphabetic).unwrap_or(text.len());
     (text[..end].trim(), text[end..].trim())
 }
 
@@ -123,28 +123,41 @@ fn number(text: &str, whole: &str, expected: &'static str) -> Result<f64, Quanti
     Ok(value)
 }
 
-/// Reads a duration: a number with `ns`, `us`, `ms`, `s`, `m` or `h`. A bare number is seconds, as
-/// it is for wrk and wrk2.
+/// Reads a duration: a number with `ns`, `us`, `ms`, `s`, `m` or `h`, or several of them, the largest first:
+/// `1m30s`. A bare number is seconds, as it is for wrk and wrk2.
 ///
 /// # Errors
 /// The text is not a duration, is negative, or is longer than ten years.
 pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
-    let (digits, unit) = split_unit(text);
-    let value = number(digits, text, DURATION)?;
-    let seconds = match unit {
-        "ns" => value * 1e-9,
-        "us" | "µs" => value * 1e-6,
-        "ms" => value * 1e-3,
-        "" | "s" => value,
-        "m" | "min" => value * 60.0,
-        "h" => value * 3600.0,
-        _ => {
-            return Err(QuantityError::Malformed {
-                text: text.to_owned(),
-                expected: DURATION,
-            });
-        }
+    let malformed = || QuantityError::Malformed {
+        text: text.to_owned(),
+        expected: DURATION,
     };
+    let (mut rest, mut seconds, mut above) = (text.trim(), 0.0, f64::INFINITY);
+    loop {
+        let (digits, units) = split_unit(rest);
+        let end = units.find(|c: char| !c.is_alphabetic());
+        let (unit, next) = units.split_at(end.unwrap_or(units.len()));
+        let value = number(digits, text, DURATION)?;
+        let factor = match unit {
+            "ns" => 1e-9,
+            "us" | "µs" | "μs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "" if above.is_infinite() => 1.0,
+            "m" | "min" => 60.0,
+            "h" => 3600.0,
+            _ => return Err(malformed()),
+        };
+        if factor >= above {
+            return Err(malformed());
+        }
+        (rest, above) = (next, factor);
+        seconds += value * factor;
+        if rest.is_empty() {
+            break;
+        }
+    }
     if seconds > 10.0 * 365.0 * 86_400.0 {
         return Err(out_of_range(text, "it is longer than ten years"));
     }
@@ -196,7 +209,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, QuantityError> {
     Ok(bytes as u64)
 }
 
-/// Reads a rate in requests per second; `k` is 1000 and `M` a million.
+/// Reads a rate in requests per second; `k` is 1000 and `M` a million, and `/s` may stand behind it.
 ///
 /// # Errors
 /// The text is not a rate, or not within [`Limits::RATE`].
@@ -206,7 +219,10 @@ pub fn parse_rate(text: &str) -> Result<f64, QuantityError> {
 
 /// Reads a rate as [`parse_rate`] does, but one that may be zero: a pause.
 pub(crate) fn parse_rate_or_none(text: &str) -> Result<f64, QuantityError> {
-    let (digits, unit) = split_unit(text);
+    let per_second = PER_SECOND
+        .iter()
+        .find_map(|unit| text.trim_end().strip_suffix(unit));
+    let (digits, unit) = split_unit(per_second.unwrap_or(text));
     let expected = Limits::RATE.expected;
     let value = number(digits, text, expected)?;
     let rate = match unit {
@@ -323,13 +339,28 @@ mod tests {
             ("10", 10_000_000_000),
             ("10s", 10_000_000_000),
             ("2m", 120_000_000_000),
+            ("1m30s", 90_000_000_000),
+            ("1h 1m 0.5s", 3_660_500_000_000),
+            ("250µs", 250_000),
         ];
         for (text, ns) in cases {
             assert_eq!(parse_duration(text), Ok(Duration::from_nanos(ns)), "{text}");
         }
         assert_eq!(parse_duration("250us"), Ok(Duration::from_micros(250)));
         assert_eq!(parse_duration("1.5ms"), Ok(Duration::from_micros(1500)));
-        for bad in ["", "s", "10 parsecs", "-1s", "inf", "1e300h", "9999999h"] {
+        for bad in [
+            "",
+            "s",
+            "10 parsecs",
+            "-1s",
+            "inf",
+            "1e300h",
+            "9999999h",
+            "1m30",
+            "30s1m",
+            "1s2s",
+            "1m-1s",
+        ] {
             assert!(parse_duration(bad).is_err(), "{bad} should be refused");
         }
     }
@@ -355,8 +386,18 @@ mod tests {
 
     #[test]
     fn a_rate_is_above_zero() {
-        assert_eq!(parse_rate("2.5k"), Ok(2500.0));
-        for bad in ["0", "-5", "fast", "10q"] {
+        for text in [
+            "2.5k",
+            "2500",
+            "2.5k/s",
+            "2500 req/s",
+            "2500rps",
+            "2500/sec",
+            "2.5k requests/s",
+        ] {
+            assert_eq!(parse_rate(text), Ok(2500.0), "{text}");
+        }
+        for bad in ["0", "-5", "fast", "10q", "10/m", "/s", "10/s/s"] {
             assert!(parse_rate(bad).is_err(), "{bad} should be refused");
         }
     }

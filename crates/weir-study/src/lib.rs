@@ -99,21 +99,23 @@ pub fn parse_scaled(
     }
 }
 
-/// `None` where the study is of another version, which is reported. Such a file has other keys: complaining
-/// about them would only mislead.
-fn check_version(fields: &Fields<'_>, check: &mut Checker) -> Option<()> {
+/// Reports a study of another version. What else is wrong is reported too: most often the version is a slip.
+fn check_version(fields: &Fields<'_>, check: &mut Checker) {
     let Some(node) = fields.required("weir", check) else {
-        return Some(());
+        return;
     };
-    if check.scalar(node, "a version")?.parse() == Ok(VERSION) {
-        return Some(());
+    let Some(version) = check.scalar(node, "a version") else {
+        return;
+    };
+    if version.parse() == Ok(VERSION) {
+        return;
     }
     let message = format!("this weir reads studies of version {VERSION} only");
     let hint = format!(
-        "write `weir: {VERSION}`, or use the version of weir that the study was written for"
+        "write `weir: {VERSION}`, or use the version of weir that the study was written for; in another version \
+         other keys may be right"
     );
     check.error(node.span.clone(), message).hint(hint);
-    None
 }
 
 /// `None` means that something was reported.
@@ -125,7 +127,7 @@ fn study(
     check: &mut Checker,
 ) -> Option<Study> {
     let mut fields = Fields::open(root, "a study", &KEYS, check)?;
-    check_version(&fields, check)?;
+    check_version(&fields, check);
     fields.refuse_unknown(&KEYS, check);
     let name = fields
         .required("name", check)

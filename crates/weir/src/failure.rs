@@ -25,6 +25,8 @@ pub(crate) struct Failure {
     hint: Option<String>,
     /// The message is a whole text of its own (study errors) and gets no prefix.
     verbatim: bool,
+    /// What else is wrong.
+    also: Vec<Failure>,
 }
 
 impl Failure {
@@ -49,7 +51,16 @@ impl Failure {
             message: message.to_string(),
             hint: None,
             verbatim: false,
+            also: Vec::new(),
         }
+    }
+
+    /// Everything that is wrong, said at once; `None`: nothing is.
+    pub(crate) fn all(failures: impl IntoIterator<Item = Failure>) -> Option<Failure> {
+        let mut failures = failures.into_iter();
+        let mut first = failures.next()?;
+        first.also.extend(failures);
+        Some(first)
     }
 
     /// A run that was not made, or not to its end; `folder` is where its records are, if there are any.
@@ -83,6 +94,7 @@ impl Failure {
     /// The same, said of a part of the input.
     pub(crate) fn within(mut self, part: &str) -> Failure {
         self.message = format!("{part}: {}", self.message);
+        self.also = self.also.into_iter().map(|one| one.within(part)).collect();
         self
     }
 
@@ -113,6 +125,9 @@ impl Failure {
         };
         if let Some(hint) = &self.hint {
             text.push_str(&format!("\n{cyan}hint:{plain} {}", visible(hint)));
+        }
+        for one in &self.also {
+            text.push_str(&format!("\n{}", one.rendered(color)));
         }
         text
     }

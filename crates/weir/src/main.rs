@@ -6,22 +6,36 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use failure::Failure;
+
 mod args;
+mod closed;
 mod commands;
 mod engine;
 mod failure;
+mod other_tools;
 mod request_file;
 mod signals;
 mod terminal;
 
 fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    if let Some(failure) = other_tools::refused(&words) {
+        return failed(&failure);
+    }
     let args = match args::Args::try_parse() {
         Ok(args) => args,
         Err(error) => {
             // Help and version are not errors; everything else is bad input, exit code 2.
             if !error.use_stderr() {
-                let _ = error.print();
-                return ExitCode::SUCCESS;
+                let text = error.render();
+                let printed = match terminal::color_on_stdout() {
+                    true => terminal::print_painted(&text.ansi().to_string()),
+                    false => terminal::print(&text.to_string()),
+                };
+                return printed.map_or_else(|failure| failed(&failure), |()| ExitCode::SUCCESS);
             }
             let text = error.render();
             match terminal::color_on_stderr() {
@@ -33,10 +47,12 @@ fn main() -> ExitCode {
     };
     match commands::dispatch(args.command) {
         Ok(code) => code,
-        Err(failure) => {
-            let text = failure.rendered(terminal::color_on_stderr());
-            terminal::tell_painted(&format!("{text}\n"));
-            failure.exit_code()
-        }
+        Err(failure) => failed(&failure),
     }
+}
+
+fn failed(failure: &Failure) -> ExitCode {
+    let text = failure.rendered(terminal::color_on_stderr());
+    terminal::tell_painted(&format!("{text}\n"));
+    failure.exit_code()
 }

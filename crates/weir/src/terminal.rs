@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write, stderr, stdout};
+use std::os::fd::AsFd;
 
 use weir_report::foreign::{masked, visible};
 
@@ -97,12 +98,12 @@ pub(crate) fn color_on_stderr() -> bool {
 
 /// Columns of the terminal, or 100 when there is none.
 pub(crate) fn width() -> usize {
-    let columns = rustix::termios::tcgetwinsize(stdout()).map_or(0, |size| size.ws_col);
-    if columns == 0 {
-        100
-    } else {
-        usize::from(columns).clamp(60, 160)
-    }
+    columns(stdout()).map_or(100, |columns| columns.clamp(40, 160))
+}
+
+fn columns(stream: impl AsFd) -> Option<usize> {
+    let columns = rustix::termios::tcgetwinsize(stream).map_or(0, |size| size.ws_col);
+    (columns > 0).then_some(columns.into())
 }
 
 /// One line about work in progress: rewritten in place on a terminal, a plain line elsewhere.
@@ -129,7 +130,9 @@ impl StatusLine {
     pub(crate) fn show(&mut self, line: &str) {
         if self.rewrites {
             self.clear();
-            tell(line);
+            // A line that the terminal breaks could not be taken away.
+            let most = columns(stderr()).map_or(usize::MAX, |columns| columns - 1);
+            tell(&line.chars().take(most).collect::<String>());
             self.shown = true;
         } else {
             tell(&format!("{line}\n"));

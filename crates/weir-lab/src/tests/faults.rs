@@ -145,7 +145,7 @@ fn an_arm_that_does_not_start_leaves_no_run_behind() {
         error.to_string(),
         format!("arm `{SICK}`: no such directive")
     );
-    assert!(error.is_bad_input());
+    assert!(error.is_refused());
     assert!(!bench.options().folder.exists());
 }
 

@@ -107,6 +107,9 @@ impl TemplateError {
                     .to_owned(),
             ),
             TemplateError::Open { .. } => Some("a plain `{{` is written `{{{{`".to_owned()),
+            TemplateError::Request(EncodeError::TransferEncoding(_)) => {
+                Some("leave it out: weir sends content-length".to_owned())
+            }
             TemplateError::Length => {
                 Some("leave it out: it is counted for every request".to_owned())
             }

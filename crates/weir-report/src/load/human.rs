@@ -17,16 +17,14 @@ use crate::tree::{
 };
 use crate::view::limiter;
 
-/// Columns of the summary.
-const WIDTH: usize = 100;
-
-/// The result in words and tables, at most 100 columns wide but for long URLs. `limiter` says what limits the
+/// The result in words and tables, at most `width` columns wide but for long URLs, and never more than 100. `limiter` says what limits the
 /// server where it was looked at; `detailed` adds the percentile spectrum, `color` a colour for the validity (ANSI escape sequences).
 pub fn human(
     report: &LoadReport,
     limiter: Option<&LimiterFindings>,
     detailed: bool,
     color: bool,
+    width: usize,
 ) -> String {
     let mut blocks = Vec::from(what_was_run(report));
     blocks.extend(validity(report));
@@ -47,7 +45,7 @@ pub fn human(
         blocks,
         ..Document::default()
     };
-    render::terminal(&document, color, WIDTH)
+    render::terminal(&document, color, width.min(100))
 }
 
 /// One of several flows, by the same figures.
@@ -194,25 +192,25 @@ mod tests {
 
     #[test]
     fn an_open_loop_shows_both_times_and_what_went_wrong() {
-        insta::assert_snapshot!(human(&sample::open_loop(), None, false, false));
+        insta::assert_snapshot!(human(&sample::open_loop(), None, false, false, 100));
     }
 
     #[test]
     fn a_closed_loop_says_what_it_cannot_show() {
-        insta::assert_snapshot!(human(&sample::closed_loop(), None, false, false));
+        insta::assert_snapshot!(human(&sample::closed_loop(), None, false, false, 100));
     }
 
     #[test]
     fn nothing_answered_shows_no_times() {
-        insta::assert_snapshot!(human(&sample::nothing_answered(), None, true, false));
+        insta::assert_snapshot!(human(&sample::nothing_answered(), None, true, false, 100));
     }
 
     #[test]
     fn the_detailed_summary_ends_with_the_spectrum() {
         let report = sample::open_loop();
         let (short, long) = (
-            human(&report, None, false, false),
-            human(&report, None, true, false),
+            human(&report, None, false, false, 100),
+            human(&report, None, true, false, 100),
         );
         insta::assert_snapshot!(long.strip_prefix(&short).unwrap());
     }
@@ -222,8 +220,8 @@ mod tests {
         let mut report = sample::closed_loop();
         report.response_time.histogram = "?".to_owned();
         let (short, long) = (
-            human(&report, None, false, false),
-            human(&report, None, true, false),
+            human(&report, None, false, false, 100),
+            human(&report, None, true, false, 100),
         );
         let rest = long.strip_prefix(&short).unwrap();
         let note = "note: no percentile spectrum: the histogram is not base64";
@@ -233,7 +231,7 @@ mod tests {
     #[test]
     fn colour_changes_no_letter() {
         let report = sample::open_loop();
-        let colored = human(&report, None, true, true);
+        let colored = human(&report, None, true, true, 100);
         assert!(colored.contains("\x1b[33mSUSPECT\x1b[0m"));
         let is_code = |code: &str| code.bytes().all(|b| b.is_ascii_digit() || b == b';');
         let pieces = colored
@@ -244,15 +242,19 @@ mod tests {
             });
         assert_eq!(
             pieces.collect::<String>(),
-            human(&report, None, true, false)
+            human(&report, None, true, false, 100)
         );
     }
 
     #[test]
     fn lines_fit_a_terminal() {
-        for report in sample::all() {
-            for line in human(&report, None, true, false).lines() {
-                assert!(line.chars().count() <= 100, "{line}");
+        for (report, width) in sample::all()
+            .into_iter()
+            .flat_map(|one| [(one.clone(), 100), (one, 40)])
+        {
+            for line in human(&report, None, true, false, width).lines() {
+                let is_url = line.contains("http://") || line.contains("https://");
+                assert!(line.chars().count() <= width || is_url, "{line}");
             }
         }
     }
@@ -262,7 +264,7 @@ mod tests {
         let mut report = sample::closed_loop();
         report.censored.in_flight = 1;
         report.censored.oldest_ns = 1_500_000_000;
-        let text = human(&report, None, false, false);
+        let text = human(&report, None, false, false, 100);
         let said =
             "1 request never ended and is in none of these times; it had waited 1.50 s: 1 sent";
         assert!(text.contains(said), "{text}");

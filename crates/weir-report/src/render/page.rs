@@ -5,8 +5,8 @@ use weir_model::record::Validity;
 use crate::foreign::{commands, masked};
 use crate::tree::{Role, Text, Tone};
 
-/// Widths below this are taken for it: a table cannot be narrower.
-pub(super) const NARROWEST: usize = 60;
+/// Widths below this are taken for it.
+pub(super) const NARROWEST: usize = 40;
 /// Running text is not set wider than this: longer lines are hard to read.
 const WIDEST_TEXT: usize = 100;
 

@@ -19,6 +19,8 @@ pub(super) const NAME: usize = 24;
 pub(super) const LEAST_NAME: usize = 8;
 /// What stands beside a name does so where this much room is left, and takes no more than the other.
 const BESIDE: (usize, usize) = (28, 48);
+/// Tables are drawn as such from this width on, and below it where they fit.
+const TABLES: usize = 60;
 /// Least width of the names of facts, the space behind them included.
 const FACT: usize = 14;
 
@@ -48,6 +50,14 @@ struct Layout<'a> {
     gap: &'static str,
     /// The other columns: their widths and their places among all of the table.
     columns: Vec<(usize, usize, &'a Column)>,
+}
+
+impl Layout<'_> {
+    /// The narrowest page that the table fits.
+    fn least(&self) -> usize {
+        let columns = self.columns.iter().map(|(width, ..)| width + 1);
+        LEAST_NAME + columns.sum::<usize>()
+    }
 }
 
 impl Page {
@@ -176,6 +186,12 @@ impl Page {
             self.text(&table.caption.as_str().into(), sgr::DIM, 0);
         }
         let layout = self.layout(table);
+        if self.width < TABLES && layout.least() > self.width {
+            return table
+                .rows
+                .iter()
+                .for_each(|row| self.stacked(table, row, &layout));
+        }
         let head = Row {
             name: table.names.clone(),
             about: table.about.into(),
@@ -197,6 +213,23 @@ impl Page {
             }
             self.details(table, row);
         }
+    }
+
+    /// A row of a table that is wider than the page: its figures below its name, each behind the head of its column.
+    fn stacked(&mut self, table: &Table, row: &Row, layout: &Layout<'_>) {
+        self.text(&row.name.as_str().into(), sgr::BOLD, 2);
+        if !row.about.0.is_empty() {
+            self.below(&row.about);
+        }
+        let figures = layout.columns.iter().filter_map(|(_, at, column)| {
+            let text = figure(row.cells.get(*at)?, column).words();
+            (!text.is_empty()).then(|| format!("{} {text}", head(column)))
+        });
+        let figures: Vec<String> = figures.collect();
+        if !figures.is_empty() {
+            self.below(&figures.join("; ").into());
+        }
+        self.details(table, row);
     }
 
     /// What does not fit into a row has a line below it.

@@ -141,7 +141,7 @@ fn a_stratum_needs_an_arm_that_its_others_are_compared_with() {
 }
 
 #[test]
-fn another_version_is_the_only_thing_said() {
+fn another_version_hides_nothing() {
     let text = with("whatever: 1").replace("weir: 1", "weir: 2");
     insta::assert_snapshot!(refused(&text));
 }

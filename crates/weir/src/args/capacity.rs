@@ -25,7 +25,7 @@ const SEARCH: &str = "Search";
     after_help = "The options for requests, connections and TLS are those of `weir load`. The search chooses the \
 rates, so there is no -R.
 
-Exit codes: 0 done, 1 failed, or too little is known to judge --fail-if, 2 bad input, 3 a --fail-if condition is \
+Exit codes: 0 done, 1 failed (nobody listens, TLS fails, a wrong answer), or too little is known to judge --fail-if, 2 bad input, 3 a --fail-if condition is \
 true, 130 interrupted.
 
 docs/capacity.md explains the answer, with examples."

@@ -18,6 +18,9 @@ const TLS: &str = "TLS";
 sends its next request as soon as the last one was answered. With -R it is open: requests are due at fixed times, \
 whatever the server does, and response_time starts when a request is due.
 
+Exit codes: 0 done, 1 failed (nobody listens, the name does not resolve, TLS fails, nothing was answered), or the result \
+does not allow to judge --fail-if, 2 bad input, 3 a --fail-if condition is true, 130 interrupted.
+
 docs/load.md explains every option, with examples."
 )]
 pub(crate) struct LoadArgs {
@@ -67,6 +70,11 @@ pub(crate) struct LoadArgs {
     /// CPU
     #[arg(long, value_name = "TIME", default_value = "0s")]
     pub(crate) spin: String,
+
+    /// Exit with code 3 if this is true: 'p99 > 30ms', 'mean > 5ms', 'errors > 0.1%', 'rate < 5000/s', each also
+    /// in windows ('p99 > 30ms in 10s': in any of them), 'invalid' or 'suspect'; may be given many times
+    #[arg(long, value_name = "CONDITION")]
+    pub(crate) fail_if: Vec<String>,
 
     /// Print the whole percentile spectrum
     #[arg(short = 'L', long)]

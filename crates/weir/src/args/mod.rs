@@ -25,7 +25,8 @@ pub(crate) use patch::PatchArgs;
 #[derive(Debug, Parser)]
 #[command(name = "weir", version = version(), max_term_width = 100)]
 #[command(
-    after_help = "Exit codes: 0 done, 1 failed, 2 bad input (nothing was measured or changed), \
+    after_help = "Exit codes: 0 done, 1 failed (what was asked for could not be done: nobody listens, a name does not \
+resolve, TLS fails), 2 bad input (nothing was measured or changed), \
 3 a --fail-if condition is true, 130 interrupted (what was measured is reported)."
 )]
 pub(crate) struct Args {
@@ -208,6 +209,12 @@ pub(crate) struct RunArgs {
     /// Multiply the connections and rates of all loads, to fit them to this machine: 25%, 0.25, 2x
     #[arg(long, value_name = "FACTOR")]
     pub(crate) scale: Option<String>,
+
+    /// Exit with code 3 if this is true: 'worse', 'inconclusive', 'invalid', 'suspect', 'ARM worse',
+    /// 'ARM p99 > 30ms', 'errors > 0.1%', 'rate < 5000/s'; of a study that asks for a capacity as `weir capacity` has it; may be
+    /// given many times
+    #[arg(long, value_name = "CONDITION")]
+    pub(crate) fail_if: Vec<String>,
 }
 
 #[derive(Debug, ClapArgs)]

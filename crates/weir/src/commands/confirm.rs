@@ -391,7 +391,7 @@ impl Trial<'_> {
         };
         let summary = match run::carry_out(&options, Some(&read), true) {
             Ok(summary) => summary,
-            Err(error) if error.is_bad_input() => return Ok(vec![self.nothing(error.to_string())]),
+            Err(error) if error.is_refused() => return Ok(vec![self.nothing(error.to_string())]),
             Err(error) => return Err(Failure::of_run(error, Some(&folder))),
         };
         let findings = weir_analysis::analyze(&report::read(&summary.folder)?);

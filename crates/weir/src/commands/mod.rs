@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use weir_model::quantity::QuantityError;
 
 use crate::args::Command;
+use crate::closed;
 use crate::failure::Failure;
 use crate::terminal;
 
@@ -13,6 +14,7 @@ mod agent;
 mod capacity;
 mod confirm;
 mod doctor;
+mod fail_if;
 mod idle;
 mod launch;
 mod load;
@@ -36,6 +38,11 @@ pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Run(_) | Command::Capacity(_) | Command::Agent
     ) {
         weir_files::keep_to_oneself();
+    }
+    if closed::stdout_was_closed() && prints(&command) {
+        return Err(Failure::failed(
+            "standard output is closed, so nobody could read the result",
+        ));
     }
     if needs_networks(&command) {
         rootless::begin();
@@ -64,6 +71,17 @@ fn needs_networks(command: &Command) -> bool {
         Command::Capacity(args) => args.lab.place.is_empty(),
         Command::Agent => true,
         _ => false,
+    }
+}
+
+/// Whether a command has something to say on standard output.
+fn prints(command: &Command) -> bool {
+    match command {
+        Command::Load(args) => args.output.is_none(),
+        Command::Capacity(args) => args.output.is_none(),
+        Command::Report(args) => args.output.is_none(),
+        Command::Launch(_) | Command::TryUserNamespace => false,
+        _ => true,
     }
 }
 

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use weir_analysis::findings::Findings;
 use weir_files::NotOurs;
+use weir_model::nearest::nearest;
 use weir_record::{HEADER_FILE, Run};
 use weir_report::ReportInput;
 use weir_report::foreign::{masked, visible};
@@ -13,6 +14,9 @@ use crate::args::{ReportArgs, ReportFormat};
 use crate::commands::deliver;
 use crate::failure::Failure;
 use crate::terminal;
+
+/// Where runs go unless said otherwise.
+pub(crate) const RUNS: &str = "runs";
 
 /// Runs the command.
 pub(crate) fn run(args: ReportArgs) -> Result<ExitCode, Failure> {
@@ -52,8 +56,51 @@ pub(crate) fn read(folder: &Path) -> Result<Run, Failure> {
     };
     Run::read(folder).map_err(|error| {
         let hint = error.hint().map(str::to_owned);
-        Failure::input(error).maybe_hint(hint)
+        Failure::input(error).maybe_hint(hint.or_else(|| meant(folder)))
     })
+}
+
+/// Which run was most likely meant by a folder that holds none.
+pub(crate) fn meant(folder: &Path) -> Option<String> {
+    if folder.join(HEADER_FILE).exists() {
+        return None;
+    }
+    let name = |path: &PathBuf| {
+        path.file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+    };
+    let begun = |path: &PathBuf| {
+        path.join(HEADER_FILE)
+            .metadata()
+            .and_then(|about| about.modified())
+            .ok()
+    };
+    let above = folder
+        .parent()
+        .filter(|above| !above.as_os_str().is_empty());
+    let places = [above.unwrap_or(Path::new(".")), Path::new(RUNS)];
+    let entries = places
+        .iter()
+        .filter_map(|place| std::fs::read_dir(place).ok())
+        .flatten()
+        .flatten();
+    let paths = entries.map(|entry| entry.path());
+    let runs: Vec<PathBuf> = paths
+        .filter(|path| path.join(HEADER_FILE).is_file())
+        .collect();
+    let names: Vec<String> = runs.iter().filter_map(name).collect();
+    let texts: Vec<&str> = names.iter().map(String::as_str).collect();
+    let wanted = name(&folder.to_path_buf()).unwrap_or_default();
+    let near = nearest(&wanted, &texts);
+    let near = near.and_then(|near| runs.iter().find(|run| name(run).as_deref() == Some(near)));
+    match (near, runs.iter().max_by_key(|run| begun(run))) {
+        (Some(near), _) => Some(format!("did you mean {}?", near.display())),
+        (None, Some(last)) => Some(format!("the latest run here is {}", last.display())),
+        (None, None) => Some(
+            "a run's folder is the one that `weir run` names first, such as runs/NAME-TIME"
+                .to_owned(),
+        ),
+    }
 }
 
 /// Prints the verdict table, and writes report.html and report.md beside the records.

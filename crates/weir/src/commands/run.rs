@@ -9,12 +9,14 @@ use weir_model::limit::Limit;
 use weir_model::record::Remark;
 use weir_model::study::{Arm, ArmRole, LoadSpec, Study, Until};
 use weir_parameters::Catalog;
+use weir_record::HEADER_FILE;
 use weir_report::foreign::masked;
 use weir_report::{number, words};
 use weir_study::{CheckContext, Scale};
 use weir_sut::Launcher;
 
 use crate::args::{self, LabArgs, RunArgs};
+use crate::commands::fail_if::{self, study::Conditions};
 use crate::commands::study::Read;
 use crate::commands::{confirm, idle, load, parameters, place, public, report, study, time};
 use crate::failure::{Failure, INTERRUPTED};
@@ -24,19 +26,25 @@ mod narrator;
 
 use narrator::{Narrator, at_most, listed};
 
-/// Where runs go unless said otherwise.
-const RUNS: &str = "runs";
-
 /// Runs the command.
 pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
     let options = options(&args.lab)?;
     let Some(name) = &args.study else {
         let folder = args.resume.clone().unwrap_or_default();
-        return done(&Options { folder, ..options }, None, &args.lab);
+        let conditions = match args.fail_if.is_empty() && folder.join(HEADER_FILE).exists() {
+            true => None,
+            false => {
+                let study = report::read(&folder)?.header.study;
+                Some(Conditions::read(&args.fail_if, &study)?)
+            }
+        };
+        let options = Options { folder, ..options };
+        return done(&options, None, &args.lab, conditions.as_ref());
     };
     let scale = scale(args.scale.as_deref())?;
     let machine = machine(&options)?;
     let mut read = study::read(name, &options.catalog, scale, &machine)?;
+    let conditions = Conditions::read(&args.fail_if, &read.study)?;
     let shortened = in_time(&mut read.study, &args)?;
     let mut remarks = study::remarks(&read.study, &options.catalog, &machine);
     let idle = idle::options(&args, &read, &options.catalog, &machine);
@@ -61,13 +69,19 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
         time: args.time.clone(),
         ..options
     };
-    done(&options, Some(&read), &args.lab)
+    done(&options, Some(&read), &args.lab, Some(&conditions))
 }
 
-fn done(options: &Options, read: Option<&Read>, args: &LabArgs) -> Result<ExitCode, Failure> {
+fn done(
+    options: &Options,
+    read: Option<&Read>,
+    args: &LabArgs,
+    conditions: Option<&Conditions>,
+) -> Result<ExitCode, Failure> {
     let summary = carry_out(options, read, false);
     let failed = |error| Failure::of_run(error, Some(&options.folder));
-    finish(&summary.map_err(failed)?, args.confirm.then_some(options))
+    let confirm = args.confirm.then_some(options);
+    finish(&summary.map_err(failed)?, confirm, conditions)
 }
 
 /// Runs a study, or goes on with the run in the folder of `options`, and tells people how it gets on.
@@ -175,8 +189,8 @@ pub(super) fn folder(args: &LabArgs, study: &str) -> PathBuf {
 /// `runs/STUDY-20261121T101500Z`, with a number behind it when that is taken.
 fn default_folder(study: &str) -> PathBuf {
     let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
-    let first = Path::new(RUNS).join(format!("{study}-{time}"));
-    let numbered = (2..).map(|n| Path::new(RUNS).join(format!("{study}-{time}-{n}")));
+    let first = Path::new(report::RUNS).join(format!("{study}-{time}"));
+    let numbered = (2..).map(|n| Path::new(report::RUNS).join(format!("{study}-{time}-{n}")));
     std::iter::once(first)
         .chain(numbered)
         .find(|folder| !folder.exists())
@@ -245,7 +259,7 @@ fn description(study: &Study, asked: &AskedByArm, remarks: &[Remark], check_alon
     for line in asked_lines(study, asked) {
         text.push_str(&format!("  asks  {line}\n"));
     }
-    let mut takes = weir_lab::length_of(study);
+    let mut takes = weir_lab::LOOK + weir_lab::length_of(study);
     if check_alone {
         let check = weir_lab::length_of_check(study);
         takes += check;
@@ -356,7 +370,11 @@ fn whole_seconds(length: Duration) -> Duration {
     Duration::from_secs(length.as_secs_f64().round().max(1.0) as u64)
 }
 
-fn finish(summary: &Summary, confirm: Option<&Options>) -> Result<ExitCode, Failure> {
+fn finish(
+    summary: &Summary,
+    confirm: Option<&Options>,
+    conditions: Option<&Conditions>,
+) -> Result<ExitCode, Failure> {
     let (run, findings) = confirm::read(summary, confirm, false)?;
     report::show_and_keep(&run, &findings)?;
     match confirm::interrupted(summary, confirm) {
@@ -364,6 +382,11 @@ fn finish(summary: &Summary, confirm: Option<&Options>) -> Result<ExitCode, Fail
             terminal::tell(&format!("\nInterrupted. Continue with: weir run {rest}\n"));
             Ok(ExitCode::from(INTERRUPTED))
         }
-        None => Ok(ExitCode::SUCCESS),
+        None => {
+            let study = &run.header.study;
+            let judged = conditions.map(|conditions| conditions.judge(study, &findings));
+            fail_if::conclude(&judged.unwrap_or_default())?;
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use weir_lab::Facts;
 use weir_load::files::{LARGEST_DESCRIPTION, read_at_most};
+use weir_model::nearest::nearest;
 use weir_model::record::Remark;
 use weir_model::study::{ProxyKind, Study};
 use weir_parameters::Catalog;
@@ -77,10 +78,13 @@ pub(crate) fn ready_made(name: &str) -> Result<&'static ReadyMade, Failure> {
         .find(|study| study.name == name)
         .ok_or_else(|| {
             let names: Vec<_> = studies.iter().map(|study| study.name).collect();
-            Failure::input(format!(
+            let failure = Failure::input(format!(
                 "there is no study called `{name}`, and no such file"
-            ))
-            .hint(format!("ready-made studies: {}", names.join(", ")))
+            ));
+            failure.hint(match nearest(name, &names) {
+                Some(near) => format!("did you mean `{near}`? `weir studies` lists all of them"),
+                None => format!("ready-made studies: {}", names.join(", ")),
+            })
         })
 }
 

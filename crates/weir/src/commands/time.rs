@@ -96,9 +96,9 @@ pub(crate) fn fit_search(study: &Study) -> Result<(), Failure> {
     Err(Failure::input(message).hint(format!("use --budget {}s", suffices.as_secs())))
 }
 
-/// How long a run takes, about, the stretches after its plan included.
+/// How long a run takes, about, what comes before its first load and the stretches after its plan included.
 fn length_of(study: &Study) -> Duration {
-    weir_lab::length_of(study) + weir_lab::length_of_stretches(study)
+    weir_lab::LOOK + weir_lab::length_of(study) + weir_lab::length_of_stretches(study)
 }
 
 /// Makes all loads as much longer or shorter as the study's budget has time for, a check of its arms one at a time

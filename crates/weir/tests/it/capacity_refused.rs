@@ -23,11 +23,8 @@ fn what_cannot_be_searched_for_is_refused_before_anything_is_asked() {
     #[rustfmt::skip]
     let rows: &[(&[&str], &str)] = &[
         (&[], "which server, or which study?\nhint: weir capacity http://"),
-        (&[nobody], "127.0.0.1:9: Connection refused (os error 111)\nhint: is a server listening there?"),
-        (&[nobody, "--to", "127.0.0.1:9"], "127.0.0.1:9: Connection refused"),
         (&["127.0.0.1:9"], "No such file or directory (os error 2)\nhint: is it a URL? weir capacity http://127.0.0.1:9/"),
         (&["localhost"], "hint: is it a URL?"),
-        (&["http://name.invalid/"], "name.invalid: the name does not resolve"),
         (&["ftp://127.0.0.1/"], "weir speaks http and https"),
         (&["http://me:word@127.0.0.1:9/"], "has a user name in it; send it with -H 'Authorization: …'"),
         (&[nobody, "-O", "p99 < 30"], "--objective: \"p99 < 30\" is no objective: give a time"),
@@ -75,7 +72,7 @@ fn answers_that_are_not_the_service_are_no_capacity() {
         let url = format!("http://{address}/");
         let said =
             format!("{url} answers with status {status}, which is an error: 2xx is expected");
-        capacity(&[&url]).refused(&[&said, hint]);
+        capacity(&[&url]).did_nothing(1, &[&said, hint]);
     }
 }
 
@@ -112,7 +109,19 @@ fn tls_that_fails_is_said_as_of_a_load() {
         ),
     ] {
         row(said);
-        capacity(&words).refused(&[said]);
+        capacity(&words).did_nothing(1, &[said]);
+    }
+}
+
+#[test]
+fn nobody_who_answers_is_a_failure_and_no_bad_input() {
+    let nobody = "http://127.0.0.1:9/";
+    for words in [
+        vec![nobody],
+        vec![nobody, "--to", "127.0.0.1:9"],
+        vec!["http://name.invalid/"],
+    ] {
+        capacity(&words).failed_in_a_line(&["hint: "]);
     }
 }
 

@@ -1,45 +1,121 @@
-//! `weir load` with what cannot be: one clear line, exit code 2, and nothing is sent.
+//! What cannot be, and what cannot be done: one clear line, the right exit code, and nothing is sent.
 
 use std::net::TcpListener;
+use std::process::Command;
 
 use crate::faulty::origin;
 use crate::load::Server;
-use crate::program::{Running, behind, run, weir};
+use crate::program::{Running, behind, row, run, weir};
 
-#[test]
-fn urls_that_are_none_of_weirs() {
-    for (url, words) in [
-        ("127.0.0.1:8080", "has no scheme"),
-        ("ftp://127.0.0.1/", "has the scheme ftp"),
-        ("http:///index.html", "is not a URL"),
-        ("http://user:secret@127.0.0.1/", "has a user name in it"),
-        ("http://127.0.0.1:99999/", "has no port `99999`"),
-        ("http://[::1]:99999/", "has no port `99999`"),
-    ] {
-        let shown = url.replace("user:secret", "(masked)");
-        run(&format!("load {url}")).refused_in_a_line(&[words, &shown, "\nhint: "]);
-    }
-}
-
-#[test]
-fn a_name_that_does_not_resolve() {
+/// What is wrong with a line, and what is unlucky: its exit code, and what is said, the hint included.
+#[rustfmt::skip]
+const LINES: [(&str, i32, &str); 43] = [
+    ("load 127.0.0.1:8080", 2, "`127.0.0.1:8080` has no scheme; is it http://127.0.0.1:8080?"),
+    ("load ftp://127.0.0.1/", 2, "has the scheme ftp"),
+    ("load http:///index.html", 2, "is not a URL"),
+    ("load http://127.0.0.1:99999/", 2, "has no port `99999`"),
+    ("load http://[::1]:99999/", 2, "has no port `99999`"),
+    ("load", 2, "where are requests to be sent?; weir load http"),
+    ("load http://NOBODY/", 1, "Connection refused (os error 111); is a server listening there?"),
     // A label of 64 letters is none (RFC 1035 §2.3.4), so no name server has to be asked.
-    let name = "x".repeat(64);
-    run(&format!("load http://{name}.test/")).refused_in_a_line(&[
-        &name,
-        "the name does not resolve",
-        "\nhint: ",
-    ]);
+    ("load http://xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx.test/", 1, "the name does not resolve; an address does not"),
+    ("load -k https://ORIGIN/", 1, "the server does not speak TLS on this port; ask it in clear: http://"),
+    ("load --to 127.0.0.1 http://ORIGIN/", 2, "--to 127.0.0.1: `127.0.0.1` is not an address with a port; for example"),
+    ("load --source 127.0.0.1-127.0.0.355 http://ORIGIN/", 2, "`127.0.0.1-127.0.0.355` is not an address; for example --source"),
+    ("load --source 192.0.2.1 http://ORIGIN/", 2, "--source 192.0.2.1: Cannot assign requested address (os error 99); an own address"),
+    ("load -d 1m30 http://ORIGIN/", 2, "-d: `1m30` is not a duration such as 250us, 100ms, 10s, 1m30s or 1h"),
+    ("load -R 10k/m http://ORIGIN/", 2, "-R: `10k/m` is not a rate in requests per second such as 500"),
+    ("load -H Transfer-Encoding:chunked http://ORIGIN/", 2, "field transfer-encoding says `chunked`, but the body is sent as it is; leave it out"),
+    ("load -b x -H Transfer-Encoding:chunked http://ORIGIN/", 2, "field transfer-encoding says `chunked`; leave it out"),
+    ("load --fail-if p99>30 http://ORIGIN/", 2, "--fail-if `p99>30`: give a time; write --fail-if 'p99 > 30ms'"),
+    ("load --fail-if bad http://ORIGIN/", 2, "--fail-if `bad`: `bad` is none of invalid, suspect"),
+    ("load --flow x http://ORIGIN/", 2, "--flow `x`: has no name; a flow is a name, a colon and options"),
+    ("load --request-set /nonexistent http://ORIGIN/", 2, "/nonexistent"),
+    ("load --expect nothing http://ORIGIN/", 2, "--expect: "),
+    ("capacity http://NOBODY/", 1, "Connection refused (os error 111); is a server listening there?"),
+    ("capacity -q http://ORIGIN/nothing -e status=404", 1, "answers with status 200, which is an error: 404 is expected; if that is right"),
+    ("capacity", 2, "which server, or which study?; weir capacity http://"),
+    ("capacity localhost", 2, "localhost; is it a URL? weir capacity http://localhost/"),
+    ("capacity http://ORIGIN/ -O p99<30", 2, "--objective: \"p99<30\" is no objective: give a time"),
+    ("run stock-reverse", 2, "there is no study called `stock-reverse`; did you mean `stock-reverse-proxy`?"),
+    ("run same-twise --check", 2, "there is no study called `same-twise`; did you mean `same-twice`?"),
+    ("run nothing.yaml", 2, "cannot read nothing.yaml: No such file"),
+    ("run same-twice --time fast", 2, "--time: `fast` is not a share such as 25%"),
+    ("run same-twice --budget soon", 2, "--budget: `soon` is not a duration"),
+    ("run same-twice --scale big", 2, "--scale: "),
+    ("run same-twice --fail-if slow", 2, "--fail-if `slow`: `slow` is none of worse, inconclusive, invalid, suspect; write"),
+    ("run same-twice --place moon=a", 2, "moon"),
+    ("run --resume nodir", 2, "cannot read nodir/run.json: No such file; a run's folder is"),
+    ("report nodir", 2, "cannot read nodir/run.json: No such file; a run's folder is"),
+    ("parameters worker_proces", 2, "there is no parameter called `worker_proces`; did you mean `worker_processes`?"),
+    ("patch nodir", 2, "nodir"),
+    ("studies same-twise", 2, "did you mean `same-twice`?"),
+    ("origin --size big", 2, "--size: `big` is not a size such as 600"),
+    ("origin --delay slowly", 2, "--delay"),
+    ("origin --listen nowhere", 2, "nowhere"),
+    ("doctor -R fast", 2, "fast"),
+];
+
+#[test]
+fn each_bad_line_is_answered_by_one() {
+    let origin = origin();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let nobody = listener.local_addr().unwrap().to_string();
+    drop(listener);
+    let folder = tempfile::tempdir().expect("a folder");
+    for (line, code, said) in LINES {
+        row(line);
+        let line = line.replace("NOBODY", &nobody);
+        let line = line.replace("ORIGIN", &origin.addresses()[0].to_string());
+        let mut command = weir(line.split_whitespace());
+        let ended = Running::start(command.current_dir(folder.path())).end();
+        let words: Vec<&str> = said.split("; ").collect();
+        ended.did_nothing(code, &words).is_a_line();
+        let runs = std::fs::read_dir(folder.path().join("runs"));
+        assert_eq!(runs.into_iter().flatten().count(), 0);
+    }
+    run("load http://user:secret@127.0.0.1/")
+        .refused_in_a_line(&["has a user name in it", "\nhint: "]);
+    assert!(
+        origin.counters(0).requests < 10,
+        "the first answer of a search alone"
+    );
 }
 
 #[test]
-fn a_port_where_nobody_listens() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
-    let port = address.port().to_string();
-    let words = [&port[..], "Connection refused (os error 111)", "\nhint: "];
-    run(&format!("load http://{address}/")).refused_in_a_line(&words);
+fn everything_that_is_wrong_with_a_load_is_said_at_once() {
+    let ended = run("load -c 0 -R fast -T soon http://127.0.0.1:9/");
+    let ended = ended.refused(&["weir: -c: `0`", "weir: -R: `fast`", "weir: -T: `soon`"]);
+    assert_eq!(
+        ended.stderr.matches("weir: ").count(),
+        3,
+        "{}",
+        ended.stderr
+    );
+}
+
+/// Rust puts /dev/null in the place of a standard output that is closed; a reader who has seen enough is none.
+#[test]
+fn a_result_that_nobody_can_read_is_an_error() {
+    let origin = origin();
+    let line = format!("load -q -n 10 -c 1 {}", origin.url());
+    let shell = |to: &str, line: &str| {
+        let line = format!("{} {line} {to}", env!("CARGO_BIN_EXE_weir"));
+        Running::start(Command::new("sh").args(["-c", &line])).end()
+    };
+    for line in [&line, "studies", "run same-twice --check"] {
+        row(line);
+        shell(">&-", line).failed_in_a_line(&["standard output is closed"]);
+    }
+    assert_eq!(origin.counters(0).requests, 0);
+    for line in [&line, "--help", "--version"] {
+        row(line);
+        shell(">/dev/full", line)
+            .with_code(1)
+            .says(&["cannot write to standard output: No space left"]);
+    }
+    shell(">&-", &format!("{line} -o /dev/null")).with_code(0);
+    shell("| true", &line).with_code(0);
 }
 
 #[test]
@@ -103,7 +179,6 @@ fn flags_that_do_not_exist_get_the_nearest_one() {
     run("load --conections 5 http://127.0.0.1/").refused(&["--conections", "'--connections'"]);
     run("laod http://127.0.0.1/").refused(&["laod", "'load'"]);
     run("load --format jsn http://127.0.0.1/").refused(&["jsn", "'json'"]);
-    run("load").refused(&["where are requests to be sent?\nhint: weir load http"]);
     run("load -b x --content-file y http://127.0.0.1/").refused(&["cannot be used with"]);
 }
 

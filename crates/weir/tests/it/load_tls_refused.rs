@@ -90,7 +90,7 @@ fn certificates_out_of_their_time() {
         });
         let server = Faulty::secure(identity.server());
         let ended = server.load(&format!("-q -n 4 -c 2 -t 1 --ca {}", authority.file()));
-        ended.refused_in_a_line(&[words]);
+        ended.failed_in_a_line(&[words, "\nhint: renew it"]);
         server.load("-q -n 4 -c 2 -t 1 -k").with_code(0);
     }
 }
@@ -111,12 +111,25 @@ fn tls_on_a_port_that_speaks_http() {
 }
 
 #[test]
+fn answers_of_400_in_clear_are_not_taken_for_tls() {
+    let server = Faulty::answering(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+    let ended = server.load("-q -n 4 -c 1 -t 1").with_code(0);
+    ended.stderr.has_none(&["speaks TLS"]);
+}
+
+#[test]
 fn http_on_a_port_that_speaks_tls() {
     let authority = Authority::new();
     // nginx understands, and says so in clear.
     let nginx = Nginx::start(&authority, "");
-    let (answered, _) = report(&format!("-n 4 -c 2 -t 1 http://{}/", nginx.address));
+    let url = format!("http://{}/", nginx.address);
+    let (answered, ended) = report(&format!("-n 4 -c 2 -t 1 {url}"));
     assert_eq!(only_status(&answered), (400, 4));
+    let secure = url.replace("http:", "https:");
+    let said = format!(
+        "every answer was status 400, and the port speaks TLS\nhint: ask over TLS: {secure}"
+    );
+    ended.with_code(0).says(&[&said]);
     assert!(!answered.validity.is_empty());
     // Others send an alert.
     let server = Faulty::secure(authority.issue(|_| {}).server());

@@ -270,7 +270,13 @@ impl Ended {
     /// words, without a panic's.
     #[track_caller]
     pub(crate) fn refused(self, words: &[&str]) -> Ended {
-        let ended = self.with_code(2).says(words);
+        self.did_nothing(2, words)
+    }
+
+    /// It ended with this code before it had a result; otherwise as [`Ended::refused`].
+    #[track_caller]
+    pub(crate) fn did_nothing(self, code: i32, words: &[&str]) -> Ended {
+        let ended = self.with_code(code).says(words);
         assert_eq!(ended.stdout, "", "{}", ended.stderr);
         ended.stderr.has_none(&["panicked"]);
         ended
@@ -279,11 +285,22 @@ impl Ended {
     /// As [`Ended::refused`], in a single line of weir's and at most one hint.
     #[track_caller]
     pub(crate) fn refused_in_a_line(self, words: &[&str]) {
-        let stderr = self.refused(words).stderr;
-        let mut lines = stderr.lines();
+        self.refused(words).is_a_line();
+    }
+
+    /// Bad luck and no bad input: exit code 1, otherwise as [`Ended::refused_in_a_line`].
+    #[track_caller]
+    pub(crate) fn failed_in_a_line(self, words: &[&str]) {
+        self.did_nothing(1, words).is_a_line();
+    }
+
+    /// Standard error has a single line of weir's and at most one hint.
+    #[track_caller]
+    pub(crate) fn is_a_line(&self) {
+        let mut lines = self.stderr.lines();
         let first = lines.next().unwrap_or_default();
-        assert!(first.starts_with("weir: "), "{stderr}");
+        assert!(first.starts_with("weir: "), "{}", self.stderr);
         let is_hint = lines.next().is_none_or(|line| line.starts_with("hint: "));
-        assert!(is_hint && lines.next().is_none(), "{stderr}");
+        assert!(is_hint && lines.next().is_none(), "{}", self.stderr);
     }
 }

@@ -159,7 +159,7 @@ fn a_proxy_that_does_not_answer_is_named_before_anything_is_measured() {
     let place = Place::new();
     let nobody = "127.0.0.1:1";
     let ended = place.run(&external(nobody, "127.0.0.1:2")).end();
-    let stderr = ended.with_code(2).stderr;
+    let stderr = ended.with_code(1).stderr;
     let said = "arm `baseline` does not answer as it should: Connection refused";
     stderr.has_all(&[said, "hint: check that the proxy is running"]);
 }

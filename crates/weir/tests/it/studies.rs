@@ -95,7 +95,7 @@ fn a_whole_matrix_takes_half_an_hour_and_a_share_that_cannot_be_says_so() {
     assert!(!half.contains("note"), "{half}");
     check("--time 5%").has_all(&[
         "slices last 50 ms instead of 140 ms, so that each load has its 8 blocks",
-        "--time 5% would be 1 min 28 s, but the run takes about 5 min: each of the 100 loads has at least 8 blocks",
+        "--time 5% would be 1 min 28 s, but the run takes about 5 min 1 s: each of the 100 loads has at least 8 blocks",
         "From --time 17% on loads take their share",
     ]);
 }

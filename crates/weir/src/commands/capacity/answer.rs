@@ -6,7 +6,7 @@ use weir_analysis::findings::{Findings, GrowthFindings, LimiterFindings};
 use weir_model::record::Outcome;
 use weir_record::Run;
 
-use super::fail_if::Judged;
+use crate::commands::fail_if::Judged;
 
 /// Moves when an old reader would be misled.
 const FORMAT: &str = "weir-capacity/1";
@@ -91,7 +91,7 @@ pub(super) fn json(run: &Run, findings: &Findings, judged: &[Judged]) -> Result<
         fail_if: judged
             .iter()
             .map(|one| Condition {
-                condition: &one.condition.text,
+                condition: &one.text,
                 is_true: one.is_true,
             })
             .collect(),

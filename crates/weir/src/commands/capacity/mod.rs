@@ -12,22 +12,21 @@ use weir_report::foreign::masked;
 use weir_study::Scale;
 
 use crate::args::{CapacityArgs, CapacityFormat, FlowArgs};
+use crate::commands::fail_if::{self, capacity::Condition};
 use crate::commands::study;
 use crate::commands::{confirm, deliver, public, report, run, time};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::terminal;
 
 mod answer;
-mod fail_if;
 mod tuning;
 mod url;
 
-use fail_if::Condition;
 use tuning::Tuning;
 
 /// Runs the command.
 pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
-    let conditions = fail_if::read(&args.fail_if)?;
+    let conditions = fail_if::capacity::read(&args.fail_if)?;
     if let Some(path) = &args.output {
         weir_files::open_output(path)
             .map_err(|error| Failure::input(format!("-o {}: {error}", path.display())))?;
@@ -144,7 +143,7 @@ fn finish(
     conditions: &[Condition],
 ) -> Result<ExitCode, Failure> {
     let (run, findings) = confirm::read(summary, confirm, args.quiet)?;
-    let judged = fail_if::judge(conditions, &findings);
+    let judged = fail_if::capacity::judge(conditions, &findings);
     let kept = report::keep_both(&run, &findings);
     let text = match args.format {
         CapacityFormat::Text => {

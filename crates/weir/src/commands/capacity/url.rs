@@ -149,7 +149,7 @@ fn can_hold(limits: &[Limit], peers: &[SocketAddr]) -> Result<(), Failure> {
     };
     for peer in peers {
         let way = round_trip(*peer).map_err(|error| {
-            Failure::input(format!("{peer}: {error}")).hint("is a server listening there?")
+            Failure::failed(format!("{peer}: {error}")).hint("is a server listening there?")
         })?;
         if way >= time {
             let way = Duration::from_micros(way.as_micros() as u64 + 1);
@@ -334,7 +334,7 @@ pub(super) fn explained(error: LabError, study: &Study, folder: &Path) -> Failur
             let message = format!(
                 "{url} answers with status {status}, which is an error: {expected} is expected"
             );
-            Failure::input(message).hint(match status {
+            Failure::failed(message).hint(match status {
                 300..=399 => {
                     format!("use the URL that it redirects to; or, if the redirect is what you want to measure: -e status={status}")
                 }
@@ -343,7 +343,7 @@ pub(super) fn explained(error: LabError, study: &Study, folder: &Path) -> Failur
         }
         LabError::Answer { what, .. } => {
             let hint = load::hint(&what).unwrap_or("is this the right server?");
-            Failure::input(format!("{url}: {what}")).hint(hint)
+            Failure::failed(format!("{url}: {what}")).hint(hint)
         }
         error => Failure::of_run(error, Some(folder)),
     }

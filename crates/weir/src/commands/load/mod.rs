@@ -12,6 +12,7 @@ use weir_report::foreign::masked;
 
 use crate::args::{LoadArgs, LoadFormat};
 use crate::commands::deliver;
+use crate::commands::fail_if::{self, load::Conditions};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::{signals, terminal};
 
@@ -21,12 +22,13 @@ mod job;
 mod observe;
 mod progress;
 mod result;
+mod tls_port;
 mod watch;
 
 pub(crate) use calibrate::carries;
 use job::Job;
 pub(crate) use job::Server;
-use result::Collected;
+use result::Gathering;
 use watch::Watch;
 
 /// Runs the command.
@@ -34,6 +36,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     if args.calibrate {
         return calibrate::run(args);
     }
+    let conditions = Conditions::read(&args.fail_if)?;
     let job = Job::new(args)?;
     if args.floor {
         return floor::run(&job, args);
@@ -45,12 +48,18 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
             .map_err(|error| Failure::input(format!("-o {}: {error}", path.display())))?;
     }
     let observed = observe::begin(&job, args)?;
-    let report = measure(&job, args)?;
+    let (report, conditions) = measure(&job, args, conditions)?;
+    let judged = conditions.judge(&report);
     let limiter = observed.map(|observed| observe::end(observed, &report));
     let text = match args.format {
         LoadFormat::Text => {
             let color = args.output.is_none() && terminal::color_on_stdout();
-            weir_report::load::human(&report, limiter.as_ref(), args.latency, color)
+            let width = if args.output.is_none() {
+                terminal::width()
+            } else {
+                100
+            };
+            weir_report::load::human(&report, limiter.as_ref(), args.latency, color, width)
         }
         LoadFormat::Json => weir_report::load::json(&report, limiter.as_ref()),
         LoadFormat::Wrk2 => {
@@ -68,7 +77,13 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     match (report.outcome.as_str(), report.counts.completed_whole) {
         ("interrupted", _) => Ok(ExitCode::from(INTERRUPTED)),
         (_, 0) if !is_held(&job.plan) => Err(nothing_answered(&report)),
-        _ => Ok(ExitCode::SUCCESS),
+        _ => {
+            if let Some(words) = tls_port::remark(&job, &report) {
+                terminal::tell(&format!("{words}\n"));
+            }
+            fail_if::conclude(&judged)?;
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }
 
@@ -90,27 +105,31 @@ fn nothing_answered(report: &LoadReport) -> Failure {
 /// What to do about an error that TLS, or TLS where none should be, is the reason of.
 pub(crate) fn hint(words: &str) -> Option<&'static str> {
     if words == ParseError::Tls.to_string() {
-        Some("ask a port that serves http in clear")
+        Some("ask over TLS: https://…")
     } else if words.contains("does not speak TLS") {
         Some("ask it in clear: http://…")
     } else if words.contains("not valid for name") {
-        Some("ask for a name that it is for with --sni, or accept any certificate with --insecure")
+        Some("ask for a name that it is for with --sni, or accept any certificate with -k")
     } else if words.contains("not signed by") {
-        Some("name the file of its authority with --ca, or accept any certificate with --insecure")
+        Some("name the file of its authority with --ca, or accept any certificate with -k")
     } else if words.contains("certificate expired") || words.contains("certificate not valid yet") {
-        Some("renew it (or set the clock right), or accept any certificate with --insecure")
+        Some("renew it (or set the clock right), or accept any certificate with -k")
     } else {
         None
     }
 }
 
-fn measure(job: &Job, args: &LoadArgs) -> Result<LoadReport, Failure> {
+fn measure(
+    job: &Job,
+    args: &LoadArgs,
+    conditions: Conditions,
+) -> Result<(LoadReport, Conditions), Failure> {
     let stop = signals::stop_flag()?;
     let control = Control::new(job.plan.cpus.len(), Arc::clone(&stop));
     let watch = Watch::begin(&job.plan);
     let started_at = jiff::Timestamp::now();
-    let mut collected = Collected::new(&job.plan);
-    let take = |slice: usize, data: &[SliceData]| collected.take(slice, data);
+    let mut gathered = Gathering::new(&job.plan, conditions);
+    let take = |slice: usize, data: &[SliceData]| gathered.take(slice, data);
     let outcome = if args.quiet {
         weir_load::run(&job.plan, &control, None, take)
     } else {
@@ -124,7 +143,9 @@ fn measure(job: &Job, args: &LoadArgs) -> Result<LoadReport, Failure> {
     if is_calibrated_kind(&job.plan) {
         generator.self_capacity = calibrate::recall(&generator.io).map(|way| way.capacity);
     }
-    Ok(collected.report(job, &outcome, generator, started_at, interrupted))
+    let (collected, conditions) = gathered.end();
+    let report = collected.report(job, &outcome, generator, started_at, interrupted);
+    Ok((report, conditions))
 }
 
 fn explain(job: &Job, error: LoadError, interrupted: bool) -> Failure {
@@ -135,7 +156,7 @@ fn explain(job: &Job, error: LoadError, interrupted: bool) -> Failure {
             target.url
         )),
         LoadError::NoConnection(ref errors) => {
-            let failure = Failure::input(format!("{}: {error}", target.url));
+            let failure = Failure::failed(format!("{}: {error}", target.url));
             match errors.first() {
                 Some(first) if first.kind == ErrorKind::Tls => {
                     failure.maybe_hint(hint(&first.words))

@@ -13,6 +13,7 @@ use weir_report::load::time_report;
 
 use super::job::Job;
 use crate::args;
+use crate::commands::fail_if::load::{Conditions, Windows};
 
 /// What has been gathered of a trial.
 pub(crate) struct Collected {
@@ -23,10 +24,40 @@ pub(crate) struct Collected {
     seconds: Vec<Second>,
     /// All flows of a slice together.
     together: SliceData,
+    /// By flow: whether it says itself which statuses are right.
+    status_expected: Vec<bool>,
+}
+
+/// What is gathered while a trial goes on.
+pub(crate) struct Gathering {
+    collected: Collected,
+    windows: Windows,
+}
+
+impl Gathering {
+    /// Of a trial with this plan, whose windows are held against these conditions.
+    pub(crate) fn new(plan: &Plan, conditions: Conditions) -> Gathering {
+        Gathering {
+            collected: Collected::new(plan),
+            windows: Windows::new(conditions, plan.ramp_up),
+        }
+    }
+
+    /// Takes one slice, merged over the threads, by flow.
+    pub(crate) fn take(&mut self, slice: usize, data: &[SliceData]) {
+        if let Some((measured, all, wrong)) = self.collected.take(slice, data) {
+            self.windows.take(measured, all, wrong);
+        }
+    }
+
+    /// All of it.
+    pub(crate) fn end(self) -> (Collected, Conditions) {
+        (self.collected, self.windows.end())
+    }
 }
 
 impl Collected {
-    pub(crate) fn new(plan: &Plan) -> Collected {
+    fn new(plan: &Plan) -> Collected {
         let seconds = |ns: u64| ns as f64 / 1e9;
         let bounds = plan.slices.iter();
         Collected {
@@ -36,17 +67,27 @@ impl Collected {
                 .collect(),
             seconds: Vec::new(),
             together: SliceData::new(),
+            status_expected: plan
+                .flows
+                .iter()
+                .map(|flow| flow.requests.expects_status())
+                .collect(),
         }
     }
 
-    /// Takes one slice, merged over the threads, by flow.
-    pub(crate) fn take(&mut self, slice: usize, data: &[SliceData]) {
+    /// Takes one slice. Gives its measured time in seconds, all flows together, and the responses whose status nobody
+    /// asked for; `None` where nothing of it is measured.
+    fn take<'t>(
+        &'t mut self,
+        slice: usize,
+        data: &'t [SliceData],
+    ) -> Option<((f64, f64), &'t SliceData, u64)> {
         for (flow, data) in self.flows.iter_mut().zip(data) {
             flow.add(data);
         }
         let (at, end) = self.bounds[slice];
         if end <= at {
-            return;
+            return None;
         }
         let all = match data {
             [only] => only,
@@ -67,6 +108,12 @@ impl Collected {
             response_p99: response.value_at_quantile(0.99),
             response_max: response.max(),
         });
+        let asked = self.status_expected.iter().zip(data);
+        // Of statuses from 400 on.
+        let wrong = asked
+            .filter(|(expected, _)| !**expected)
+            .flat_map(|(_, data)| &data.statuses[300..]);
+        Some(((at, end), all, wrong.sum()))
     }
 
     /// The result.

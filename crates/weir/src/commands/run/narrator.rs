@@ -24,6 +24,10 @@ pub(super) struct Narrator {
     is_alone: bool,
     /// When a load that ends as soon as everything is decided will have ended, and how sure that is.
     left: Option<(&'static str, Instant)>,
+    /// When the run was begun, and when it will have ended by what was promised: at most, where it ends as soon as
+    /// everything is decided.
+    started: Instant,
+    whole: Option<(&'static str, Instant)>,
 }
 
 impl Narrator {
@@ -38,6 +42,24 @@ impl Narrator {
             is_resumed: false,
             is_alone: false,
             left: None,
+            started: now,
+            whole: None,
+        }
+    }
+
+    /// What is left of the whole run, behind what is being done; nothing where nobody knows.
+    fn left_of_run(&self) -> String {
+        let Some((about, end)) = self.whole else {
+            return String::new();
+        };
+        let left = end.saturating_duration_since(Instant::now());
+        match left.is_zero() {
+            // Nobody promises no time.
+            true => String::new(),
+            false => format!(
+                " · {about} {} left of the run",
+                number::length(whole_seconds(left))
+            ),
         }
     }
 
@@ -52,6 +74,7 @@ impl Narrator {
             true => "What remains",
             false => "The whole run",
         };
+        self.whole = Some((about(until), self.started + takes));
         let takes = number::length(whole_seconds(takes));
         self.say(&format!("{what} takes {} {takes}", about(until)));
     }
@@ -82,25 +105,14 @@ impl Narrator {
                 self.say(&words::bracket(&bracket, left));
             }
             Event::Capacity(found) => self.say(&words::capacity(&found)),
-            Event::AloneBegun {
-                arms: [against, arm],
-                why,
-                stretches,
-                length,
-            } => {
-                self.is_alone = true;
-                let length = number::length(whole_seconds(length));
-                self.say(&format!(
-                    "{arm} and {against} one at a time, because {why}: {stretches} stretches in {length}"
-                ));
-            }
-            Event::AloneTurn { arm, stretch, of } => {
-                self.show(&format!("{arm} alone: stretch {stretch} of {of}"));
-            }
+            alone @ (Event::AloneBegun { .. }
+            | Event::AloneTurn { .. }
+            | Event::StretchBegun { .. }) => self.alone(alone),
             Event::NotAlone(why) => self.say(&format!("No arm is measured alone: {why}")),
             Event::PilotBegun { load } => {
                 self.say_arms();
-                self.say(&format!("{load}: a pilot of all arms"));
+                let left = self.left_of_run();
+                self.say(&format!("{load}: a pilot of all arms{left}"));
             }
             Event::PilotEnded(pilot) => self.say(&chosen(&pilot)),
             begun @ Event::TrialBegun { .. } => self.begin(begun),
@@ -122,7 +134,48 @@ impl Narrator {
                 baseline_rate,
             } => self.show_block(&together(&loads), (done, of), baseline_rate),
             Event::PutBack(restored) => self.put_back(&restored),
-            Event::TrialEnded { loads } => self.say(&format!("{}: done", together(&loads))),
+            Event::TrialEnded { loads } => {
+                let left = self.left_of_run();
+                self.say(&format!("{}: done{left}", together(&loads)));
+            }
+        }
+    }
+
+    /// An arm has the load alone.
+    fn alone(&mut self, event: Event) {
+        let run = self.left_of_run();
+        match event {
+            Event::AloneBegun {
+                arms: [against, arm],
+                why,
+                stretches,
+                length,
+            } => {
+                self.is_alone = true;
+                let length = number::length(whole_seconds(length));
+                self.say(&format!(
+                    "{arm} and {against} one at a time, because {why}: {stretches} stretches in {length}"
+                ));
+            }
+            Event::AloneTurn { arm, stretch, of } => {
+                self.show(&format!("{arm} alone: stretch {stretch} of {of}{run}"));
+            }
+            Event::StretchBegun {
+                arm,
+                load,
+                stretch,
+                of,
+                length,
+            } => {
+                if stretch == 1 {
+                    self.say("Each arm has the load alone now, to see what limits it");
+                }
+                let length = number::length(whole_seconds(length));
+                self.show(&format!(
+                    "{load}: {arm} alone for {length}, {stretch} of {of}{run}"
+                ));
+            }
+            _ => {}
         }
     }
 
@@ -146,7 +199,8 @@ impl Narrator {
             false => ("at most ", format!("; looked at after {}", listed(&looks))),
         };
         self.say(&format!(
-            "{load}: {most}{blocks} blocks in {lasts}{rate}{looks}"
+            "{load}: {most}{blocks} blocks in {lasts}{rate}{looks}{}",
+            self.left_of_run()
         ));
         self.begun = Instant::now();
         self.told = self.begun;
@@ -194,9 +248,10 @@ impl Narrator {
                     (about, left.as_secs_f64().max(1.0))
                 }
             };
+            let whole = self.left_of_run();
             self.line.show(&format!(
                 "{load}: block {done} of {of} · baseline {baseline_rate:.0} requests/s · \
-                 {about} {left:.0} s left"
+                 {about} {left:.0} s left{whole}"
             ));
         }
     }

@@ -37,11 +37,9 @@ pub(super) fn describe(
         Failure::input("where are requests to be sent?").hint("weir load http://127.0.0.1:8080/")
     })?;
     let url = Url::parse(url)?;
-    let steps = match &args.rate {
-        Some(text) => arrivals::length_of_steps(text)
-            .map_err(|error| Failure::input(format!("-R: {error}")))?,
-        None => None,
-    };
+    let steps = args.rate.as_deref().map(arrivals::length_of_steps);
+    // What is wrong with a rate is a fault of the flow.
+    let steps = steps.and_then(Result::ok).flatten();
     let base = FlowSpec {
         name: name.to_owned(),
         requests: requests(args, &url)?,
@@ -53,8 +51,8 @@ pub(super) fn describe(
     };
     let length = duration.or(steps).unwrap_or(DEFAULT_DURATION);
     let (spec, faults) = read(&said(args, &url), base, length);
-    if let Some(first) = faults.into_iter().next() {
-        return Err(refused(first, &url));
+    if let Some(failure) = Failure::all(faults.into_iter().map(|fault| refused(fault, &url))) {
+        return Err(failure);
     }
     Ok(Described {
         spec,

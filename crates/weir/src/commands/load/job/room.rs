@@ -1,5 +1,7 @@
 //! Whether this machine has room for the connections: descriptors and ports.
 
+use std::net::Ipv4Addr;
+
 use weir_load::Flow;
 use weir_load::descriptors::{self, make_room};
 use weir_model::flow::LoadSpec;
@@ -47,6 +49,14 @@ pub(super) fn enough_for_each_thread(load: &LoadSpec, threads: usize) -> Result<
     })
 }
 
+/// So many addresses of this host alone.
+fn loopback(wanted: u64) -> String {
+    let first = Ipv4Addr::LOCALHOST;
+    // At most 2^32 connections, and thousands of ports for each address.
+    let last = Ipv4Addr::from(u32::from(first) + wanted as u32 - 1);
+    format!("{first}-{last}")
+}
+
 /// The kernel has a port for every connection: as many as its range holds, for each pair of own
 /// address and server address.
 pub(super) fn enough_ports(flow: &Flow) -> Result<(), Failure> {
@@ -68,8 +78,22 @@ pub(super) fn enough_ports(flow: &Flow) -> Result<(), Failure> {
     let peer = flow.routes[0].peer.ip();
     Err(
         Failure::input(message).hint(match peer.is_loopback() && peer.is_ipv4() {
-            true => format!("use {wanted} own addresses: --source 127.0.0.1-127.0.0.{wanted}"),
+            true => format!("use {wanted} own addresses: --source {}", loopback(wanted)),
             false => format!("use {wanted} own addresses (--source), or widen the range"),
         }),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::addresses::sources;
+    use super::*;
+
+    #[test]
+    fn the_addresses_that_are_named_are_so_many_and_understood() {
+        for wanted in [2, 254, 255, 355, 65_535] {
+            let read = sources(&loopback(wanted)).expect("addresses");
+            assert_eq!(read.len() as u64, wanted);
+        }
+    }
 }

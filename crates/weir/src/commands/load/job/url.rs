@@ -35,7 +35,7 @@ impl Url {
                 let message = format!("has the scheme {other}; weir speaks http and https");
                 return Err(bad(&message));
             }
-            None => return Err(bad("has no scheme")),
+            None => return Err(bad("has no scheme").hint(format!("is it http://{text}?"))),
         };
         let authority = uri.authority().ok_or_else(|| bad("has no host"))?;
         if authority.as_str().contains('@') {
@@ -76,7 +76,7 @@ impl Url {
     pub(super) fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
         let addresses = (self.host.as_str(), self.port).to_socket_addrs();
         let addresses = addresses.map_err(|error| {
-            Failure::input(format!("{}: the name does not resolve: {error}", self.host))
+            Failure::failed(format!("{}: the name does not resolve: {error}", self.host))
                 .hint("an address does not need resolving: http://127.0.0.1:8080/")
         })?;
         Ok(addresses.collect())
@@ -92,9 +92,9 @@ impl Url {
             }
         }
         Err(match refused {
-            Some((address, error)) => Failure::input(format!("{}: {address}: {error}", self.text))
+            Some((address, error)) => Failure::failed(format!("{}: {address}: {error}", self.text))
                 .hint("is a server listening there?"),
-            None => Failure::input(format!("{}: the name has no address", self.host)),
+            None => Failure::failed(format!("{}: the name has no address", self.host)),
         })
     }
 }

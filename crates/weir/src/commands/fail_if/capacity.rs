@@ -1,18 +1,18 @@
-//! `--fail-if`: conditions on the answer that decide the exit code.
+//! Conditions on what arms carry: `capacity < 5000/s`.
 
 use weir_analysis::capacity::Capacity;
 use weir_analysis::findings::Findings;
 use weir_model::quantity::parse_rate;
 use weir_model::record::CapacityEnd;
 
+use super::Judged;
 use crate::failure::Failure;
-use crate::terminal;
 
 /// `capacity < 5000/s`.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Condition {
+pub(crate) struct Condition {
     /// As it was typed.
-    pub(super) text: String,
+    text: String,
     of: End,
     /// Requests per second.
     below: f64,
@@ -25,17 +25,8 @@ enum End {
     High,
 }
 
-/// A condition, held against the answer.
-pub(super) struct Judged {
-    pub(super) condition: Condition,
-    /// Whether it is true of some arm; `None`: of none for sure, and of some it is not known.
-    pub(super) is_true: Option<bool>,
-    /// What was found of each arm that decided, in half a sentence.
-    why: Vec<String>,
-}
-
 /// Reads all conditions.
-pub(super) fn read(texts: &[String]) -> Result<Vec<Condition>, Failure> {
+pub(crate) fn read(texts: &[String]) -> Result<Vec<Condition>, Failure> {
     texts.iter().map(|text| one(text)).collect()
 }
 
@@ -60,10 +51,8 @@ fn one(text: &str) -> Result<Condition, Failure> {
         }
     };
     let bound = bound.trim();
-    let units = ["requests/s", "req/s", "rps", "/s"];
-    let number = units.iter().find_map(|unit| bound.strip_suffix(unit));
-    let below = parse_rate(number.unwrap_or(bound).trim());
-    let below = below.map_err(|_| wrong("the bound is not a rate such as 5000/s or 5k/s"))?;
+    let below =
+        parse_rate(bound).map_err(|_| wrong("the bound is not a rate such as 5000/s or 5k/s"))?;
     Ok(Condition {
         text: text.trim().to_owned(),
         of,
@@ -72,7 +61,7 @@ fn one(text: &str) -> Result<Condition, Failure> {
 }
 
 /// Holds each condition against all arms.
-pub(super) fn judge(conditions: &[Condition], findings: &Findings) -> Vec<Judged> {
+pub(crate) fn judge(conditions: &[Condition], findings: &Findings) -> Vec<Judged> {
     let arms = findings.capacity.as_ref();
     let arms = arms.map_or(&[][..], |found| &found.arms);
     let judged = conditions.iter().map(|condition| {
@@ -84,12 +73,18 @@ pub(super) fn judge(conditions: &[Condition], findings: &Findings) -> Vec<Judged
         let is_true = of(&|verdict| matches!(verdict, Verdict::True));
         let unknown = of(&|verdict| matches!(verdict, Verdict::Unknown(_)));
         let (is_true, why) = match (&is_true[..], &unknown[..]) {
-            ([], []) => (Some(false), of(&|verdict| matches!(verdict, Verdict::Open))),
+            ([], []) => {
+                let open = of(&|verdict| matches!(verdict, Verdict::Open));
+                let taken = |why| {
+                    format!("not shown, and taken for false: {why}; capacity.low is stricter")
+                };
+                (Some(false), open.into_iter().map(taken).collect())
+            }
             ([], _) => (None, unknown),
             (..) => (Some(true), is_true),
         };
         Judged {
-            condition: condition.clone(),
+            text: condition.text.clone(),
             is_true,
             why,
         }
@@ -139,29 +134,6 @@ impl Condition {
             false if low < self.below => Verdict::Open,
             false => Verdict::False,
         }
-    }
-}
-
-/// Fails where a condition is true, or cannot be judged, with a line on standard error about every condition that is not plainly false.
-pub(super) fn conclude(judged: &[Judged]) -> Result<(), Failure> {
-    for open in judged.iter().filter(|one| one.is_true == Some(false)) {
-        if let Some(why) = open.why.first() {
-            terminal::tell(&format!(
-                "--fail-if {}: not shown, so it counts as false: {why}; capacity.low is stricter\n",
-                open.condition.text
-            ));
-        }
-    }
-    let said = |one: &Judged| format!("--fail-if {}: {}", one.condition.text, one.why.join("; "));
-    if let Some(one) = judged.iter().find(|one| one.is_true == Some(true)) {
-        return Err(Failure::condition(said(one)));
-    }
-    match judged.iter().find(|one| one.is_true.is_none()) {
-        Some(one) => Err(Failure::failed(format!(
-            "{}, so it cannot be judged",
-            said(one)
-        ))),
-        None => Ok(()),
     }
 }
 

@@ -1,0 +1,26 @@
+//! Whether standard output was closed when weir was started.
+//!
+//! Before `main`, Rust's runtime opens /dev/null in the place of a closed standard stream. That takes everything and keeps
+//! nothing, and is what many programs give their children on purpose, so nobody can tell afterwards. weir looks before that, in
+//! a function that the C runtime calls (System V ABI, DT_INIT_ARRAY).
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+// SAFETY: an entry of the table of functions that are called before `main`. The function makes one system call and
+// stores to an atomic, and needs nothing of Rust's runtime; the arguments that it is called with it does not read.
+#[allow(unsafe_code)]
+#[unsafe(link_section = ".init_array")]
+#[used]
+static LOOK: extern "C" fn() = look;
+
+extern "C" fn look() {
+    let is_closed = rustix::io::fcntl_getfd(rustix::stdio::stdout()).is_err();
+    WAS_CLOSED.store(is_closed, Ordering::Relaxed);
+}
+
+/// Whether nobody can read what is printed.
+pub(crate) fn stdout_was_closed() -> bool {
+    WAS_CLOSED.load(Ordering::Relaxed)
+}

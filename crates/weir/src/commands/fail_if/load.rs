@@ -1,0 +1,467 @@
+//! Conditions on the result of a load: `p99 > 30ms`, `errors > 0.1%`, `rate < 5000/s in 10s`, `invalid`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use weir_load::SliceData;
+use weir_model::load::ErrorKind;
+use weir_model::load_report::{LoadReport, LoadShape, StatusCount};
+use weir_model::record::{Validity, ValidityReason};
+use weir_report::words;
+
+use super::{Condition, Figure, Held, Judged, Says, Vocabulary, beyond, shown};
+use crate::failure::Failure;
+
+const VOCABULARY: Vocabulary = Vocabulary {
+    words: &["invalid", "suspect"],
+    example: "p99 > 30ms' or 'errors > 0.1%' or 'rate < 5000/s in 10s' or 'invalid",
+};
+
+/// What the rules say of a server that answers wrongly: it spoils no figure of errors.
+const OF_THE_SERVER: [&str; 2] = ["failures", "nothing-answered"];
+
+/// Conditions on a load, and what of its windows is known so far.
+#[derive(Debug)]
+pub(crate) struct Conditions(Vec<(Condition, Seen)>);
+
+/// The figures of a time: of a whole load, or of a window in it.
+pub(super) struct Figures<'a> {
+    /// Seconds from the start of the load.
+    from: f64,
+    to: f64,
+    /// Responses that came in it.
+    completed: u64,
+    /// Requests that ended, and those of them that failed.
+    requests: u64,
+    failed: u64,
+    /// Requests that never ended: they took longer than all others.
+    unended: u64,
+    response: &'a Histogram<u64>,
+}
+
+/// What the windows of one condition have come to.
+#[derive(Debug, Clone, Default)]
+struct Seen {
+    judged: u32,
+    /// Those in which it was true, and what was seen in the first.
+    beyond: u32,
+    first: Option<String>,
+    /// Those in which nothing was answered, so that there is no time to judge.
+    unknown: u32,
+}
+
+impl Conditions {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// One says nothing that a load has, or of windows that are longer than it.
+    pub(crate) fn read(texts: &[String]) -> Result<Conditions, Failure> {
+        let read = VOCABULARY.read(texts)?;
+        match read
+            .iter()
+            .find_map(|one| Some((&one.text, one.arm.as_ref()?)))
+        {
+            Some((text, arm)) => Err(Failure::input(format!(
+                "--fail-if `{text}`: a load has no arm `{arm}`"
+            ))),
+            None => Ok(Conditions(
+                read.into_iter().map(|one| (one, Seen::default())).collect(),
+            )),
+        }
+    }
+
+    /// Lengths of the windows that have to be told.
+    fn lengths(&self) -> impl Iterator<Item = Duration> {
+        let windows = self
+            .0
+            .iter()
+            .filter_map(|(condition, _)| match condition.says {
+                Says::Figure { window, .. } => window,
+                Says::Word(_) => None,
+            });
+        let mut lengths: Vec<Duration> = windows.collect();
+        lengths.sort_unstable();
+        lengths.dedup();
+        lengths.into_iter()
+    }
+
+    /// Holds the conditions on windows of this length against one of them.
+    fn tell(&mut self, length: Duration, figures: &Figures<'_>) {
+        for (condition, seen) in &mut self.0 {
+            let Says::Figure {
+                figure,
+                above,
+                bound,
+                window: Some(window),
+            } = condition.says
+            else {
+                continue;
+            };
+            if window != length {
+                continue;
+            }
+            seen.judged += 1;
+            match figures
+                .value(figure)
+                .map(|value| beyond(figure, above, bound, value))
+            {
+                None => seen.unknown += 1,
+                Some(None) => {}
+                Some(Some(words)) => {
+                    seen.beyond += 1;
+                    let said = format!("{words} from {:.0} to {:.0} s", figures.from, figures.to);
+                    seen.first.get_or_insert(said);
+                }
+            }
+        }
+    }
+
+    /// What they come to, of a load with this result.
+    pub(crate) fn judge(&self, report: &LoadReport) -> Vec<Judged> {
+        let response = weir_report::load::histogram(&report.response_time)
+            .unwrap_or_else(|_| weir_record::empty_histogram());
+        let (requests, failed) = requests(report);
+        let whole = Figures {
+            from: report.phases.ramp_up,
+            to: report.phases.ramp_up + report.phases.sustain,
+            completed: report.counts.completed,
+            requests,
+            failed,
+            unended: report.censored.in_flight + report.censored.queued,
+            response: &response,
+        };
+        let each = self.0.iter();
+        each.map(|(condition, windows)| {
+            let held = condition.held(windows, &whole, &report.validity);
+            Judged::of_any(&condition.text, vec![held])
+        })
+        .collect()
+    }
+}
+
+impl Condition {
+    fn held(
+        &self,
+        windows: &Seen,
+        whole: &Figures<'_>,
+        validity: &[ValidityReason],
+    ) -> (Held, String) {
+        let worst = validity.iter().max_by_key(|reason| reason.validity);
+        let (figure, above, bound, window) = match self.says {
+            Says::Word(word) => {
+                let least = if word == "invalid" {
+                    Validity::Invalid
+                } else {
+                    Validity::Suspect
+                };
+                return match worst.filter(|reason| reason.validity >= least) {
+                    Some(reason) => (Held::True, said(reason)),
+                    None => (Held::False, String::new()),
+                };
+            }
+            Says::Figure {
+                figure,
+                above,
+                bound,
+                window,
+            } => (figure, above, bound, window),
+        };
+        let spoils = |reason: &&ValidityReason| {
+            let of_server = figure == Figure::Errors && OF_THE_SERVER.contains(&&*reason.rule);
+            reason.validity == Validity::Invalid && !of_server
+        };
+        if let Some(reason) = validity.iter().find(spoils) {
+            return (Held::Unknown, said(reason));
+        }
+        match window {
+            Some(window) => windows.held(window),
+            None => match whole
+                .value(figure)
+                .map(|value| beyond(figure, above, bound, value))
+            {
+                None => (Held::Unknown, "nothing was answered".to_owned()),
+                Some(Some(words)) => (Held::True, words),
+                Some(None) => (Held::False, String::new()),
+            },
+        }
+    }
+}
+
+impl Seen {
+    fn held(&self, window: Duration) -> (Held, String) {
+        let Seen { judged, beyond, .. } = self;
+        let length = shown(window);
+        match (&self.first, self.unknown) {
+            (Some(first), _) => (
+                Held::True,
+                format!("{first}, and in {beyond} of {judged} windows of {length}"),
+            ),
+            (None, _) if *judged == 0 => (
+                Held::Unknown,
+                format!("the load has no whole window of {length}"),
+            ),
+            (None, 0) => (Held::False, String::new()),
+            (None, unknown) => (
+                Held::Unknown,
+                format!("nothing was answered in {unknown} of {judged} windows of {length}"),
+            ),
+        }
+    }
+}
+
+impl Figures<'_> {
+    /// `None` where there is nothing that it could be of.
+    fn value(&self, figure: Figure) -> Option<f64> {
+        let is_answered = !self.response.is_empty();
+        match figure {
+            Figure::Quantile(quantile) => is_answered.then(|| self.response_time(quantile)),
+            Figure::Mean => is_answered.then(|| self.response.mean()),
+            Figure::Errors => {
+                (self.requests > 0).then(|| self.failed as f64 / self.requests as f64)
+            }
+            Figure::Rate => Some(self.completed as f64 / (self.to - self.from).max(1e-9)),
+        }
+    }
+
+    /// A quantile of the response time of all requests; infinite where it falls among those that never ended.
+    fn response_time(&self, quantile: f64) -> f64 {
+        let ended = self.response.len() as f64;
+        let wanted = quantile * (ended + self.unended as f64) / ended;
+        match wanted <= 1.0 {
+            true => self.response.value_at_quantile(wanted) as f64,
+            false => f64::INFINITY,
+        }
+    }
+}
+
+fn said(reason: &ValidityReason) -> String {
+    format!(
+        "the result is {} ({}: {})",
+        words::validity(reason.validity),
+        reason.rule,
+        reason.seen
+    )
+}
+
+/// Requests that ended, and those that failed, as the rule `failures` counts them.
+fn requests(report: &LoadReport) -> (u64, u64) {
+    let of = |load: &LoadShape, statuses: &[StatusCount]| -> u64 {
+        let wrong = statuses
+            .iter()
+            .filter(|one| one.status >= 400 && !load.status_expected);
+        wrong.map(|one| one.count).sum()
+    };
+    let wrong = match &report.flows[..] {
+        [] => of(&report.load, &report.statuses),
+        flows => flows
+            .iter()
+            .map(|flow| of(&flow.load, &flow.statuses))
+            .sum(),
+    };
+    let errors = report.errors.iter().map(|error| (error.kind, error.count));
+    ended(report.counts.completed_whole, wrong, errors)
+}
+
+fn ended(
+    answered: u64,
+    wrong: u64,
+    errors: impl Iterator<Item = (ErrorKind, u64)> + Clone,
+) -> (u64, u64) {
+    // A response that is not as expected is complete all the same.
+    let unanswered = errors
+        .clone()
+        .filter(|(kind, _)| *kind != ErrorKind::Unexpected);
+    let requests = answered + unanswered.map(|(_, count)| count).sum::<u64>();
+    let failed = wrong + errors.map(|(_, count)| count).sum::<u64>();
+    (requests, failed.min(requests))
+}
+
+/// The windows of a load, put together from its slices: they follow one another from the start of the measured time. The
+/// last one is left out where the load ends within it.
+#[derive(Debug)]
+pub(crate) struct Windows {
+    conditions: Conditions,
+    /// By length and number: what has come of a window, of all flows, and how many of its seconds.
+    open: BTreeMap<(Duration, u64), Part>,
+    /// Seconds before the first one.
+    begin: f64,
+}
+
+#[derive(Debug)]
+struct Part {
+    seconds: f64,
+    data: SliceData,
+    wrong: u64,
+}
+
+impl Windows {
+    /// Of a load that begins to be measured after so long.
+    pub(crate) fn new(conditions: Conditions, ramp_up: Duration) -> Windows {
+        Windows {
+            conditions,
+            open: BTreeMap::new(),
+            begin: ramp_up.as_secs_f64(),
+        }
+    }
+
+    /// Takes a slice of the load: its measured time, what was counted in it, and responses whose status nobody asked
+    /// for.
+    pub(crate) fn take(&mut self, (from, to): (f64, f64), data: &SliceData, wrong: u64) {
+        let lengths: Vec<Duration> = self.conditions.lengths().collect();
+        for length in lengths {
+            let seconds = length.as_secs_f64();
+            let number = ((from - self.begin) / seconds + 1e-6) as u64;
+            let part = self.open.entry((length, number)).or_insert_with(|| Part {
+                seconds: 0.0,
+                data: SliceData::new(),
+                wrong: 0,
+            });
+            part.seconds += to - from;
+            part.data.add(data);
+            part.wrong += wrong;
+            if part.seconds < seconds - 1e-6 {
+                continue;
+            }
+            let Some(part) = self.open.remove(&(length, number)) else {
+                continue;
+            };
+            let errors = part.data.errors.counts();
+            let errors = errors.iter().map(|error| (error.kind, error.count));
+            let (requests, failed) = ended(part.data.completed_whole, part.wrong, errors);
+            let from = self.begin + number as f64 * seconds;
+            let figures = Figures {
+                from,
+                to: from + part.seconds,
+                completed: part.data.completed,
+                requests,
+                failed,
+                unended: part.data.censored.in_flight + part.data.censored.queued,
+                response: &part.data.histograms.response,
+            };
+            self.conditions.tell(length, &figures);
+        }
+    }
+
+    /// Nothing more comes.
+    pub(crate) fn end(self) -> Conditions {
+        self.conditions
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::record::ValidityReason;
+
+    use super::*;
+
+    fn conditions(texts: &[&str]) -> Conditions {
+        let texts: Vec<String> = texts.iter().map(ToString::to_string).collect();
+        Conditions::read(&texts).expect("they are right")
+    }
+
+    /// A second in which so many were answered within so many milliseconds each, and so many failed.
+    fn second(answered: u64, ms: u64, failed: u64) -> (SliceData, u64) {
+        let mut data = SliceData::new();
+        data.completed = answered;
+        data.completed_whole = answered;
+        data.histograms
+            .response
+            .record_n(ms * 1_000_000, answered)
+            .expect("a time");
+        (data, failed)
+    }
+
+    /// What each comes to after these seconds, with this doubt about the whole.
+    fn held(
+        texts: &[&str],
+        seconds: &[(u64, u64, u64)],
+        rule: Option<&str>,
+    ) -> Vec<(Held, String)> {
+        let mut told = Windows::new(conditions(texts), Duration::from_secs(2));
+        let mut whole = SliceData::new();
+        let mut wrong = 0;
+        for (at, (answered, ms, failed)) in (2..).zip(seconds) {
+            let (data, failed) = second(*answered, *ms, *failed);
+            let at = f64::from(at);
+            told.take((at, at + 1.0), &data, failed);
+            whole.add(&data);
+            wrong += failed;
+        }
+        let figures = Figures {
+            from: 2.0,
+            to: 2.0 + seconds.len() as f64,
+            completed: whole.completed,
+            requests: whole.completed_whole,
+            failed: wrong,
+            unended: whole.censored.queued,
+            response: &whole.histograms.response,
+        };
+        let reasons: Vec<ValidityReason> = rule
+            .map(|rule| ValidityReason {
+                validity: Validity::Invalid,
+                rule: rule.to_owned(),
+                seen: "seen".to_owned(),
+            })
+            .into_iter()
+            .collect();
+        let conditions = told.end();
+        let each = conditions.0.iter();
+        each.map(|(condition, windows)| condition.held(windows, &figures, &reasons))
+            .collect()
+    }
+
+    #[test]
+    fn conditions_are_held_against_the_whole_and_against_windows() {
+        use Held::{False, True, Unknown};
+        let seconds = [
+            (100, 10, 0),
+            (100, 10, 0),
+            (100, 50, 2),
+            (100, 10, 0),
+            (100, 10, 0),
+        ];
+        #[rustfmt::skip]
+        let rows: [(&str, Option<&str>, Held, &str); 16] = [
+            ("mean > 20ms", None, False, ""),
+            ("mean > 15ms", None, True, "mean is 18.0 ms, above 15.0 ms"),
+            ("p50 > 20ms in 1s", None, True, "p50 is 50.0 ms, above 20.0 ms from 4 to 5 s, and in 1 of 5 windows of 1s"),
+            ("p99 > 20ms in 2s", None, True, "from 4 to 6 s, and in 1 of 2 windows of 2s"),
+            ("mean > 40ms in 2s", None, False, ""),
+            ("mean > 1ms in 6s", None, Unknown, "the load has no whole window of 6s"),
+            ("rate < 100/s", None, False, ""),
+            ("rate < 101/s", None, True, "rate is 100/s, below 101/s"),
+            ("errors > 0.5%", None, False, ""),
+            ("errors > 0.3%", None, True, "errors is 0.4%, above 0.3%"),
+            ("errors > 1% in 1s", None, True, "errors is 2%, above 1% from 4 to 5 s"),
+            ("invalid", None, False, ""),
+            ("invalid", Some("steal"), True, "the result is INVALID (steal: seen)"),
+            ("mean > 15ms", Some("steal"), Unknown, "the result is INVALID (steal: seen)"),
+            ("errors > 0.3%", Some("failures"), True, "errors is 0.4%"),
+            ("errors > 0.3%", Some("steal"), Unknown, "the result is INVALID"),
+        ];
+        for (text, rule, expected, why) in rows {
+            let found = held(&[text], &seconds, rule).remove(0);
+            assert!(
+                found.0 == expected && found.1.contains(why),
+                "{text}, {rule:?}: {found:?}"
+            );
+        }
+        let (mut data, failed) = second(100, 10, 0);
+        data.censored.queued = 2;
+        let mut windows = Windows::new(
+            conditions(&["p99 > 20ms in 1s", "p90 > 20ms in 1s"]),
+            Duration::ZERO,
+        );
+        windows.take((0.0, 1.0), &data, failed);
+        let seen = windows.end().0;
+        assert_eq!((seen[0].1.beyond, seen[1].1.beyond), (1, 0));
+        let silent = held(
+            &["p99 > 1s in 1s", "rate < 1/s in 1s"],
+            &[(9, 1, 0), (0, 1, 0)],
+            None,
+        );
+        assert_eq!(silent[0].0, Unknown);
+        assert_eq!(silent[1].0, True);
+    }
+}

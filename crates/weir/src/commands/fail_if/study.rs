@@ -1,0 +1,258 @@
+//! Conditions on the findings of a study: `worse`, `inconclusive`, `invalid`, `ARM worse`, `ARM p99 > 30ms`.
+
+use weir_analysis::findings::{ArmFindings, Comparison, Findings, LoadFindings, NEVER_NS, Verdict};
+use weir_model::nearest::nearest;
+use weir_model::record::Validity;
+use weir_model::study::{ArmRole, Metric, Study};
+use weir_report::words;
+
+use super::{Condition, Figure, Held, Judged, Says, Vocabulary, beyond, capacity};
+use crate::failure::Failure;
+
+const VOCABULARY: Vocabulary = Vocabulary {
+    words: &["worse", "inconclusive", "invalid", "suspect"],
+    example: "worse' or 'inconclusive' or 'invalid' or 'ARM p99 > 30ms",
+};
+
+/// Quantiles that findings have of each arm, in their order.
+const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
+
+/// Conditions on a study, or, where it asks for capacities, on these.
+#[derive(Debug, Clone)]
+pub(crate) enum Conditions {
+    Compared(Vec<Condition>),
+    Searched(Vec<capacity::Condition>),
+}
+
+impl Conditions {
+    /// Reads them, and looks for the arms that they name in the study.
+    ///
+    /// # Errors
+    /// One says nothing that the findings of this study have.
+    pub(crate) fn read(texts: &[String], study: &Study) -> Result<Conditions, Failure> {
+        if !study.capacity.is_empty() {
+            return capacity::read(texts).map(Conditions::Searched);
+        }
+        let read = VOCABULARY.read(texts)?;
+        for condition in &read {
+            condition.fits(study).map_err(|(what, hint)| {
+                Failure::input(format!("--fail-if `{}`: {what}", condition.text)).maybe_hint(hint)
+            })?;
+        }
+        Ok(Conditions::Compared(read))
+    }
+
+    /// What they come to.
+    pub(crate) fn judge(&self, study: &Study, findings: &Findings) -> Vec<Judged> {
+        let one = |condition: &Condition| {
+            let mut each: Vec<_> = findings
+                .loads
+                .iter()
+                .flat_map(|load| condition.of_load(study, load))
+                .collect();
+            let mut arms = findings.loads.iter().flat_map(|load| &load.arms);
+            if !arms.any(|arm| condition.is_about(&arm.arm)) {
+                each.push((Held::Unknown, "nothing of it was measured".to_owned()));
+            }
+            Judged::of_any(&condition.text, each)
+        };
+        match self {
+            Conditions::Compared(conditions) => conditions.iter().map(one).collect(),
+            Conditions::Searched(conditions) => capacity::judge(conditions, findings),
+        }
+    }
+}
+
+impl Condition {
+    fn fits(&self, study: &Study) -> Result<(), (String, Option<String>)> {
+        if let Some(arm) = &self.arm {
+            let names: Vec<&str> = study.arms.iter().map(|arm| &*arm.name).collect();
+            if !names.contains(&&**arm) {
+                let near = nearest(arm, &names).map(|near| format!("did you mean `{near}`?"));
+                return Err((format!("the study has no arm `{arm}`"), near));
+            }
+        }
+        let what = match self.says {
+            Says::Figure {
+                window: Some(_), ..
+            } => "a study has no windows: leave ` in …` out",
+            Says::Figure {
+                figure: Figure::Mean,
+                ..
+            } => "a study's findings have no mean",
+            Says::Figure {
+                figure: Figure::Quantile(quantile),
+                ..
+            } if !QUANTILES.contains(&quantile) => {
+                "a study's findings have p50, p90, p99 and p99.9"
+            }
+            Says::Word("worse" | "inconclusive") if study.questions().is_empty() => {
+                "the study compares no change with anything"
+            }
+            _ => return Ok(()),
+        };
+        Err((what.to_owned(), None))
+    }
+
+    fn is_about(&self, arm: &str) -> bool {
+        self.arm.as_ref().is_none_or(|own| own == arm)
+    }
+
+    /// What it comes to under a load, of each arm.
+    fn of_load(&self, study: &Study, load: &LoadFindings) -> Vec<(Held, String)> {
+        let name = &load.load;
+        let validity = match load.is_usable() {
+            true => load.validity,
+            false => Validity::Invalid,
+        };
+        let why = || {
+            let reason = load.reasons.first();
+            let reason = reason.map_or(String::new(), |counted| {
+                format!(" ({}: {})", counted.reason.rule, counted.reason.seen)
+            });
+            format!("load {name} is {}{reason}", words::validity(validity))
+        };
+        match self.says {
+            Says::Word(word @ ("invalid" | "suspect")) => {
+                let least = if word == "invalid" {
+                    Validity::Invalid
+                } else {
+                    Validity::Suspect
+                };
+                match validity >= least {
+                    true => vec![(Held::True, why())],
+                    false => Vec::new(),
+                }
+            }
+            _ if validity == Validity::Invalid => vec![(Held::Unknown, why())],
+            Says::Word(word) => {
+                let metric = study.objective.metric;
+                let changes = load
+                    .arms
+                    .iter()
+                    .filter(|arm| arm.role == ArmRole::Change && self.is_about(&arm.arm));
+                let compared = changes.filter_map(|arm| load.comparison(&arm.arm, metric));
+                compared
+                    .filter_map(|found| verdict(word, found, (name, metric)))
+                    .collect()
+            }
+            Says::Figure {
+                figure,
+                above,
+                bound,
+                ..
+            } => {
+                let arms = load.arms.iter().filter(|arm| self.is_about(&arm.arm));
+                arms.filter_map(|arm| of_arm((figure, above, bound), arm, name))
+                    .collect()
+            }
+        }
+    }
+}
+
+/// What a comparison makes of `worse` or `inconclusive`.
+fn verdict(
+    word: &str,
+    found: &Comparison,
+    (load, metric): (&str, Metric),
+) -> Option<(Held, String)> {
+    let Comparison {
+        arm,
+        against,
+        because,
+        ..
+    } = found;
+    let held = match found.verdict {
+        Verdict::Invalid => Held::Unknown,
+        verdict if verdict.word() == word => Held::True,
+        _ => return None,
+    };
+    let ratio = match held {
+        Held::True => format!(
+            ", ratio {:.3} ({:.3} to {:.3})",
+            found.ratio, found.interval.0, found.interval.1
+        ),
+        _ => String::new(),
+    };
+    let verdict = found.verdict.word();
+    let metric = weir_analysis::metric_words(metric);
+    Some((
+        held,
+        format!(
+            "{arm} against {against} is {verdict} in {metric} under load {load}{ratio}: {because}"
+        ),
+    ))
+}
+
+/// What an arm's figures make of a bound.
+fn of_arm(
+    (figure, above, bound): (Figure, bool, f64),
+    arm: &ArmFindings,
+    load: &str,
+) -> Option<(Held, String)> {
+    let value = match figure {
+        Figure::Quantile(quantile) => {
+            let place = QUANTILES.iter().position(|known| *known == quantile)?;
+            match arm.response_ns[place] {
+                NEVER_NS => f64::INFINITY,
+                ns => ns as f64,
+            }
+        }
+        Figure::Errors => arm.unanswered,
+        Figure::Rate => arm.rate_completed,
+        Figure::Mean => return None,
+    };
+    let of = format!("{} under load {load}", arm.arm);
+    if arm.samples == 0 && matches!(figure, Figure::Quantile(_)) {
+        return Some((Held::Unknown, format!("{of} was asked nothing")));
+    }
+    let found = beyond(figure, above, bound, value)?;
+    Some((Held::True, format!("{of}: {found}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::fixture;
+
+    use super::*;
+
+    #[test]
+    fn a_condition_that_findings_cannot_have_is_refused() {
+        let arms = vec![
+            fixture::arm("stock", ArmRole::Baseline, &[]),
+            fixture::arm("with cache", ArmRole::Change, &[]),
+        ];
+        let study = fixture::study(arms);
+        for (text, said) in [
+            (
+                "wors",
+                "`wors` is none of worse, inconclusive, invalid, suspect",
+            ),
+            (
+                "cache worse",
+                "the study has no arm `cache`\nhint: did you mean `with cache`?",
+            ),
+            ("p95 > 3ms", "p50, p90, p99 and p99.9"),
+            ("mean > 3ms", "no mean"),
+            ("p99 > 3ms in 10s", "no windows"),
+        ] {
+            let refused = Conditions::read(&[text.to_owned()], &study).expect_err(text);
+            assert!(
+                refused.rendered(false).contains(said),
+                "{}",
+                refused.rendered(false)
+            );
+        }
+        for text in [
+            "worse",
+            "with cache worse",
+            "with cache p99 > 3ms",
+            "errors > 0",
+        ] {
+            assert!(
+                Conditions::read(&[text.to_owned()], &study).is_ok(),
+                "{text}"
+            );
+        }
+    }
+}

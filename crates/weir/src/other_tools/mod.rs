@@ -1,0 +1,265 @@
+//! Command lines of wrk, wrk2, ab, h2load, oha, hey and k6: what their options are called here.
+//!
+//! The options are rows of a table. A line is read once, before clap sees it, by what clap knows of weir's options:
+//! the value of one of them is never taken for an option.
+
+use std::iter::Peekable;
+
+use clap::{Arg, Command, CommandFactory, Parser};
+use weir_model::quantity::parse_duration;
+
+use crate::args::Args;
+use crate::failure::Failure;
+
+mod table;
+
+use table::ROWS;
+
+/// How an option is typed (or how a file's name ends), whose it is, what follows it, and what weir has instead.
+type Row = (&'static str, &'static str, Takes, Way);
+
+/// What follows an option of another tool.
+#[derive(Debug, Clone, Copy)]
+enum Takes {
+    Nothing,
+    Number,
+    /// A number with a unit of time.
+    Time,
+    /// A file's name, with a dot or a slash in it.
+    File,
+    /// Something with this in it.
+    Has(&'static str),
+    Text,
+}
+
+/// What weir has instead.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    /// To be typed so; `{}` is the value.
+    Is(&'static str),
+    /// It need not be said.
+    Always(&'static str),
+    /// There is no option of the same meaning.
+    Words(&'static str),
+}
+
+/// What is wrong with a command line that another tool would understand, and what to type instead.
+pub(crate) fn refused(words: &[String]) -> Option<Failure> {
+    let first = words.get(1)?;
+    let is_named = matches!(&**first, "load" | "run");
+    if !is_named && !is_for_load(words) {
+        return None;
+    }
+    let rest = &words[1 + usize::from(is_named || TOOLS.contains(&&**first))..];
+    let weir = Args::command();
+    let command = weir.find_subcommand(if is_named { first } else { "load" })?;
+    let read = Line::read(command, rest);
+    let typed = shlex::try_join(read.typed.iter().map(String::as_str));
+    let typed = typed.map(|rest| format!("weir load {rest}")).ok();
+    let is_right = Args::try_parse_from(
+        ["weir", "load"]
+            .into_iter()
+            .chain(read.typed.iter().map(String::as_str)),
+    )
+    .is_ok();
+    let hint = typed.filter(|_| is_right && read.can_be_typed);
+    let hint = hint.unwrap_or_else(|| "weir load --help lists its options".to_owned());
+    match (is_named, &read.found[..]) {
+        (true, []) => None,
+        (false, []) => {
+            Some(Failure::input("which command? `load` puts a URL under load").hint(hint))
+        }
+        (_, found) => Some(Failure::input(found.join("; ")).hint(hint)),
+    }
+}
+
+/// Tools whose command lines are known.
+const TOOLS: [&str; 7] = ["wrk", "wrk2", "ab", "h2load", "oha", "hey", "k6"];
+
+/// Whether somebody has typed options, a URL or another tool where the command's name belongs.
+fn is_for_load(words: &[String]) -> bool {
+    let is_url = |word: &String| word.starts_with("http://") || word.starts_with("https://");
+    words[1..].iter().any(is_url)
+        && (words[1].starts_with('-') || is_url(&words[1]) || TOOLS.contains(&&*words[1]))
+}
+
+/// A command line, read.
+struct Line {
+    /// What weir has instead of each option that is another tool's.
+    found: Vec<String>,
+    /// The line with these put in their places.
+    typed: Vec<String>,
+    /// Whether nothing is missing in that.
+    can_be_typed: bool,
+}
+
+impl Line {
+    fn read(command: &Command, words: &[String]) -> Line {
+        let mut line = Line {
+            found: Vec::new(),
+            typed: Vec::new(),
+            can_be_typed: true,
+        };
+        let mut words = words.iter().map(String::as_str).peekable();
+        while let Some(word) = words.next() {
+            if word == "--" {
+                line.typed.push(word.to_owned());
+                line.typed.extend(words.by_ref().map(str::to_owned));
+                break;
+            }
+            line.take(command, word, &mut words);
+        }
+        line
+    }
+
+    /// Takes a word, and those after it that are its value.
+    fn take<'w>(
+        &mut self,
+        command: &Command,
+        word: &'w str,
+        rest: &mut Peekable<impl Iterator<Item = &'w str>>,
+    ) {
+        let (option, attached) = split(word);
+        let next = attached.or_else(|| rest.peek().copied());
+        let own = command.get_arguments().find(|arg| is_called(arg, option));
+        // Studies are run with other options than loads are sent with.
+        let may_be = command.get_name() == "load" || own.is_none();
+        let mut rows = ROWS.iter().filter(|_| may_be);
+        let row = rows.find(|row| fits(row, (word, option), (attached, next)));
+        if let Some((_, tools, takes, way)) = row {
+            let value = next.filter(|_| !matches!(takes, Takes::Nothing));
+            if attached.is_none() && value.is_some() {
+                rest.next();
+            }
+            let shown = match row.is_some_and(|row| row.0 == option) {
+                true => option,
+                false => word,
+            };
+            return self.instead((shown, value), tools, *way);
+        }
+        self.typed.push(word.to_owned());
+        if attached.is_none() && own.is_some_and(takes_value) {
+            self.typed.extend(rest.next().map(str::to_owned));
+        }
+    }
+
+    fn instead(&mut self, (option, value): (&str, Option<&str>), tools: &str, way: Way) {
+        let typed = match value {
+            Some(value) => format!("{option} {value}"),
+            None => option.to_owned(),
+        };
+        let words = match way {
+            Way::Is(template) => {
+                let words = shlex::split(template).unwrap_or_default();
+                let value = value.unwrap_or_default();
+                let words: Vec<String> =
+                    words.iter().map(|word| word.replace("{}", value)).collect();
+                let shown = shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default();
+                self.typed.extend(words);
+                format!("`{typed}` ({tools}) is `{shown}` of weir load")
+            }
+            Way::Always(why) => format!("`{typed}` ({tools}) is not needed: {why}"),
+            Way::Words(words) => {
+                self.can_be_typed = false;
+                // Its value may be a secret.
+                format!("`{option}` ({tools}): {words}")
+            }
+        };
+        self.found.push(words);
+    }
+}
+
+/// An option and the value that is typed in the same word, if there is one.
+fn split(word: &str) -> (&str, Option<&str>) {
+    let is_whole = |(option, ..): &Row| *option == word;
+    if !word.starts_with('-') || word.len() < 3 || ROWS.iter().any(is_whole) {
+        return (word, None);
+    }
+    if word.starts_with("--") {
+        return word
+            .split_once('=')
+            .map_or((word, None), |(option, value)| (option, Some(value)));
+    }
+    match word.split_at_checked(2) {
+        Some((option, value)) => (option, Some(value.strip_prefix('=').unwrap_or(value))),
+        None => (word, None),
+    }
+}
+
+/// Whether a row is about this word, or its option, and what follows.
+fn fits(
+    (option, _, takes, _): &Row,
+    (word, typed): (&str, &str),
+    (attached, next): (Option<&str>, Option<&str>),
+) -> bool {
+    let is_it = match option.starts_with('.') {
+        true => !word.starts_with('-') && !word.contains("://") && word.ends_with(option),
+        false => typed == *option,
+    };
+    let value =
+        next.filter(|next| attached.is_some() || !next.starts_with('-') && !next.contains("://"));
+    let is_time = |value: &str| parse_duration(value).is_ok();
+    let is_number = |value: &str| value.parse::<f64>().is_ok();
+    is_it
+        && match (takes, value) {
+            (Takes::Nothing, _) => attached.is_none(),
+            (_, None) => false,
+            (Takes::Number, Some(value)) => is_number(value),
+            (Takes::Time, Some(value)) => is_time(value) && !is_number(value),
+            (Takes::File, Some(value)) => value.contains(['.', '/']) && !is_time(value),
+            (Takes::Has(part), Some(value)) => value.contains(part),
+            (Takes::Text, Some(_)) => true,
+        }
+}
+
+fn is_called(arg: &Arg, option: &str) -> bool {
+    match option.strip_prefix("--") {
+        Some(long) => arg.get_long() == Some(long),
+        None => arg
+            .get_short()
+            .is_some_and(|short| option.strip_prefix('-') == Some(short.encode_utf8(&mut [0; 4]))),
+    }
+}
+
+fn takes_value(arg: &Arg) -> bool {
+    arg.get_action().takes_values()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A row whose option weir has must not shadow what weir understands.
+    #[test]
+    fn what_weir_understands_is_nobody_elses() {
+        for line in [
+            "-c 10 -t 2 -d 30s -R 2000 -L -T 2s -H -z -b {a=1} -m POST -e status=200 http://a/",
+            "-q -k -o result.csv -n 100 -d 1.5s -T 500ms --rate 10 --latency http://a/",
+            "-c10 -t2 -d10s --source -z http://a/x.js?y=1 -- -z",
+        ] {
+            let words: Vec<String> = format!("weir load {line}")
+                .split(' ')
+                .map(str::to_owned)
+                .collect();
+            assert!(refused(&words).is_none(), "{line}");
+        }
+    }
+
+    /// What a row says is to be typed is understood.
+    #[test]
+    fn every_way_is_one_of_weir_load() {
+        for (option, _, takes, way) in ROWS {
+            let Way::Is(template) = way else { continue };
+            let value = match takes {
+                Takes::Number => "10",
+                _ => "1s",
+            };
+            let words = shlex::split(&template.replace("{}", value)).unwrap();
+            let words = ["weir", "load", "http://a/"]
+                .map(str::to_owned)
+                .into_iter()
+                .chain(words);
+            assert!(Args::try_parse_from(words).is_ok(), "{option}: {template}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Command lines of other load generators, typed after `weir load` and after `weir`: each works, or gets an answer that names
+//! the option and what weir has instead. Where that can be typed, it works as it is printed.
+
+use std::path::Path;
+
+use crate::faulty::origin;
+use crate::load::Server;
+use crate::program::{Ended, HasAll, Running, row, weir};
+
+/// What weir has for an option is printed as it is to be typed.
+const TYPED: bool = true;
+/// There is no option of the same meaning.
+const IN_WORDS: bool = false;
+
+/// A tool's command line; what the answer says, and whether there is something to type. Without an answer it works.
+type Line = (
+    &'static str,
+    &'static str,
+    Option<(&'static [&'static str], bool)>,
+);
+
+#[rustfmt::skip]
+const LINES: [Line; 48] = [
+    ("wrk", "-t1 -c2 -d1 URL", None),
+    ("wrk", "-t 1 -c 2 -d 1s --latency URL", None),
+    ("wrk", "-t1 -c2 -d1s --timeout 2s -H 'Host: weir.test' URL", None),
+    ("wrk", "-t1 -c2 -d1s -s post.lua URL", Some((&["`-s` (wrk, wrk2): weir runs no scripts", "--request-set FILE"], IN_WORDS))),
+    ("wrk2", "-t1 -c2 -d1s -R100 URL", None),
+    ("wrk2", "-t1 -c2 -d1s --rate 100 -L URL", None),
+    ("wrk2", "-t1 -c2 -d1s -R100 -U URL", Some((&["`-U` (wrk2) is not needed: service_time"], TYPED))),
+    ("wrk2", "-t1 -c2 -d1s -R100 --u_latency -B URL", Some((&["`--u_latency` (wrk2)", "`-B` (wrk2) is not needed"], TYPED))),
+    ("ab", "-n 20 -c 2 URL", None),
+    ("ab", "-k -n 20 -c 2 -q URL", None),
+    ("ab", "-n 20 -c 2 -H 'Accept-Encoding: gzip' -m HEAD URL", None),
+    ("ab", "-n 20 -c 2 -p body.txt -T application/json URL",
+     Some((&["`-p body.txt` (ab) is `-m POST --content-file body.txt` of weir load", "'Content-Type: application/json'"], TYPED))),
+    ("ab", "-n 20 -c 2 -u body.txt URL", Some((&["-m PUT --content-file body.txt"], TYPED))),
+    ("ab", "-n 20 -c 2 -i URL", Some((&["`-i` (ab) is `-m HEAD`"], TYPED))),
+    ("ab", "-n 20 -c 2 -C session=1 URL", Some((&["`-C` (ab): send it as a header: -H 'Cookie"], IN_WORDS))),
+    ("ab", "-n 20 -c 2 -A user:word URL", Some((&["`-A` (ab)", "Authorization: Basic"], IN_WORDS))),
+    ("ab", "-n 20 -c 2 -r -l URL", Some((&["`-r` (ab) is not needed", "`-l` (ab) is not needed"], TYPED))),
+    ("ab", "-n 20 -c 2 -s 5 URL", Some((&["`-s 5` (ab) is `-T 5`"], TYPED))),
+    ("ab", "-n 20 -c 2 -g out.tsv URL", Some((&["`--format hgrm -o out.tsv`"], TYPED))),
+    ("ab", "-n 20 -c 2 -B 127.0.0.2 URL", Some((&["`--source 127.0.0.2`"], TYPED))),
+    ("ab", "-n 20 -c 2 -X 127.0.0.1:3128 URL", Some((&["`-X` (ab): weir goes through no forward proxy"], IN_WORDS))),
+    ("h2load", "--h1 -n20 -c2 -t1 URL", Some((&["`--h1` (h2load) is not needed"], TYPED))),
+    ("h2load", "-n 20 -c 2 -t 1 -m 4 URL", Some((&["`-m 4` (h2load) is `--pipeline 4`"], TYPED))),
+    ("h2load", "--h1 -D 1 -c2 URL", Some((&["`-D 1` (h2load) is `-d 1`"], TYPED))),
+    ("h2load", "--rps 10 -D 1 -c 2 URL", Some((&["`--rps 10` (h2load for each connection, k6 for all) is `-R 10`"], TYPED))),
+    ("h2load", "--h1 -r 10 -n 20 -c 2 URL", Some((&["`-r 10` (h2load) is `--connect-rate 10`"], TYPED))),
+    ("h2load", "-n 20 -c 2 -d body.txt URL", Some((&["-m POST --content-file body.txt"], TYPED))),
+    ("h2load", "-n 20 -c 2 -i urls.txt URL", Some((&["`-i` (h2load): several URLs are --request-set"], IN_WORDS))),
+    ("h2load", "--warm-up-time=1 -D 1 -c 2 URL", Some((&["`--warm-up-time 1` (h2load) is `--ramp-up 1`"], TYPED))),
+    ("h2load", "-n20 -c2 -p h2c URL", Some((&["`-p` (h2load): weir speaks HTTP/1.1 alone"], IN_WORDS))),
+    ("oha", "-n 20 -c 2 URL", None),
+    ("oha", "-n 20 -c 2 --no-tui URL", Some((&["`--no-tui` (oha) is `-q`"], TYPED))),
+    ("oha", "-z 300ms -c 2 URL", Some((&["`-z 300ms` (hey, oha) is `-d 300ms`"], TYPED))),
+    ("oha", "-z 300ms -q 100 -c 2 --latency-correction URL", Some((&["is `-R 100`", "`--latency-correction` (oha) is not needed"], TYPED))),
+    ("oha", "-n 20 -c 2 --disable-keepalive URL", Some((&["is `--connection per-request`"], TYPED))),
+    ("oha", "-n 20 -c 2 -t 20s URL", Some((&["`-t 20s` (oha) is `-T 20s`"], TYPED))),
+    ("oha", "-n 20 -c 2 -m POST -d '{\"a\":1}' URL", Some((&["(hey, oha) is `-b '{\"a\":1}'`"], TYPED))),
+    ("oha", "-n 20 -c 2 --http2 URL", Some((&["`--http2` (oha): weir speaks HTTP/1.1 alone"], IN_WORDS))),
+    ("oha", "-n 20 -c 2 --output-format json URL", Some((&["is `--format json`"], TYPED))),
+    ("hey", "-n 20 -c 2 -m POST -D body.txt -T text/html URL", Some((&["is `--content-file body.txt`", "'Content-Type: text/html'"], TYPED))),
+    ("hey", "-z 300ms -q 50 -c 2 -disable-keepalive URL", Some((&["is `-d 300ms`", "hey for each worker", "is `-R 50`"], TYPED))),
+    ("hey", "-n 20 -c 2 -host weir.test -U agent URL", Some((&["`-host weir.test` (hey) is `-H 'Host: weir.test'`", "User-Agent: agent"], TYPED))),
+    ("hey", "-n 20 -c 2 -h2 URL", Some((&["`-h2` (hey): weir speaks HTTP/1.1 alone"], IN_WORDS))),
+    ("hey", "-n 20 -c 2 -cpus 1 -a user:word URL", Some((&["`-cpus 1` (hey) is `-t 1`", "`-a` (hey, oha)"], IN_WORDS))),
+    ("k6", "run --vus 2 --duration 1s script.js", Some((&["`--vus 2` (k6) is `-c 2`", "`script.js` (k6): weir runs no scripts"], IN_WORDS))),
+    ("k6", "run -u 2 -i 20 script.js", Some((&["`-u 2` (k6) is `-c 2`", "`-i 20` (k6) is `-n 20`"], IN_WORDS))),
+    ("k6", "run --stage 10s:20 script.js", Some((&["`--stage` (k6): a rate that changes is -R"], IN_WORDS))),
+    ("k6", "run --rps 10 --no-connection-reuse script.js", Some((&["is `-R 10`", "is `--connection per-request`"], IN_WORDS))),
+];
+
+fn ends(folder: &Path, line: &str) -> Ended {
+    let words = shlex::split(line).expect("a line");
+    Running::start(weir(words).current_dir(folder)).end()
+}
+
+#[test]
+fn lines_of_other_tools_work_or_are_answered() {
+    let origin = origin();
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("body.txt"), "a body").expect("own folder");
+    for (tool, line, answer) in LINES {
+        let line = line.replace("URL", &origin.url());
+        row(&format!("{tool} {line}"));
+        let ended = ends(folder.path(), &format!("load {line}"));
+        match answer {
+            None => {
+                let ended = ended.with_code(0);
+                assert!(!ended.stdout.is_empty());
+            }
+            Some((words, typed)) => answered(folder.path(), ended, words, typed),
+        }
+        let bare = ends(folder.path(), &line);
+        match answer {
+            Some((words, typed)) => answered(folder.path(), bare, words, typed),
+            None => answered(
+                folder.path(),
+                bare,
+                &["which command? `load` puts a URL under load"],
+                TYPED,
+            ),
+        }
+    }
+    let bare = ends(folder.path(), &format!("ab -n 20 -c 2 {}", origin.url()));
+    answered(folder.path(), bare, &["which command?"], TYPED);
+}
+
+/// One line and a hint; what the hint says works.
+#[track_caller]
+fn answered(folder: &Path, ended: Ended, words: &[&str], typed: bool) {
+    let ended = ended.did_nothing(2, words);
+    ended.is_a_line();
+    let (_, hint) = ended.stderr.split_once("hint: ").expect("a hint");
+    match typed {
+        false => hint.has("weir load --help"),
+        true => {
+            let line = hint.trim().strip_prefix("weir ").expect("weir's own line");
+            ends(folder, line).with_code(0);
+        }
+    }
+}
