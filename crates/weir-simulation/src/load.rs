@@ -5,6 +5,7 @@ use weir_agent::message::{FlowEnd, LoadEnd, LoadJob};
 use weir_load::Slice;
 use weir_load::schedule::Schedule;
 use weir_model::load::Lifetime;
+use weir_model::spin::Spin;
 
 use crate::slice::Sender;
 
@@ -131,7 +132,7 @@ mod tests {
                 end: SECOND,
             }],
             drain: Duration::ZERO,
-            spin: Duration::ZERO,
+            spin: Spin::OFF,
             threads: vec![None],
             descriptors: 64,
         };
