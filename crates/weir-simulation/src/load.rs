@@ -5,7 +5,6 @@ use weir_agent::message::{FlowEnd, LoadEnd, LoadJob};
 use weir_load::Slice;
 use weir_load::schedule::Schedule;
 use weir_model::load::Lifetime;
-use weir_model::spin::Spin;
 
 use crate::slice::Sender;
 
@@ -100,6 +99,7 @@ mod tests {
     use weir_agent::message::{FlowJob, LoadEvent, SliceJob};
     use weir_load::SliceData;
     use weir_model::flow::{ArrivalsSpec, FlowSpec};
+    use weir_model::spin::Spin;
 
     use super::*;
     use crate::{ArmModel, Distribution, Model, World};

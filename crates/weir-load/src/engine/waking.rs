@@ -6,7 +6,7 @@
 //! as ever.
 //!
 //! The lead follows from how late this thread's own wake-ups have been lately. It is long enough for
-//! all but one in a hundred of them, unless that would spin for more than the budget: then it is the
+//! all but one in four hundred of them, unless that would spin for more than the budget: then it is the
 //! longest one whose expected spinning is within it. The part of the lateness that all wake-ups have
 //! in common is saved for nothing; what varies costs what punctual wake-ups leave over. With the rate
 //! the lead shrinks, since each arrival has less of the budget. What the expectation gets wrong is
@@ -33,13 +33,13 @@ const STEP_NS: u64 = 1_000;
 const STEPS: usize = 256;
 
 /// Wake-ups remembered at most: beyond, all weigh half.
-const MEMORY: u32 = 512;
+const MEMORY: u32 = 1024;
 
 /// Wake-ups between two choices of the lead.
 const CHOOSE_AFTER: u32 = 16;
 
 /// Wake-ups that are not to be late: one part in so many may be.
-const LATE_ONE_IN: u32 = 100;
+const LATE_ONE_IN: u32 = 400;
 
 /// Until when a thread waits if nothing happens before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,7 +195,7 @@ impl Waking {
         }
     }
 
-    /// How late the thread was woken lately: at the median, and all but one in a hundred times.
+    /// How late the thread was woken lately: at the median, and at the p99.
     pub(super) fn lateness(&self) -> [u64; 2] {
         let late = |one_in: u32| {
             let mut left = self.remembered;
@@ -208,7 +208,7 @@ impl Waking {
         };
         match self.remembered {
             0 => [0; 2],
-            _ => [late(2), late(LATE_ONE_IN)],
+            _ => [late(2), late(100)],
         }
     }
 
