@@ -30,7 +30,9 @@ def mebibytes(runs: list[dict]) -> str:
 
 def lag(quantiles: dict[float, float], wanted: tuple[float, ...]) -> str:
     """Microseconds, `?` where it was not told."""
-    return " / ".join(f"{quantiles[q] / 1e3:,.0f}" if q in quantiles else "?" for q in wanted)
+    def micro(ns: float) -> str:
+        return f"{ns / 1e3:,.0f}" if ns == 0 or ns >= 1e3 else f"{ns / 1e3:.1f}"
+    return " / ".join(micro(quantiles[q]) if q in quantiles else "?" for q in wanted)
 
 
 def table(names: list[str], rows: list[list[str]]) -> str:

@@ -37,6 +37,8 @@ class Load:
     """Requests per second; None for as many as there can be."""
     seconds: int = 1
     """How long a run takes unless one is told."""
+    stamped: bool = False
+    """The kernel stamps its requests, and how late they came is kept."""
     aim: Aim | None = None
     variants: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """weir's rows besides itself: label, and the arguments that make the difference."""
@@ -64,6 +66,14 @@ LOADS = (
          rate=OPEN_RATE, seconds=3, aim=Aim(0.8, "h2load")),
 )
 
+# Punctuality and its price, requests per second: the same tools at every rate.
+PUNCTUAL = tuple(
+    Load("punctual", "", "open", rate=rate, seconds=3, stamped=True) for rate in (500, 2_000, 20_000)
+)
+PUNCTUAL_TOOLS = ("wrk2", "h2load")
+# weir that sleeps until a request is due.
+ASLEEP = "weir (asleep)"
+
 # weir alone, against its own promises.
 PROMISES = ("rate", "memory", "hold")
 RATE_HELD = 10_000
@@ -71,4 +81,4 @@ RATE_HELD = 10_000
 # must be allowed, and a few more.
 HELD = (1_000, 11_000)
 
-SECTIONS = (*(load.name for load in LOADS), *PROMISES)
+SECTIONS = (*(load.name for load in LOADS), "punctual", *PROMISES)

@@ -14,7 +14,7 @@ from .figures import (
     of_pair,
     rate_error,
 )
-from .loads import CONNECTIONS, FLOOR, LOADS, Load
+from .loads import CONNECTIONS, FLOOR, LOADS, PUNCTUAL, Load
 from .summary import summary
 
 # Above this, memory grows with requests: a tool that keeps anything of each keeps at least a byte.
@@ -33,6 +33,7 @@ def markdown(document: dict) -> str:
         found = document["sections"].get(load.name, {"runs": []})
         parts += bullets(reopened(load, found["runs"]))
     for name, words, show in (
+        ("punctual", "Punctuality and its price: an even load, one thread", punctual_table),
         ("rate", "Rate: what weir was asked for, and what it sent", rate_table),
         ("memory", "Memory: does weir's grow with the number of requests?", memory_table),
         ("hold", "Held connections: user memory of one that carries nothing", hold_table),
@@ -144,6 +145,35 @@ def open_table(document: dict, runs: list[dict]) -> str:
     ) + footnote(runs) + median_lag(runs)
 
 
+def punctual_table(_document: dict, runs: list[dict]) -> str:
+    rows = []
+    for rate in (load.rate for load in PUNCTUAL):
+        at_rate = [run for run in runs if run["rate_intended"] == rate]
+        for label, mine in by_tool(at_rate):
+            told = [lag_quantiles(run) for run in mine]
+            rows.append([
+                f"{rate:,}/s {label}",
+                lag(middle([dict(map(tuple, run["late_ns"])) for run in mine]), (0.5, 0.99)),
+                lag(middle(told), (0.5, 0.99)) if is_weir(label) else "",
+                f"{median(map(cpu_per_request, mine)):.2f}",
+                against_weir(at_rate, label),
+                f"{median(map(rate_error, mine)):+.2%}",
+            ])
+    return table(
+        ["rate and tool", "late, µs p50 / p99", "by its own word", "CPU µs/request",
+         "ratio to weir", "rate error"],
+        rows,
+    ) + footnote(runs) + (
+        " Late: beyond the most punctual request of the same schedule, stamped by the kernel."
+    )
+
+
+def middle(each: list[dict]) -> dict[float, float]:
+    """The median of each quantile that all runs have."""
+    shared = set.intersection(*map(set, each)) if each else set()
+    return {q: median(found[q] for found in each) for q in shared}
+
+
 def against_weir(runs: list[dict], label: str) -> str:
     return "1" if label == BASELINE else ratio_cell(of_pair(runs, label))
 
@@ -172,9 +202,7 @@ def median_lag(runs: list[dict]) -> str:
     for label, mine in by_tool(runs):
         told = [found for run in mine if is_weir(label) and (found := lag_quantiles(run))]
         if told:
-            shared = set.intersection(*map(set, told))
-            middle = {q: median(found[q] for found in told) for q in shared}
-            lines.append(f"{label} {lag(middle, LAG_QUANTILES)}")
+            lines.append(f"{label} {lag(middle(told), LAG_QUANTILES)}")
     if not lines:
         return ""
     return f"\n\nDispatch lag, µs p50 / p99 / p99.9 / max: {'; '.join(lines)}."

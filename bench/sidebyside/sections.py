@@ -13,11 +13,12 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .loads import CONNECTIONS, HELD, RATE_HELD, Load
+from .arrivals import Segments, lateness, quantile
+from .loads import ASLEEP, CONNECTIONS, HELD, PUNCTUAL, PUNCTUAL_TOOLS, RATE_HELD, Load
 from .machine import CpuClock, Roles
 from .process import Failed, Process, Stopped
 from .servers import Certificate, Nginx, NginxProgram, Origin
@@ -33,6 +34,7 @@ PATIENCE = 2
 OTHER_DESCRIPTORS = 100
 
 Run = dict[str, object]
+Cell = tuple[Found, Load]
 Section = dict[str, object]
 
 
@@ -73,8 +75,10 @@ class Bench:
                 )
                 clock = CpuClock(self.roles)
                 pinned = ["taskset", "-c", str(self.roles.generator), *argv]
-                with Process(pinned, generator_folder) as generator:
+                with (stamps(load, server.url) as segments,
+                      Process(pinned, generator_folder) as generator):
                     usage = generator.succeed(limit_s)
+                    late = how_late(found, load, segments)
                 steal = clock.steal_share()
                 requests, accepted, server_usage = server.stop()
             check(load, requests, accepted, connections, generator)
@@ -90,6 +94,7 @@ class Bench:
                 "peak_bytes": usage.peak_bytes,
                 "origin_cpu_s": server_usage.cpu_s,
                 "steal": steal,
+                "late_ns": late,
                 "said": weir_words(generator.out) if found.tool is self.weir.tool else None,
             }
 
@@ -110,6 +115,26 @@ class Bench:
             for folder in folders:
                 folder.mkdir()
             yield folders
+
+
+def stamps(load: Load, url: str) -> AbstractContextManager[Segments | None]:
+    """Stamps of a load's requests, where it wants them and this program may have them."""
+    if not load.stamped:
+        return nullcontext()
+    try:
+        return Segments(int(url.rstrip("/").rpartition(":")[2]))
+    except PermissionError:
+        return nullcontext()
+
+
+def how_late(found: Found, load: Load, segments: Segments | None) -> list[tuple[float, float]]:
+    """(quantile, nanoseconds), as the kernel saw the requests; empty where it was not asked."""
+    if segments is None:
+        return []
+    each = found.tool.own_schedules
+    gap_ns = 1e9 / load.rate * (CONNECTIONS if each else 1)
+    late = lateness(segments.taken(), gap_ns, each)
+    return [(wanted, quantile(late, wanted)) for wanted in (0.5, 0.99, 1.0) if late]
 
 
 def check(load: Load, requests: int, accepted: int, connections: int, generator: Process) -> None:
@@ -136,17 +161,23 @@ def weir_words(out: Path) -> dict[str, object]:
 # --- side by side ---
 
 
-def try_out(bench: Bench, tools: list[Found], load: Load, failures: list[str]) -> list[Found]:
-    """The tools that pass one second of the section. It also warms up what there is to warm up."""
+def key(cell: Cell) -> tuple[str, int | None]:
+    """A tool and a load within a section."""
+    found, load = cell
+    return found.label, load.rate
+
+
+def try_out(bench: Bench, cells: list[Cell], failures: list[str]) -> list[Cell]:
+    """Those that pass one second of the section. It also warms up what there is to warm up."""
     good = []
-    for found in tools:
+    for found, load in cells:
         try:
             bench.run(found, load, 1)
         except Failed as failure:
             failures.append(f"{found.label}: left out, {failure}")
             say(f"  {failures[-1]}")
             continue
-        good.append(found)
+        good.append((found, load))
     return good
 
 
@@ -163,27 +194,42 @@ def side_by_side(bench: Bench, others: list[Found], load: Load, rounds: int, sec
                  trial: bool = True) -> Section:
     """Rounds in each of which every tool runs once, in random order; first a second of trial, after
     which one that failed is left out."""
+    tools = taking_part(bench.weir, others, load)
+    return in_rounds(bench, [(found, load) for found in tools], rounds, seconds, trial)
+
+
+def punctual(bench: Bench, others: list[Found], rounds: int, seconds: int,
+             trial: bool = True) -> Section:
+    """The same with several rates: who is how late at which, and what does it cost?"""
+    tools = [bench.weir, replace(bench.weir, label=ASLEEP, extra=("--spin", "0s"))]
+    tools += [tool for tool in others if tool.label in PUNCTUAL_TOOLS]
+    cells = [(found, load) for load in PUNCTUAL for found in tools]
+    return in_rounds(bench, cells, rounds, seconds, trial)
+
+
+def in_rounds(bench: Bench, cells: list[Cell], rounds: int, seconds: int,
+              trial: bool) -> Section:
     failures: list[str] = []
     runs: list[Run] = []
     draw = random.Random(bench.seed)
     try:
-        tools = taking_part(bench.weir, others, load)
         if trial:
-            tools = try_out(bench, tools, load, failures)
-        missed = dict.fromkeys((found.label for found in tools), 0)
+            cells = try_out(bench, cells, failures)
+        missed = {key(cell): 0 for cell in cells}
         for number in range(1, rounds + 1):
-            order = [found for found in tools if missed[found.label] < PATIENCE]
+            order = [cell for cell in cells if missed[key(cell)] < PATIENCE]
             draw.shuffle(order)
             line = []
-            for found in order:
+            for cell in order:
+                found, load = cell
                 try:
                     run = bench.run(found, load, seconds)
                 except Failed as failure:
-                    missed[found.label] += 1
+                    missed[key(cell)] += 1
                     failures.append(f"{found.label}: round {number} failed, {failure}")
                     say(f"  {failures[-1]}")
                     continue
-                missed[found.label] = 0
+                missed[key(cell)] = 0
                 runs.append({"round": number, **run})
                 line.append(f"{found.label} {1e6 * run['cpu_s'] / run['requests']:.2f}")
             say(f"  round {number}/{rounds}, CPU µs/request: {', '.join(line)}")

@@ -34,6 +34,8 @@ class Tool:
     """The same, with a new connection for each request."""
     open: str | None = None
     """A constant rate on connections that stay open."""
+    own_schedules: bool = False
+    """At a constant rate each connection keeps a time of its own."""
     hold: str | None = None
     """Connections that are opened, and carry nothing."""
     tls: str | None = ""
@@ -77,6 +79,7 @@ OTHERS = (
         name="h2load",
         keep_alive="--h1 -t1 -c{connections} -D{seconds}s {url}",
         open="--h1 -t1 -c{connections} -D{seconds}s --rps={rate_each} {url}",
+        own_schedules=True,
     ),
     Tool(
         # HTTP/1.0, with `Connection: Keep-Alive` where asked. -t sets -n, so -n is last.
@@ -123,6 +126,7 @@ OTHERS = (
         # Always a constant rate; the first 10 s are its calibration, which changes no arrivals.
         name="wrk2",
         open="-t1 -c{connections} -d{seconds}s -R{rate} {url}",
+        own_schedules=True,
         version="-v",
     ),
     Tool(

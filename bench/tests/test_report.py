@@ -116,6 +116,19 @@ class Open(unittest.TestCase):
         self.assertIn("p50 / p99 / p99.9 / max: weir 7 / 20 / 30 / 40.", text)
 
 
+class Punctual(unittest.TestCase):
+    def test_a_row_for_each_rate_and_tool(self):
+        said = {"dispatch_lag": [[0.5, 200], [0.99, 15_000]]}
+        late = [[0.5, 1_000], [0.99, 21_000], [1.0, 90_000]]
+        runs = [run("weir", n, 10, rate_intended=500, said=said, late_ns=late) for n in range(1, 7)]
+        runs += [run("wrk2", n, 15, rate_intended=500, late_ns=[]) for n in range(1, 7)]
+        runs += [run("wrk2", n, 5, rate_intended=20_000, late_ns=late) for n in range(1, 7)]
+        text = report.markdown(document(punctual=runs))
+        self.assertEqual(row(text, "500/s weir")[1:5], ["1 / 21", "0.2 / 15", "10.00", "1"])
+        self.assertEqual(row(text, "500/s wrk2")[1:5], ["? / ?", "", "15.00", "1.50 (1.50 to 1.50)"])
+        self.assertEqual(row(text, "20,000/s wrk2")[1:5], ["1 / 21", "", "5.00", "?"])
+
+
 class Promises(unittest.TestCase):
     def rate(self, offered):
         said = {"rates": {"intended": 5000.0, "offered": offered}, "dispatch_lag": [[0.5, 7000]]}

@@ -111,6 +111,20 @@ class SideBySide(unittest.TestCase):
         self.assertEqual(len(found["runs"]), 6)
 
 
+class Punctual(unittest.TestCase):
+    def test_the_same_tools_take_part_at_every_rate_in_every_round(self):
+        bench = Played(broken={"h2load": {4, 5, 7}})
+        found = sections.punctual(bench, others, 3, 1)
+        self.assertEqual(set(bench.ran), {"weir", "weir (asleep)", "wrk2", "h2load"})
+        # A trial of each at each rate, then the rounds.
+        self.assertEqual(bench.ran.count("weir"), 3 + 3 * 3)
+        orders = [bench.ran[at:at + 12] for at in (12, 24)]
+        self.assertNotEqual(orders[0], orders[1])
+        # It failed at single rates, and never twice in a row at one.
+        self.assertEqual(bench.ran.count("h2load"), 12)
+        self.assertEqual(len(found["failures"]), 3)
+
+
 class Promises(unittest.TestCase):
     def test_a_tool_that_failed_once_is_not_asked_again(self):
         bench = Played(broken={"weir": {1}})

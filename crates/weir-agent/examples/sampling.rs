@@ -28,6 +28,7 @@ use weir_load::SliceData;
 use weir_model::flow::{ArrivalsSpec, FlowSpec};
 use weir_model::load::Arrivals;
 use weir_model::quantity::CpuSet;
+use weir_model::spin::Spin;
 use weir_model::study::{DelaySpec, OriginSpec, ProxyKind, ProxyRole, Settings};
 use weir_parameters::Catalog;
 use weir_stats::{Estimate, Evidence, SignedRank, SplitMix64};
@@ -253,7 +254,7 @@ impl Bench {
             files: BTreeMap::new(),
             slices: order.iter().enumerate().map(slice).collect(),
             drain: Duration::from_secs(2),
-            spin: Duration::ZERO,
+            spin: Spin::OFF,
             threads: vec![Some(self.cpu)],
             descriptors: 1024,
         };

@@ -19,6 +19,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) is_open: bool,
     /// Responses that the figures are made of.
     pub(crate) answered: Option<u64>,
+    /// Of a load test, response times that its quantiles are made of.
+    pub(crate) timed: Option<u64>,
     /// Responses that were complete, those of unmeasured time included.
     pub(crate) completed: Option<u64>,
     /// Of these, those with a status that nobody asked for.
@@ -31,7 +33,12 @@ pub(crate) struct Evidence<'a> {
     pub(crate) schedule: Option<Due>,
     /// Name of a quantile, dispatch lag and response time there, in nanoseconds.
     pub(crate) lag: Vec<(&'static str, u64, u64)>,
-    /// CPU time of the generator as a share of what it had.
+    /// Lateness up to here is below what a response time is claimed to be known to; 0 in a study, which
+    /// compares.
+    pub(crate) resolution_ns: u64,
+    /// Threads of the generator, and the CPUs that they share.
+    pub(crate) threads: Option<(usize, usize)>,
+    /// CPU time of the generator as a share of what it had, without what it was awake for an arrival.
     pub(crate) generator_busy: Option<f64>,
     /// Requests per second that were sent, and that the generator has shown to be able to send.
     pub(crate) capacity: Option<(f64, f64)>,

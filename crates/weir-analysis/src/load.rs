@@ -1,5 +1,7 @@
 //! Whether the result of one load test may be believed: what its report knows, for the rules of `validity`.
 
+use std::collections::BTreeSet;
+
 use weir_model::load::{Arrivals, Censored, ErrorCount, Lifetime};
 use weir_model::load_report::{Counts, LoadReport, LoadShape, Rates, StatusCount, TimeReport};
 use weir_model::record::{ConnectionCounts, ValidityReason};
@@ -7,6 +9,9 @@ use weir_model::record::{ConnectionCounts, ValidityReason};
 use crate::blocks::RECEIVE;
 use crate::evidence::{Due, Evidence, Overflows};
 use crate::validity::{Use, judge};
+
+/// How exactly a result claims to know response times that are not longer than some hundred microseconds.
+const RESOLUTION_NS: u64 = 100_000;
 
 /// Reasons to doubt a result; none: VALID.
 pub fn load_validity(report: &LoadReport) -> Vec<ValidityReason> {
@@ -38,14 +43,23 @@ fn evidence(report: &LoadReport) -> Vec<Evidence<'_>> {
 fn of_all(report: &LoadReport, is_asking: bool) -> Evidence<'_> {
     let (counts, generator) = (&report.counts, &report.generator);
     let seconds = report.phases.sustain + report.phases.ramp_up;
-    let busiest = report.generator_cpu_ns.iter().max().copied().unwrap_or(0) as f64 / 1e9;
-    let threads = report.generator_cpu_ns.len().max(1) as f64;
-    let capacity = generator.self_capacity.map(|each| each * threads);
+    let spun = generator.spun_ns.iter().chain(std::iter::repeat(&0));
+    let used = report.generator_cpu_ns.iter().zip(spun);
+    // Who has time to wait awake is not busy.
+    let busiest = used.map(|(cpu, spun)| cpu.saturating_sub(*spun)).max();
+    let busiest = busiest.unwrap_or(0) as f64 / 1e9;
+    let cpus: Option<BTreeSet<u32>> = report.load.cpus.iter().copied().collect();
+    let threads = report.generator_cpu_ns.len().max(1);
+    let at_once = cpus
+        .as_ref()
+        .map_or(threads, |cpus| cpus.len().min(threads));
+    let capacity = generator.self_capacity.map(|each| each * at_once as f64);
     let receives = counts.completed_whole.max(counts.received_bytes / RECEIVE);
     Evidence {
         is_open: report.rates.intended.is_some(),
         answered: is_asking.then_some(counts.completed_whole),
         errors: &report.errors,
+        threads: cpus.map(|cpus| (threads, cpus.len())),
         generator_busy: (counts.completed_whole > 0).then_some(busiest / seconds),
         capacity: capacity.map(|most| (report.rates.offered, most)),
         steal: Some(generator.steal),
@@ -125,6 +139,7 @@ impl<'a> Figures<'a> {
         // With a limit on requests the schedule ends before the last second does.
         let is_scheduled = self.rates.intended.is_some() && load.requests.is_none();
         Evidence {
+            timed: Some(self.response_time.count).filter(|count| *count > 0),
             completed: Some(counts.completed_whole),
             unexpected: bad.map(|status| status.count).sum(),
             errors: self.errors,
@@ -141,6 +156,7 @@ impl<'a> Figures<'a> {
                     .to_vec(),
                 false => Vec::new(),
             },
+            resolution_ns: RESOLUTION_NS,
             asking: (is_kept && !self.is_held()).then_some(connections),
             held: self.is_held().then_some(connections),
             ..known

@@ -35,7 +35,7 @@ pub(crate) fn judge(used: Use, evidence: &Evidence<'_>) -> Vec<Reason> {
 }
 
 /// Every rule, in the order in which reasons are named.
-pub static RULES: [Rule; 23] = [
+pub static RULES: [Rule; 25] = [
     Rule {
         name: "nothing-answered",
         compares: "whether no response was complete",
@@ -44,6 +44,24 @@ pub static RULES: [Rule; 23] = [
         judge: |e, grade| {
             let nothing = f64::from(e.answered? == 0);
             grade.of(nothing, || format!("no response was complete{}", mostly(e)))
+        },
+    },
+    Rule {
+        name: "few-responses",
+        compares: "one response, of those that the quantiles are made of",
+        limits: load(0.01, 0.2),
+        why: "of fewer than 100 the p99 is the slowest one; of fewer than 5 not even the median is known. A study \
+              says by intervals what its trials do not know",
+        judge: |e, grade| {
+            let timed = e.timed?;
+            grade.of(1.0 / timed as f64, || {
+                let known = match timed {
+                    0..=4 => "no quantile",
+                    _ => "the median at best, and no p99",
+                };
+                let (are, s) = if timed == 1 { ("is", "") } else { ("are", "s") };
+                format!("there {are} {timed} response{s}, of which {known} can be told (-n, -d)")
+            })
         },
     },
     Rule {
@@ -235,13 +253,16 @@ pub static RULES: [Rule; 23] = [
     },
     Rule {
         name: "dispatch-lag",
-        compares: "the generator's own lateness, of the response time, both at p50 or both at p99",
+        compares: "the generator's own lateness, of the response time, both at p50 or both at p99; in a load test 400 µs \
+                   stand for shorter ones",
         limits: both(0.25, 0.50),
         why: "it burdens both sides of a ratio alike and pulls it towards 1: beyond a quarter that must be \
               said; from one half on a figure is more about the generator than about the server. In a study all \
-              arms are judged together: by itself the fastest would be doubted first",
+              arms are judged together: by itself the fastest would be doubted first. A load test has no ratio: its \
+              result says how exactly it knows a response time, and 100 µs are what nobody notices",
         judge: |e, grade| {
-            let share = |lag: u64, response: u64| lag as f64 / response.max(1) as f64;
+            let least = (e.resolution_ns as f64 / grade.1.suspect).max(1.0);
+            let share = |lag: u64, response: u64| lag as f64 / least.max(response as f64);
             let each = e.lag.iter().copied();
             let (quantile, lag, response) =
                 each.max_by(|a, b| share(a.1, a.2).total_cmp(&share(b.1, b.2)))?;
@@ -250,6 +271,20 @@ pub static RULES: [Rule; 23] = [
                 format!(
                     "at {quantile} the generator itself was {lag:.0} µs late, of a response time of {response:.0} µs"
                 )
+            })
+        },
+    },
+    Rule {
+        name: "threads-crowded",
+        compares: "threads of the generator that share a CPU",
+        limits: load(8.0, NEVER),
+        why: "each waits for the others' turns, some milliseconds each, and what waits there is in the response times. \
+              A study's generator has a thread for each CPU, and more only where descriptors are wanting",
+        judge: |e, grade| {
+            let (threads, cpus) = e.threads?;
+            grade.of(threads as f64 / cpus.max(1) as f64, || {
+                let s = if cpus == 1 { "" } else { "s" };
+                format!("{threads} threads of the generator share {cpus} CPU{s} (-t)")
             })
         },
     },

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use weir_model::calibration::WayCalibration;
 use weir_model::load::Arrivals;
+use weir_model::spin::Spin;
 
 use crate::ledger::{SliceData, new_histogram};
 use crate::null_server::NullServer;
@@ -72,7 +73,10 @@ pub fn calibrate(io: Io, how: &Calibrating) -> Result<WayCalibration, LoadError>
         requests.push(all.cpu_ns as f64 / all.completed_whole.max(1) as f64);
     }
     let mut lag = new_histogram();
-    let open = plan(Arrivals::Constant { rate: LAG_RATE });
+    let open = Plan {
+        spin: Spin::Auto,
+        ..plan(Arrivals::Constant { rate: LAG_RATE })
+    };
     let outcome = run(&open, &control(how), None, |_, data| {
         // Same bounds everywhere.
         let _ = lag.add(&data[0].histograms.dispatch_lag);

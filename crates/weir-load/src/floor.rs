@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use weir_http::response::{Progress, ResponseParser};
 
-use crate::engine::thread_cpu_ns;
 use crate::reactor::{ConnId, Event, Reactor, Route};
 
 /// What a floor run counted.
@@ -76,7 +75,7 @@ pub fn run<R: Reactor>(mut reactor: R, job: Loop<'_>, stop: &AtomicBool) -> Floo
                     lines[id as usize].open = true;
                     floor.connections += 1;
                     if floor.connections == connections {
-                        begun = Some((reactor.now(), thread_cpu_ns()));
+                        begun = Some((reactor.now(), reactor.cpu_ns()));
                         (0..connections).for_each(|id| send(&mut reactor, id, request));
                     }
                 }
@@ -100,7 +99,7 @@ pub fn run<R: Reactor>(mut reactor: R, job: Loop<'_>, stop: &AtomicBool) -> Floo
     }
     if let Some((start, cpu)) = begun {
         floor.ns = reactor.now() - start;
-        floor.cpu_ns = thread_cpu_ns() - cpu;
+        floor.cpu_ns = reactor.cpu_ns() - cpu;
     }
     let open = lines.iter().enumerate().filter(|(_, line)| line.open);
     open.for_each(|(id, _)| reactor.close(id as ConnId));

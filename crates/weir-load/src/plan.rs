@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use weir_model::flow::{ArrivalsSpec, FlowSpec};
 use weir_model::load::{Arrivals, Assignment, Lifetime, Overflow};
+use weir_model::spin::Spin;
 
 use crate::reactor::{Io, Route};
 use crate::request_set::RequestSet;
@@ -25,9 +26,9 @@ pub struct Plan {
     pub ramp_up: Duration,
     /// How long is waited at the end for what is still in flight.
     pub drain: Duration,
-    /// Before an arrival the thread stays awake for this long, because a wake-up is late by some
-    /// tens of microseconds.
-    pub spin: Duration,
+    /// How long before an arrival the thread is awake, because a wake-up is late by some tens of
+    /// microseconds.
+    pub spin: Spin,
     /// How the kernel is asked.
     pub io: Io,
     /// CPUs, one thread pinned to each. At least one.
@@ -198,7 +199,7 @@ impl Plan {
             slices,
             ramp_up: Duration::ZERO,
             drain: Duration::from_secs(2),
-            spin: Duration::ZERO,
+            spin: Spin::OFF,
             io,
             cpus: vec![None],
         }
@@ -233,6 +234,14 @@ impl Plan {
     /// The end of the last slice.
     pub(crate) fn end(&self) -> u64 {
         self.slices.last().map_or(0, |slice| slice.end)
+    }
+
+    /// Nanoseconds between two arrivals of a thread, on average; without any, the whole trial.
+    pub(crate) fn gap(&self) -> u64 {
+        let end = self.end();
+        let expected = |flow: &Flow| flow.expected(self.ramp_up, 0, end);
+        let all: f64 = self.flows.iter().filter_map(expected).sum();
+        (end as f64 * self.cpus.len() as f64 / all.max(1.0)) as u64
     }
 
     /// The place of each flow among those of its arm.

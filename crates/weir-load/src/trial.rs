@@ -92,6 +92,10 @@ pub struct Outcome {
     pub errors: Errors,
     /// CPU time of each thread, nanoseconds.
     pub cpu_ns: Vec<u64>,
+    /// Of this, how long each was awake only because a request was soon due.
+    pub spun_ns: Vec<u64>,
+    /// How late threads were woken, at the median and at the p99, of the thread that was woken latest.
+    pub woken_late: [u64; 2],
     /// How often received bytes had to wait for a buffer.
     pub starved: u64,
     /// How the kernel was asked; never [`Io::Auto`].
@@ -312,6 +316,7 @@ fn settle(cpu: Option<u32>, punctual: bool) {
 
 fn work<R: Reactor>(mut engine: Engine<'_, R>, gate: &Gate<'_>, patience_ns: u64) -> ThreadTotals {
     let connected = engine.open(patience_ns);
+    engine.practise();
     match gate.pass(engine.connections(), connected) {
         0 => engine.abandon(),
         start => engine.run(start).0,
@@ -398,11 +403,15 @@ fn outcome(threads: Vec<ThreadTotals>, io: Io, gate: &Gate<'_>) -> Result<Outcom
         }
     }
     let ended_at = threads.iter().map(|thread| thread.ended_at).max();
+    let latest = |at: usize| threads.iter().map(|thread| thread.woken_late[at]).max();
+    let woken_late = [0, 1].map(|at| latest(at).unwrap_or(0));
     Ok(Outcome {
         ended_at: ended_at.unwrap_or(0),
         flows,
         errors,
         cpu_ns: threads.iter().map(|thread| thread.cpu_ns).collect(),
+        woken_late,
+        spun_ns: threads.iter().map(|thread| thread.spun_ns).collect(),
         starved: threads.iter().map(|thread| thread.starved).sum(),
         io,
     })

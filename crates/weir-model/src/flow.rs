@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::load::{Arrivals, Assignment, Lifetime, Overflow, RequestSpec, Segment, Spacing};
 use crate::request::{ExpectSpec, WeightedRequest};
+use crate::spin::Spin;
 use crate::study::MatrixCell;
 use crate::tls::TlsSpec;
 
@@ -50,9 +51,9 @@ pub struct LoadSpec {
     /// Time in which the load grows to its full height, not measured; none in a study.
     #[serde(default, skip_serializing_if = "Duration::is_zero")]
     pub ramp_up: Duration,
-    /// How long before each arrival the generator's thread stays awake.
-    #[serde(default, skip_serializing_if = "Duration::is_zero")]
-    pub spin: Duration,
+    /// How long before each arrival the generator's thread is awake.
+    #[serde(default, skip_serializing_if = "Spin::is_off")]
+    pub spin: Spin,
     /// Size in bytes of the file that is asked for, which then is the request's target
     /// ([`file_target`](crate::study::file_target)); `None`: the target is the study's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,7 +86,7 @@ impl LoadSpec {
             beside: Vec::new(),
             duration,
             ramp_up: Duration::ZERO,
-            spin: Duration::ZERO,
+            spin: Spin::Auto,
             size: None,
             cell: None,
         }

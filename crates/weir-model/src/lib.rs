@@ -21,5 +21,6 @@ pub mod record;
 pub mod request;
 pub mod room;
 pub mod sample;
+pub mod spin;
 pub mod study;
 pub mod tls;

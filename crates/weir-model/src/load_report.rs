@@ -156,6 +156,14 @@ pub struct NameCount {
 pub struct GeneratorReport {
     /// `io_uring` or `epoll`.
     pub io: String,
+    /// Of the CPU time of each of its threads, how long that was awake only because a request was soon due
+    /// (`--spin`), in nanoseconds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spun_ns: Vec<u64>,
+    /// How late its threads were woken, at the median and at the p99, in nanoseconds; responses are stamped as
+    /// late. Of an open loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub woken_late_ns: Option<[u64; 2]>,
     /// How often received bytes had to wait for a buffer.
     pub starved: u64,
     /// Share of its CPUs' time that the hypervisor took away, 0..1.

@@ -99,6 +99,7 @@ mod tests {
     use weir_agent::message::{FlowJob, LoadEvent, SliceJob};
     use weir_load::SliceData;
     use weir_model::flow::{ArrivalsSpec, FlowSpec};
+    use weir_model::spin::Spin;
 
     use super::*;
     use crate::{ArmModel, Distribution, Model, World};
@@ -131,7 +132,7 @@ mod tests {
                 end: SECOND,
             }],
             drain: Duration::ZERO,
-            spin: Duration::ZERO,
+            spin: Spin::OFF,
             threads: vec![None],
             descriptors: 64,
         };

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use weir_model::spin::Spin;
 use weir_model::study::{ArmRole, BlockSpec, Compare, LoadSpec, OriginSpec, ProxyRole, Study};
 use weir_parameters::Catalog;
 
@@ -22,7 +23,7 @@ pub(crate) fn without_effect(study: &Study, catalog: &Catalog) -> Vec<String> {
 }
 
 fn spin(load: &LoadSpec) -> Option<String> {
-    (load.spin > Duration::ZERO && !load.is_open()).then(|| {
+    (matches!(load.spin, Spin::For(_)) && !load.spin.is_off() && !load.is_open()).then(|| {
         format!(
             "`spin` of load `{}` has no effect: a closed loop has no arrivals to be awake before",
             load.name

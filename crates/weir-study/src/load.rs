@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use weir_model::flow::{ArrivalsSpec, FlowSpec, LoadSpec, MAIN};
 use weir_model::load::Spacing;
+use weir_model::quantity::format_duration;
+use weir_model::spin::Spin;
 use weir_model::study::BlockSpec;
 
 use crate::check::{Checker, Fields};
@@ -225,7 +227,7 @@ fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Templat
     let mut beside = beside(&fields, &main, slices, check);
     beside.extend((held > 0).then(|| FlowSpec::held(held)));
     let spin = fields.get("spin");
-    let spin = spin.and_then(|node| check.duration(node, Duration::ZERO..=LONGEST_SPIN));
+    let spin = spin.and_then(|node| spin_of(node, check));
     let optional = fields
         .get("optional")
         .and_then(|node| check.flag(node))
@@ -247,7 +249,7 @@ fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Templat
     let name = name.unwrap_or_default();
     let spec = LoadSpec {
         beside,
-        spin: spin.unwrap_or_default(),
+        spin: spin.unwrap_or(Spin::Auto),
         size,
         ..LoadSpec::new(&name, main, duration.unwrap_or(UNSAID))
     };
@@ -262,6 +264,20 @@ fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Templat
         axes,
         name_at,
     })
+}
+
+/// `auto`, or a duration.
+fn spin_of(node: &Node, check: &mut Checker) -> Option<Spin> {
+    let text = check.scalar(node, "auto or a duration such as 60us")?;
+    let error = match text.parse() {
+        Ok(Spin::For(duration)) if duration > LONGEST_SPIN => {
+            format!("`{text}` is longer than {}", format_duration(LONGEST_SPIN))
+        }
+        Ok(spin) => return Some(spin),
+        Err(error) => error.to_string(),
+    };
+    check.error(node.span.clone(), error);
+    None
 }
 
 /// Where the flows beside a load's own name ports.

@@ -11,6 +11,7 @@ use weir_model::flow::FlowSpec;
 use weir_model::load::{Arrivals, ErrorCount};
 use weir_model::load_report::TlsReport;
 use weir_model::record::ConnectionCounts;
+use weir_model::spin::Spin;
 
 use super::Bytes;
 
@@ -27,8 +28,8 @@ pub struct LoadJob {
     pub slices: Vec<SliceJob>,
     /// How long is waited at the end for what is still in flight.
     pub drain: Duration,
-    /// How long before each arrival a thread stays awake.
-    pub spin: Duration,
+    /// How long before each arrival a thread is awake.
+    pub spin: Spin,
     /// The engine's threads, each with its CPU.
     pub threads: Vec<Option<u32>>,
     /// Descriptors that one of them may need.

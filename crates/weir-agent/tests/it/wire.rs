@@ -20,6 +20,7 @@ use weir_agent::server::{Options, serve};
 use weir_model::flow::{ArrivalsSpec, FlowSpec};
 use weir_model::load::Arrivals;
 use weir_model::quantity::CpuSet;
+use weir_model::spin::Spin;
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
 use weir_parameters::Catalog;
 use weir_sut::Launcher;
@@ -155,7 +156,7 @@ fn load() -> LoadJob {
             end: 1_000_000,
         }],
         drain: Duration::from_millis(10),
-        spin: Duration::ZERO,
+        spin: Spin::OFF,
         threads: vec![None],
         descriptors: 64,
     }

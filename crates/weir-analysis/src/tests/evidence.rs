@@ -253,6 +253,16 @@ fn statuses(report: &mut LoadReport, status: u16, count: u64) {
     report.statuses = vec![StatusCount { status, count }];
 }
 
+/// The generator was late, at p50 and at p99.
+fn late(report: &mut LoadReport, [half, tail]: [u64; 2]) {
+    report.dispatch_lag.quantiles = vec![(0.5, half), (0.99, tail)];
+}
+
+/// Answered in 92 µs, the slowest in 200.
+fn fast(report: &mut LoadReport) {
+    report.response_time.quantiles = vec![(0.5, 92_000), (0.99, 200_000)];
+}
+
 /// The load holds its 100 connections and asks nothing.
 fn hold(report: &mut LoadReport) {
     report.load.arrivals = Arrivals::Held;
@@ -290,14 +300,28 @@ const REPORTS: &[(ReportChange, Said)] = &[
     (|r| { r.dispatch_lag.count -= 50_000; r.load.requests = Some(50_000); }, &[]),
     (|r| { r.dispatch_lag.count -= 50_000; r.counts.dropped = 50_000; }, &[("dropped", S)]),
     (|r| { r.dispatch_lag.count -= 50_000; r.counts.queued = 50_000; }, &[]),
-    (|r| r.dispatch_lag.quantiles = vec![(0.5, 30), (0.99, 40)], &[("dispatch-lag", S)]),
-    (|r| r.dispatch_lag.quantiles = vec![(0.5, 0), (0.99, 101)], &[("dispatch-lag", I)]),
-    (|r| { r.dispatch_lag.quantiles = vec![(0.5, 60)]; r.response_time.count = 0; }, &[]),
-    (|r| { r.dispatch_lag.quantiles = vec![(0.5, 60)]; r.load.arrivals = Arrivals::Closed; }, &[]),
+    (|r| late(r, [300_000, 400_000]), &[("dispatch-lag", S)]),
+    (|r| late(r, [0, 1_010_000]), &[("dispatch-lag", I)]),
+    (|r| { late(r, [600_000, 0]); r.response_time.count = 0; }, &[]),
+    (|r| { late(r, [600_000, 0]); r.load.arrivals = Arrivals::Closed; }, &[]),
+    // Of a fast server: what nobody notices, what is a coarse figure, and ticks of a millisecond.
+    (|r| { fast(r); late(r, [58_000, 100_000]); }, &[]),
+    (|r| { fast(r); late(r, [101_000, 101_000]); }, &[("dispatch-lag", S)]),
+    (|r| { fast(r); late(r, [0, 201_000]); }, &[("dispatch-lag", I)]),
+    (|r| { fast(r); late(r, [500_000, 990_000]); }, &[("dispatch-lag", I)]),
+    (|r| r.response_time.count = 99, &[("few-responses", S)]),
+    (|r| r.response_time.count = 1, &[("few-responses", I)]),
+    (|r| r.generator_cpu_ns = vec![0; 8], &[]),
+    (|r| r.generator_cpu_ns = vec![0; 9], &[("threads-crowded", S)]),
+    (|r| { r.generator_cpu_ns = vec![0; 16]; r.load.cpus = vec![Some(0), Some(1)]; }, &[]),
+    (|r| { r.generator_cpu_ns = vec![0; 16]; r.load.cpus = vec![None]; }, &[]),
+    // Awake for arrivals is not busy.
+    (|r| { r.generator_cpu_ns = vec![11_500_000_000]; r.generator.spun_ns = vec![200_000_000]; }, &[]),
     (|r| r.generator_cpu_ns = vec![1, 11_500_000_000], &[("generator-busy", S)]),
     (|r| r.generator_cpu_ns = vec![6_000_000_000; 2], &[]),
     (|r| r.generator.self_capacity = Some(12_000.0), &[("near-self-capacity", S)]),
-    (|r| { r.generator.self_capacity = Some(12_000.0); r.generator_cpu_ns = vec![1, 1]; }, &[]),
+    (|r| { r.generator.self_capacity = Some(12_000.0); r.generator_cpu_ns = vec![1, 1]; }, &[("near-self-capacity", S)]),
+    (|r| { (r.generator.self_capacity, r.load.cpus) = (Some(12_000.0), vec![Some(0), Some(1)]); r.generator_cpu_ns = vec![1, 1]; }, &[]),
     (|r| r.generator.steal = 0.02, &[("steal", S)]),
     (|r| r.generator.starved = 101, &[("generator-starved", S)]),
     (|r| { r.generator.starved = 101; r.counts.received_bytes = 100_000 << 20; }, &[]),
@@ -373,7 +397,7 @@ impl Happened {
         report.errors.clone_from(&self.errors);
         statuses(&mut report, 500, self.bad);
         report.dispatch_lag.count += self.off;
-        report.dispatch_lag.quantiles = vec![(0.5, self.lag), (0.99, 0)];
+        late(&mut report, [self.lag * 10_000, 0]);
         report.generator_cpu_ns = vec![self.busy * 120_000_000];
         report.generator.starved = self.starved;
         report.generator.listen_overflows = self.overflows;

@@ -88,6 +88,14 @@ fn lag(p50: u64, p99: u64) -> Evidence<'static> {
     with(|e| e.lag = vec![("p50", p50, 100), ("p99", p99, 100)])
 }
 
+/// As `lag`, where a response time is claimed to be known to 100 µs.
+fn resolved(p50: u64, p99: u64) -> Evidence<'static> {
+    Evidence {
+        resolution_ns: 100_000,
+        ..lag(p50, p99)
+    }
+}
+
 fn censored(in_flight: u64, queued: u64) -> Evidence<'static> {
     let censored = Censored {
         in_flight,
@@ -233,6 +241,18 @@ fn of_generator_and_connections() -> Vec<Row> {
         ("half", lag(50, 50), LAG, LAG),
         ("more than half at p50", lag(51, 26), LATE, LATE),
         ("more than half at p99", lag(26, 51), LATE, LATE),
+        ("100 µs late of nothing", resolved(100_000, 100_000), &[], &[]),
+        ("more", resolved(100_001, 0), LAG, LAG),
+        ("twice as late at p99", resolved(0, 200_000), LAG, LAG),
+        ("later", resolved(0, 200_001), LATE, LATE),
+        ("8 threads for each CPU", with(|e| e.threads = Some((16, 2))), &[], &[]),
+        ("more threads", with(|e| e.threads = Some((17, 2))), &[], &[("threads-crowded", S)]),
+        ("a thousand", with(|e| e.threads = Some((1000, 2))), &[], &[("threads-crowded", S)]),
+        ("100 responses", with(|e| e.timed = Some(100)), &[], &[]),
+        ("fewer responses", with(|e| e.timed = Some(99)), &[], &[("few-responses", S)]),
+        ("5 responses", with(|e| e.timed = Some(5)), &[], &[("few-responses", S)]),
+        ("a few responses", with(|e| e.timed = Some(4)), &[], &[("few-responses", I)]),
+        ("one response", with(|e| e.timed = Some(1)), &[], &[("few-responses", I)]),
         ("95 % busy", with(|e| e.generator_busy = Some(0.95)), &[], &[]),
         ("busier", with(|e| e.generator_busy = Some(0.96)), &[("generator-busy", S)], &[("generator-busy", S)]),
         ("80 % of what it can", with(|e| e.capacity = Some((80.0, 100.0))), &[], &[]),
@@ -331,6 +351,10 @@ fn the_manual_lists_the_rules_of_a_load_test() {
         let cells: Vec<&str> = row.unwrap_or_default().split('|').map(str::trim).collect();
         let expected = match rule.name {
             "nothing-answered" => [String::new(), "always".to_owned()],
+            "few-responses" => {
+                [limits.suspect, limits.invalid].map(|l| format!("below {}", 1.0 / l))
+            }
+            "threads-crowded" => [format!("{}", limits.suspect), String::new()],
             _ => [limits.suspect, limits.invalid].map(limit),
         };
         assert_eq!(

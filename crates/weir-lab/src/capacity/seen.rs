@@ -2,6 +2,7 @@
 
 use weir_model::limit::Limit;
 use weir_model::record::{CeilingOf, CeilingRecord, RunHeader, SliceRecord, TrialRecord};
+use weir_model::spin::Spin;
 use weir_search::{Bound, Closed, Goal, Seen};
 
 use super::closed::{self, Settled};
@@ -136,7 +137,7 @@ impl Frame {
             .study
             .loads
             .iter()
-            .any(|load| !load.spin.is_zero());
+            .any(|load| matches!(load.spin, Spin::For(_)) && !load.spin.is_off());
         let generator_ns = match spins {
             // Its CPU time says nothing.
             true => 0.0,

@@ -19,12 +19,11 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::time::{ClockId, clock_gettime};
 use weir_http::response::{ResponseEnd, ResponseParser};
 use weir_model::load::Lifetime;
 
 use crate::expect::{Check, Unexpected};
-use crate::ledger::{Errors, SliceData};
+use crate::ledger::SliceData;
 use crate::plan::{Flow, Plan};
 use crate::reactor::{ConnId, Reactor};
 use crate::tls::Session;
@@ -39,12 +38,14 @@ mod slices;
 pub(crate) mod slots;
 mod streams;
 mod totals;
+mod waking;
 
 use flow::FlowState;
 use lists::{Kind, Links};
 pub use secure::TlsCounts;
 use slots::{Outlet, Slots};
 pub use totals::{FlowTotals, Progress, ThreadTotals};
+use waking::{Wake, Waking};
 
 /// Connections being opened at once, at most: a burst beyond the listener's backlog would show the
 /// SYN's retransmission time instead of the server's.
@@ -62,6 +63,9 @@ const DESERTED_AFTER_NS: u64 = 10_000_000_000;
 
 /// Longest time between two looks at timeouts and retries.
 const LOOK_AFTER_NS: u64 = 50_000_000;
+
+/// Sleeps before a trial by which a thread learns how late it is woken, and what a sleep takes.
+const PRACTICE: u64 = 32;
 
 /// Called by the first thread at the begin of each slice, before any of its requests is sent, and
 /// once at the end of the last: slice number (their count at the end) and CLOCK_MONOTONIC.
@@ -198,6 +202,7 @@ pub(crate) struct Engine<'a, R> {
     opening: u32,
     resting: VecDeque<(u64, ConnId)>,
     next_look: u64,
+    waking: Waking,
     /// Since when no connection has been open.
     alone_since: Option<u64>,
     cpu_at_slice: u64,
@@ -260,6 +265,7 @@ impl<'a, R: Reactor> Engine<'a, R> {
             opening: 0,
             resting: VecDeque::with_capacity(conns.len()),
             next_look: 0,
+            waking: Waking::of(plan),
             alone_since: None,
             cpu_at_slice: 0,
             cpu_at_start: 0,
@@ -267,13 +273,7 @@ impl<'a, R: Reactor> Engine<'a, R> {
             corked: None,
             sealed: Vec::with_capacity(2 * longest.unwrap_or(0)),
             ended: Vec::with_capacity(deepest.max().unwrap_or(1)),
-            totals: ThreadTotals {
-                flows: flows.iter().map(FlowTotals::new).collect(),
-                errors: Errors::default(),
-                cpu_ns: 0,
-                ended_at: 0,
-                starved: 0,
-            },
+            totals: ThreadTotals::new(&flows),
             conns,
             flows,
         };
@@ -322,14 +322,28 @@ impl<'a, R: Reactor> Engine<'a, R> {
             let paced = self.flows.iter().filter(|state| state.is_paced());
             let paced = paced.map(|state| state.next_connect).min();
             let until = paced.unwrap_or(u64::MAX).min(now + LOOK_AFTER_NS);
-            self.turn(deadline.min(until));
+            self.turn(now, Wake::at(deadline.min(until)));
         }
+    }
+
+    /// Learns how late this thread is woken, by some sleeps like those between arrivals.
+    pub(crate) fn practise(&mut self) {
+        let Some(sleep) = self.waking.practice().filter(|_| !self.stopped()) else {
+            return;
+        };
+        let begin = self.reactor.cpu_ns();
+        for _ in 0..PRACTICE {
+            let now = self.reactor.now();
+            self.turn(now, Wake::at(now + sleep));
+        }
+        let cpu_ns = self.reactor.cpu_ns() - begin;
+        self.waking.nap_takes(cpu_ns / PRACTICE);
     }
 
     /// Runs all slices from `start` on, waits for what is in flight, and closes everything.
     pub(crate) fn run(mut self, start: u64) -> (ThreadTotals, R) {
         self.start = start;
-        self.cpu_at_slice = thread_cpu_ns();
+        self.cpu_at_slice = self.reactor.cpu_ns();
         self.cpu_at_start = self.cpu_at_slice;
         for (totals, state) in self.totals.flows.iter_mut().zip(&self.flows) {
             totals.connected = u64::from(state.open);
@@ -345,8 +359,9 @@ impl<'a, R: Reactor> Engine<'a, R> {
                 break;
             }
             self.dispatch_active();
-            let until = self.wake_at(now);
-            self.turn(until);
+            let now = self.reactor.now();
+            let wake = self.wake_at(now);
+            self.turn(now, wake);
         }
         self.finish();
         (self.totals, self.reactor)
@@ -357,13 +372,16 @@ impl<'a, R: Reactor> Engine<'a, R> {
         self.totals
     }
 
-    /// One batch of events, and the looks that are due.
-    fn turn(&mut self, until: u64) {
-        let stamp = self.reactor.wait(until);
+    /// One batch of events, awaited since `now`, and the looks that are due.
+    fn turn(&mut self, now: u64, wake: Wake) {
+        let stamp = self.reactor.wait(wake.until);
         self.advance(stamp);
+        let mut quiet = true;
         while let Some(event) = self.reactor.next() {
+            quiet = false;
             self.on_event(event, stamp);
         }
+        self.waking.waited(now, wake, stamp, quiet);
         if stamp >= self.next_look {
             self.look(stamp);
         }
@@ -426,11 +444,6 @@ impl Flow {
     fn longest_request(&self) -> usize {
         self.requests.max_len() * usize::from(self.pipeline)
     }
-}
-
-pub(crate) fn thread_cpu_ns() -> u64 {
-    let cpu = clock_gettime(ClockId::ThreadCPUTime);
-    cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64
 }
 
 #[cfg(test)]

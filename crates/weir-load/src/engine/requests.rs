@@ -3,34 +3,44 @@
 use weir_model::load::{Assignment, ErrorKind, Lifetime, Overflow};
 
 use super::streams::{StreamKey, ahead_of};
+use super::waking::Wake;
 use super::{Due, Engine, InFlight, State, Unsent};
 use crate::ledger::Cause;
 use crate::reactor::{ConnId, Reactor};
 
 impl<R: Reactor> Engine<'_, R> {
     /// When the machine must turn again though nothing happens.
-    pub(super) fn wake_at(&mut self, now: u64) -> u64 {
+    pub(super) fn wake_at(&mut self, now: u64) -> Wake {
         let until = self.next_look.max(now);
         let Some(slice) = self.active else {
-            let end = match self.totals.ended_at {
-                0 => self.start,
-                ended_at => self.start + ended_at + self.plan.drain.as_nanos() as u64,
+            return match self.totals.ended_at {
+                0 => self.awake_for(self.start, until, now),
+                ended_at => {
+                    let drained = ended_at + self.plan.drain.as_nanos() as u64;
+                    Wake::at(until.min(self.start + drained))
+                }
             };
-            return until.min(end);
         };
         let plan = self.plan.slices[slice];
-        let mut until = until.min(self.start + plan.end);
+        let until = until.min(self.start + plan.end);
+        let mut arrival = u64::MAX;
         for place in 0..self.arms[plan.arm].len() {
             let flow = self.arms[plan.arm][place];
-            if let Some(arrival) = self.next_arrival(flow, now) {
-                until = until.min(arrival);
-            }
+            arrival = self.next_arrival(flow, now).unwrap_or(arrival).min(arrival);
         }
-        until
+        self.awake_for(arrival, until, now)
     }
 
-    /// When a flow's next request is due that could be sent; the thread stops sleeping some time
-    /// before, if it is to spin.
+    /// The thread stops sleeping some time before an arrival, and at the latest at `until`.
+    fn awake_for(&self, arrival: u64, until: u64, now: u64) -> Wake {
+        let early = self.waking.wake_for(arrival, now);
+        Wake {
+            until: early.max(now).min(until),
+            spins: early <= now && now < arrival && now < until,
+        }
+    }
+
+    /// When a flow's next request is due that could be sent.
     fn next_arrival(&mut self, flow: usize, now: u64) -> Option<u64> {
         let ramp_up = self.plan.ramp_up.as_nanos() as u64;
         let state = &mut self.flows[flow];
@@ -40,9 +50,7 @@ impl<R: Reactor> Engine<'_, R> {
         }
         match (&mut state.schedule, state.shares.front()) {
             (Some(schedule), Some((_, share))) if share.next < share.end => {
-                let arrival = self.start.saturating_add(schedule.time_of(share.next));
-                let spin = self.plan.spin.as_nanos() as u64;
-                Some(arrival.saturating_sub(spin).max(now))
+                Some(self.start.saturating_add(schedule.time_of(share.next)))
             }
             (None, _) if now < self.start + ramp_up && !self.plan.flows[flow].is_held() => {
                 // One more connection joins each time this much of the ramp has passed.

@@ -2,7 +2,7 @@
 
 use weir_model::load::Overflow;
 
-use super::{DESERTED_AFTER_NS, Engine, State, thread_cpu_ns};
+use super::{DESERTED_AFTER_NS, Engine, State};
 use crate::reactor::{ConnId, Reactor};
 use crate::schedule::Share;
 
@@ -78,7 +78,7 @@ impl<R: Reactor> Engine<'_, R> {
         let Some(slice) = self.active.take() else {
             return;
         };
-        let cpu = thread_cpu_ns();
+        let cpu = self.reactor.cpu_ns();
         // The thread's time is the arm's, whichever flow it was spent on.
         if let Some(data) = self.slots.data(slice, 0) {
             data.cpu_ns = cpu - self.cpu_at_slice;
@@ -155,7 +155,9 @@ impl<R: Reactor> Engine<'_, R> {
             return;
         }
         self.totals.ended_at = t.max(1);
-        self.totals.cpu_ns = thread_cpu_ns() - self.cpu_at_start;
+        self.totals.cpu_ns = self.reactor.cpu_ns() - self.cpu_at_start;
+        self.totals.spun_ns = self.waking.spun;
+        self.totals.woken_late = self.waking.lateness();
         self.totals.starved = self.reactor.starved();
         for (totals, state) in self.totals.flows.iter_mut().zip(&self.flows) {
             totals.open_at_end = u64::from(state.open);

@@ -14,6 +14,7 @@ use crate::reactor::Io;
 use crate::reactor::simulated::{Answer, CONNECT_NS, Instants, Server, Simulated};
 
 mod policies;
+mod punctual;
 use crate::request_set::RequestSet;
 
 const MS: u64 = 1_000_000;
@@ -104,6 +105,7 @@ fn simulate_with(plan: &Plan, server: Server, change: impl FnOnce(&mut Simulated
     let mut engine = Engine::new(reactor, setup);
     let open = engine.open(10 * SECOND);
     assert_eq!(open, engine.connections(), "every connection opens");
+    engine.practise();
     let start = engine.reactor.now() + MS;
     let (totals, _) = engine.run(start);
     let delivered = deliveries.into_iter();
@@ -202,7 +204,9 @@ fn connections_that_the_server_closes_while_another_arm_has_the_load_are_counted
 fn an_engine_that_wakes_late_loses_no_request_and_says_how_late_it_was() {
     // 5,000/s, each wake-up 50 µs late. The one due at the very end may be sent after it.
     let plan = plan(constant(5000.0), 50, seconds(4));
-    let ran = simulate_with(&plan, steady(MS), |reactor| reactor.oversleep = MS / 20);
+    let ran = simulate_with(&plan, steady(MS), |reactor| {
+        reactor.oversleep = Box::new(|_| MS / 20);
+    });
     let all = ran.all();
     assert_eq!(all.due, 20_000);
     assert_in(all.offered, 19_999..);

@@ -62,11 +62,30 @@ pub struct ThreadTotals {
     pub errors: Errors,
     /// CPU time of the thread from the trial's start to the end of the measuring, in nanoseconds.
     pub cpu_ns: u64,
+    /// Of this, how long it was awake only because a request was soon due.
+    pub spun_ns: u64,
+    /// How late it was woken lately, at the median and at the p99, in nanoseconds; 0 where no sleep ended by the time.
+    pub woken_late: [u64; 2],
     /// When the measuring ended, nanoseconds since the trial's start: the end of the last slice,
     /// or earlier when it was stopped or had sent all it should.
     pub ended_at: u64,
     /// How often received bytes had to wait for a buffer.
     pub starved: u64,
+}
+
+impl ThreadTotals {
+    /// Of a thread that has not begun.
+    pub(super) fn new(flows: &[FlowState]) -> ThreadTotals {
+        ThreadTotals {
+            flows: flows.iter().map(FlowTotals::new).collect(),
+            errors: Errors::default(),
+            cpu_ns: 0,
+            spun_ns: 0,
+            woken_late: [0; 2],
+            ended_at: 0,
+            starved: 0,
+        }
+    }
 }
 
 impl FlowTotals {

@@ -15,6 +15,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
 
 pub mod epoll;
 #[cfg(test)]
@@ -95,6 +96,12 @@ pub enum Event {
 pub trait Reactor {
     /// Nanoseconds of a clock that never goes back.
     fn now(&mut self) -> u64;
+
+    /// CPU time of the calling thread in nanoseconds.
+    fn cpu_ns(&mut self) -> u64 {
+        let cpu = clock_gettime(ClockId::ThreadCPUTime);
+        cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64
+    }
 
     /// Begins to open a connection; the outcome comes as an event.
     ///

@@ -73,8 +73,13 @@ pub(crate) struct Simulated {
     pub(crate) refuse: u32,
     /// Requests after which all further connections are refused.
     pub(crate) gone_after: u64,
-    /// How much later than asked for a wait ends when nothing happens.
-    pub(crate) oversleep: u64,
+    /// How much later than asked for a sleep ends when nothing happens, by the time asked for.
+    pub(crate) oversleep: Box<dyn FnMut(u64) -> u64>,
+    /// What a wait takes that does not sleep.
+    pub(crate) look_ns: u64,
+    /// CPU time of a sleep, and of all so far.
+    pub(crate) nap_ns: u64,
+    cpu_ns: u64,
     /// Largest part of a request that one send takes.
     pub(crate) send_at_most: usize,
     unsent: Vec<usize>,
@@ -99,7 +104,10 @@ impl Simulated {
             bytes: Vec::new(),
             refuse: 0,
             gone_after: u64::MAX,
-            oversleep: 0,
+            oversleep: Box::new(|_| 0),
+            look_ns: 0,
+            nap_ns: 0,
+            cpu_ns: 0,
             send_at_most: usize::MAX,
             unsent: vec![0; connections],
             turn_away_after: None,
@@ -138,6 +146,10 @@ impl Reactor for Simulated {
         self.clock
     }
 
+    fn cpu_ns(&mut self) -> u64 {
+        self.cpu_ns
+    }
+
     fn connect(&mut self, conn: ConnId, _route: &Route) -> Result<(), Errno> {
         self.generations[conn as usize] += 1;
         self.connects.0.borrow_mut().push(self.clock);
@@ -171,7 +183,12 @@ impl Reactor for Simulated {
 
     fn wait(&mut self, until: u64) -> u64 {
         let next = self.next_at().unwrap_or(u64::MAX);
-        let late = if next <= until { 0 } else { self.oversleep };
+        self.cpu_ns += if until > self.clock { self.nap_ns } else { 0 };
+        let late = match until {
+            _ if next <= until => 0,
+            until if until <= self.clock => self.look_ns + (self.clock - until),
+            until => (self.oversleep)(until),
+        };
         self.clock = self.clock.max(next.min(until + late));
         self.clock
     }

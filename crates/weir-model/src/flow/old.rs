@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::{ArrivalsSpec, FlowSpec, LoadSpec};
 use crate::load::{Lifetime, RequestSpec, Spacing};
 use crate::request::WeightedRequest;
+use crate::spin::Spin;
 use crate::study::MatrixCell;
 use crate::tls::TlsSpec;
 
@@ -21,7 +22,7 @@ pub(super) struct LoadShape {
     #[serde(default)]
     ramp_up: Duration,
     #[serde(default)]
-    spin: Duration,
+    spin: Spin,
     #[serde(default)]
     size: Option<u64>,
     #[serde(default)]
@@ -104,7 +105,11 @@ mod tests {
         let load: LoadSpec = serde_json::from_str(CLOSED).unwrap();
         let minute = Duration::from_secs(60);
         let closed = FlowSpec::new(50, ArrivalsSpec::Closed);
-        assert_eq!(load, LoadSpec::new("closed", closed, 2 * minute));
+        let asleep = LoadSpec {
+            spin: Spin::OFF,
+            ..LoadSpec::new("closed", closed, 2 * minute)
+        };
+        assert_eq!(load, asleep);
 
         let load: LoadSpec = serde_json::from_str(MUCH).unwrap();
         assert_eq!(
@@ -133,7 +138,7 @@ mod tests {
         let mut load: LoadSpec = serde_json::from_str(MUCH).unwrap();
         load.main.assignment = Assignment::PerConnection;
         load.main.pipeline = 4;
-        load.spin = Duration::from_micros(50);
+        load.spin = Spin::For(Duration::from_micros(50));
         let text = serde_json::to_string(&load).unwrap();
         assert_eq!(serde_json::from_str::<LoadSpec>(&text).unwrap(), load);
         let without = text.replace("\"main\"", "\"other\"");

@@ -112,7 +112,26 @@ fn own_times(report: &LoadReport) -> Vec<Fact> {
         let (half, tail, max) = (at(times, 0.5), at(times, 0.999), time(times.max as f64));
         fact(name, format!("p50 {half}, p99.9 {tail}, max {max}"))
     });
-    shown.collect()
+    let mut shown: Vec<Fact> = shown.collect();
+    let exact = resolution(report).filter(|_| is_open(report) && report.response_time.count > 0);
+    exact
+        .into_iter()
+        .for_each(|fact| shown.insert(1.min(shown.len()), fact));
+    shown
+}
+
+/// How exactly response times are known: in them is how late a request was sent, and how late the thread may
+/// have been woken by its response.
+fn resolution(report: &LoadReport) -> Option<Fact> {
+    let woken = report.generator.woken_late_ns?;
+    let sent = &report.dispatch_lag.quantiles;
+    let late = |quantile: f64, woken: u64| {
+        let sent = sent.iter().find(|(q, _)| *q == quantile)?.1;
+        Some(time((sent + woken) as f64))
+    };
+    let (half, tail) = (late(0.5, woken[0])?, late(0.99, woken[1])?);
+    let exact = format!("the response time's p50 is known to {half}, its p99 to {tail}");
+    Some(fact("resolution", exact))
 }
 
 /// What the load generator itself took: without it nobody can tell whose time was measured.
@@ -127,7 +146,11 @@ fn generator(report: &LoadReport) -> Option<Fact> {
         io => format!(", {io}"),
     };
     let cpu = time(cpu_ns as f64);
-    let spent = format!("{cpu} of CPU time, {each} per response{io}");
+    let awake = match report.generator.spun_ns.iter().sum::<u64>() {
+        0 => String::new(),
+        spun => format!(", {} of it awake for arrivals", time(spun as f64)),
+    };
+    let spent = format!("{cpu} of CPU time, {each} per response{awake}{io}");
     Some(fact("generator", spent))
 }
 

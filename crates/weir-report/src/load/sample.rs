@@ -82,6 +82,7 @@ pub(super) fn closed_loop() -> LoadReport {
     report.errors.clear();
     report.censored = Censored::default();
     report.response_time = report.service_time.clone();
+    report.generator.spun_ns.clear();
     report.validity.clear();
     report
 }

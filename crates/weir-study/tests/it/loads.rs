@@ -6,6 +6,7 @@ use std::time::Duration;
 use weir_model::flow::{ArrivalsSpec, FlowSpec, LoadSpec, SourceSpec, TraceSpec};
 use weir_model::load::{Assignment, Lifetime, Overflow, Segment, Spacing};
 use weir_model::request::{ExpectSpec, FieldSpec, StatusSpec};
+use weir_model::spin::Spin;
 use weir_model::tls::{ClientCertificate, Resumption, TlsSpec, TlsVersion};
 
 use crate::{messages_of, read, with};
@@ -122,12 +123,24 @@ fn every_word_of_a_flow_changes_what_it_says() {
 }
 
 #[test]
+fn a_thread_is_awake_before_arrivals_as_long_as_is_asked_for() {
+    for (keys, spin) in [
+        ("rate: 100", Spin::Auto),
+        ("rate: 100, spin: auto", Spin::Auto),
+        ("rate: 100, spin: 0s", Spin::OFF),
+        ("rate: 100, spin: 1s", Spin::For(Duration::from_secs(1))),
+    ] {
+        assert_eq!(load(keys).spin, spin, "{keys}");
+    }
+}
+
+#[test]
 fn a_load_has_flows_beside_its_own() {
     let keys = "rate: 100, spin: 50us, hold: 100, flows: [\
                 {name: slow, rate: 5, connections: 2, request: {path: /slow}}, \
                 {name: idle, connection: hold, connections: 7}]";
     let load = load(keys);
-    assert_eq!(load.spin, Duration::from_micros(50));
+    assert_eq!(load.spin, Spin::For(Duration::from_micros(50)));
     let names: Vec<&str> = load.flows().map(|flow| &*flow.name).collect();
     assert_eq!(names, ["main", "slow", "idle", "held"]);
     assert_eq!(

@@ -279,7 +279,7 @@ fn loads_that_cannot_be() {
         ("--flow held:-q", "--flow held: unexpected argument '-q'"),
         ("--flow=-c5", "has no name\nhint: a flow is a name"),
         ("--flow held:--connection=x", "--flow held: --connection: `x` is not a connection policy"),
-        ("--spin soon", "--spin: `soon` is not a duration"),
+        ("--spin soon", "--spin: `soon` is not auto or a duration"),
     ];
     for (flags, words) in rows {
         origin.load(flags).refused(&[words]);

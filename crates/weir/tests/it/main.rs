@@ -23,6 +23,7 @@ mod load_endless;
 mod load_faults;
 mod load_flows;
 mod load_peers;
+mod load_punctual;
 mod load_refused;
 mod load_requests;
 mod load_tls;

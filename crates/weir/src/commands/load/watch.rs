@@ -35,6 +35,8 @@ impl Watch {
         let all = spent.busy_ns + spent.idle_ns + spent.steal_ns;
         GeneratorReport {
             io: outcome.io.name().to_owned(),
+            spun_ns: outcome.spun_ns.clone(),
+            woken_late_ns: Some(outcome.woken_late).filter(|late| late[1] > 0),
             starved: outcome.starved,
             steal: spent.steal_ns as f64 / all.max(1) as f64,
             listen_overflows: listen_overflows() - self.overflows,

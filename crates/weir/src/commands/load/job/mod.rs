@@ -45,7 +45,7 @@ pub(crate) struct Named {
 impl Job {
     pub(crate) fn new(args: &LoadArgs) -> Result<Job, Failure> {
         let ramp_up = flag("--ramp-up", parse_duration(&args.ramp_up))?;
-        let spin = flag("--spin", parse_duration(&args.spin))?;
+        let spin = flag("--spin", args.spin.parse())?;
         let given = duration(args)?;
         let mut described = Vec::new();
         for (name, flow) in typed_flows(args)? {

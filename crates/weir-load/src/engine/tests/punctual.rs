@@ -1,0 +1,119 @@
+//! Threads that are woken late, and awake in time all the same.
+
+use weir_model::spin::Spin;
+use weir_stats::SplitMix64;
+
+use super::*;
+
+const US: u64 = 1000;
+
+/// What one turn without sleep takes.
+const LOOK: u64 = US / 2;
+
+/// What a sleep takes of the CPU.
+const NAP: u64 = 15 * US;
+
+/// What may be spun besides a twentieth of the time.
+const ALLOWANCE: u64 = 10 * MS;
+
+/// How late the wake-up is that was asked for so long after the begin.
+type Late = fn(u64, &mut SplitMix64) -> u64;
+
+/// 25 to 75 µs; one in 250 takes a millisecond.
+fn as_seen(_: u64, random: &mut SplitMix64) -> u64 {
+    match random.unit() {
+        unit if unit < 0.004 => MS,
+        _ => 25 * US + (random.unit() * 50_000.0) as u64,
+    }
+}
+
+fn late_from_the_third_second(at: u64, random: &mut SplitMix64) -> u64 {
+    as_seen(at, random) + if at < 3 * SECOND { 0 } else { 100 * US }
+}
+
+fn punctual_from_the_third_second(at: u64, _: &mut SplitMix64) -> u64 {
+    if at < 3 * SECOND { 200 * US } else { 0 }
+}
+
+/// Four seconds of requests that are answered after `service`, on a thread that is woken so late.
+fn spinning(arrivals: Arrivals, spin: Spin, service: u64, late: Late) -> Ran {
+    let plan = Plan {
+        spin,
+        ..plan(arrivals, 50, seconds(4))
+    };
+    let mut random = SplitMix64::new(1);
+    simulate_with(&plan, steady(service), |reactor| {
+        (reactor.look_ns, reactor.nap_ns) = (LOOK, NAP);
+        reactor.oversleep = Box::new(move |until| late(until, &mut random));
+    })
+}
+
+#[test]
+fn a_thread_learns_how_late_it_is_woken_and_is_awake_in_time_within_its_budget() {
+    #[rustfmt::skip]
+    let cases: [(f64, Late, [u64; 2]); 7] = [
+        // Dispatch lag at p50 and p99 of the last second, in microseconds, at most.
+        (100.0, as_seen, [1, 1]),
+        (500.0, as_seen, [1, 1]),
+        (500.0, late_from_the_third_second, [1, 20]),
+        (500.0, punctual_from_the_third_second, [1, 1]),
+        (2_000.0, as_seen, [10, 30]),
+        // 2.5 µs for each arrival: what all wake-ups have in common, and some more.
+        (20_000.0, as_seen, [30, 60]),
+        // Those that are later than the longest lead stay late.
+        (500.0, |_, _| 400 * US, [145, 145]),
+    ];
+    for (row, (rate, late, at_most)) in cases.into_iter().enumerate() {
+        let ran = spinning(constant(rate), Spin::Auto, MS / 10, late);
+        let last = &ran.slice(3).histograms.dispatch_lag;
+        let lag = [0.5, 0.99].map(|quantile| last.value_at_quantile(quantile) / US);
+        let within = lag[0] <= at_most[0] && lag[1] <= at_most[1];
+        assert!(within, "row {row}: {lag:?}");
+        assert_in(ran.totals.spun_ns, 0..=4 * SECOND / 20 + ALLOWANCE);
+        assert_eq!(ran.all().due, 4 * rate as u64, "row {row}");
+    }
+}
+
+#[test]
+fn what_is_spun_is_as_long_as_was_asked_for_and_none_where_nothing_is_due() {
+    let always = Spin::For(Duration::from_micros(100));
+    #[rustfmt::skip]
+    let cases = [
+        // 400 ms for 4,000 arrivals, less the 25 to 75 µs of each wake-up.
+        (constant(1000.0), always, 190 * MS..=210 * MS, 0..=US),
+        (constant(1000.0), Spin::OFF, 0..=0, 40 * US..=60 * US),
+        (Arrivals::Closed, always, 0..=0, 0..=0),
+        (Arrivals::Closed, Spin::Auto, 0..=0, 0..=0),
+    ];
+    for (arrivals, spin, spun, half) in cases {
+        let ran = spinning(arrivals, spin, MS / 10, as_seen);
+        assert_in(ran.totals.spun_ns, spun);
+        assert_in(
+            ran.all().histograms.dispatch_lag.value_at_quantile(0.5),
+            half,
+        );
+    }
+}
+
+#[test]
+fn who_is_woken_by_a_response_shortly_before_an_arrival_stays_awake_for_nothing() {
+    // 20,000/s, each answered 14 µs before the next one is due: less than a sleep would take.
+    let service = 36 * US;
+    let ran = spinning(constant(20_000.0), Spin::Auto, service, as_seen);
+    let last = &ran.slice(3).histograms.dispatch_lag;
+    assert_in(last.value_at_quantile(0.5), 0..=US);
+    // It is what the responses saved, and not the budget.
+    assert_in(
+        ran.totals.spun_ns,
+        SECOND / 2..=4 * SECOND * 15 / 50 + ALLOWANCE,
+    );
+}
+
+#[test]
+fn responses_that_come_while_a_thread_spins_are_taken_at_once() {
+    // A request each 2 ms, answered 10 µs before the next one is due.
+    let service = 2 * MS - 10 * US;
+    let ran = spinning(constant(500.0), Spin::Auto, service, as_seen);
+    let times = &ran.slice(3).histograms.service;
+    assert_in(times.max(), service..=service + LOOK + service / 1000);
+}

@@ -1,0 +1,99 @@
+//! How long before a request is due the generator's thread is awake.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::quantity::{QuantityError, format_duration, parse_duration};
+
+/// How long before a request is due the generator's thread is awake: a thread that sleeps until then
+/// is woken some tens of microseconds late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Spin {
+    /// As long as this machine's wake-ups turn out to be late, within a budget of CPU time.
+    Auto,
+    /// Always so long, whatever it costs. Records of before [`Spin::Auto`] have this duration alone.
+    #[serde(untagged)]
+    For(Duration),
+}
+
+impl Spin {
+    /// Never awake before a request is due.
+    pub const OFF: Spin = Spin::For(Duration::ZERO);
+
+    /// Whether the thread sleeps until a request is due.
+    pub fn is_off(&self) -> bool {
+        *self == Spin::OFF
+    }
+}
+
+impl Default for Spin {
+    /// What a record that does not say it had.
+    fn default() -> Spin {
+        Spin::OFF
+    }
+}
+
+impl FromStr for Spin {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Spin, QuantityError> {
+        if text == "auto" {
+            return Ok(Spin::Auto);
+        }
+        parse_duration(text)
+            .map(Spin::For)
+            .map_err(|error| match error {
+                QuantityError::Malformed { text, .. } => QuantityError::Malformed {
+                    text,
+                    expected: "auto or a duration such as 60us or 0s",
+                },
+                other => other,
+            })
+    }
+}
+
+impl fmt::Display for Spin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Spin::Auto => f.write_str("auto"),
+            Spin::For(duration) => f.write_str(&format_duration(*duration)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_read_as_it_is_written_and_old_records_are_durations() {
+        let cases = [
+            ("auto", Spin::Auto, r#""auto""#),
+            (
+                "60us",
+                Spin::For(Duration::from_micros(60)),
+                r#"{"secs":0,"nanos":60000}"#,
+            ),
+            ("0ns", Spin::OFF, r#"{"secs":0,"nanos":0}"#),
+        ];
+        for (text, spin, json) in cases {
+            assert_eq!(text.parse(), Ok(spin));
+            assert_eq!(spin.to_string(), text);
+            assert_eq!(serde_json::to_string(&spin).unwrap(), json);
+            assert_eq!(serde_json::from_str::<Spin>(json).unwrap(), spin);
+        }
+        for (text, error) in [
+            ("soon", "auto or a duration"),
+            ("-1us", "negative"),
+            ("", "auto"),
+        ] {
+            let said = text.parse::<Spin>().unwrap_err().to_string();
+            assert!(said.contains(error), "{said}");
+        }
+        assert!(serde_json::from_str::<Spin>(r#""soon""#).is_err());
+    }
+}

@@ -1,0 +1,133 @@
+//! Whether requests are sent when they are due, and what the result says of it.
+
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use weir_model::load_report::{LoadReport, TimeReport};
+use weir_model::record::Validity;
+
+use crate::faulty::origin;
+use crate::load::Server;
+use crate::program::{Ended, HasAll, Running, weir, within};
+
+/// Lateness in nanoseconds up to which a result is not doubted for it.
+const RESOLUTION: f64 = 1e5;
+
+fn at(times: &TimeReport, quantile: f64) -> f64 {
+    let found = times.quantiles.iter().find(|(q, _)| *q == quantile);
+    found.map_or(f64::NAN, |(_, ns)| *ns as f64)
+}
+
+/// What the rule says, if it speaks.
+fn said(report: &LoadReport, rule: &str) -> Option<Validity> {
+    let found = report.validity.iter().find(|reason| reason.rule == rule);
+    found.map(|reason| reason.validity)
+}
+
+/// What lateness allows to say: as the figures themselves are, whatever this machine is like.
+fn judged(report: &LoadReport) -> Option<Validity> {
+    let of_each = [0.5, 0.99].map(|q| {
+        let exact = RESOLUTION.max(at(&report.response_time, q) / 4.0);
+        at(&report.dispatch_lag, q) / exact
+    });
+    match of_each.into_iter().fold(0.0, f64::max) {
+        twice if twice > 2.0 => Some(Validity::Invalid),
+        once if once > 1.0 => Some(Validity::Suspect),
+        _ => None,
+    }
+}
+
+#[test]
+fn first_contact_is_doubted_for_lateness_only_where_somebody_would_notice_it() {
+    let origin = origin();
+    let report = origin.reported("-c 2 -R 500 -d 2s");
+    assert_eq!(report.counts.completed_whole, 1000);
+    assert_eq!(said(&report, "dispatch-lag"), judged(&report));
+    // What else may be doubted is the machine's doing.
+    let machines = [
+        "dispatch-lag",
+        "steal",
+        "generator-busy",
+        "listen-overflows",
+    ];
+    let mut reasons = report.validity.iter();
+    let all = reasons.all(|reason| machines.contains(&&*reason.rule));
+    assert!(all, "{:?}", report.validity);
+    // A twentieth of the time of each thread, what it may spend at once, and a sleep saved for each response.
+    let most = 2_000_000_000 / 20 + 10_000_000 + 1000 * 50_000;
+    assert_eq!(report.generator.spun_ns.len(), report.load.cpus.len());
+    for spun in &report.generator.spun_ns {
+        within(*spun, 1..=most);
+    }
+}
+
+#[test]
+fn a_thread_is_awake_for_arrivals_as_it_was_told_to() {
+    let origin = origin();
+    let spun = |flags: &str| -> u64 {
+        let report = origin.reported(&format!("-c 2 -t 1 -d 1s {flags}"));
+        report.generator.spun_ns.iter().sum()
+    };
+    within(spun("-R 200 --spin 0s"), 0..=0);
+    within(spun("-n 1000"), 0..=0);
+    // Each of 200 arrivals is waited for awake, but for the part that the wake-up is late.
+    within(spun("-R 200 --spin 2ms"), 1..=400_000_000);
+}
+
+/// A load that is stopped four fifths of the time.
+fn often_stopped(flags: &str) -> Ended {
+    let origin = origin();
+    let line = format!("load -q -R 500 -d 2s -c 50 {flags} {}", origin.url());
+    let mut load = Running::start(&mut weir(line.split_whitespace()));
+    load.wait_until("a request", |_| origin.counters(0).requests > 0);
+    while load.is_alive() {
+        load.signal(Signal::STOP);
+        thread::sleep(Duration::from_millis(40));
+        load.signal(Signal::CONT);
+        thread::sleep(Duration::from_millis(10));
+    }
+    load.end().with_code(0)
+}
+
+#[test]
+fn a_generator_that_really_is_late_is_found_out() {
+    let report: LoadReport = often_stopped("--format json").document();
+    let late = at(&report.dispatch_lag, 0.5);
+    assert!(late > 2e6, "{late}");
+    assert_eq!(said(&report, "dispatch-lag"), Some(Validity::Invalid));
+    assert_eq!(judged(&report), Some(Validity::Invalid));
+    let text = often_stopped("").stdout;
+    text.has_all(&[
+        "INVALID dispatch-lag: at p",
+        "resolution",
+        "p50 is known to",
+    ]);
+}
+
+#[test]
+fn what_cannot_be_known_is_not_valid() {
+    let origin = origin();
+    for (requests, rule) in [
+        (1, Validity::Invalid),
+        (4, Validity::Invalid),
+        (99, Validity::Suspect),
+    ] {
+        let report = origin.reported(&format!("-n {requests} -c 1"));
+        assert_eq!(said(&report, "few-responses"), Some(rule), "{requests}");
+    }
+    assert_eq!(said(&origin.reported("-n 100 -c 1"), "few-responses"), None);
+    let one = origin.load("-q -n 1 -c 1").with_code(0).stdout;
+    one.has_all(&["INVALID few-responses: there is 1 response, of which no quantile can be told"]);
+}
+
+#[test]
+fn threads_that_crowd_each_other_are_named() {
+    let origin = origin();
+    let cpus = thread::available_parallelism().unwrap().get();
+    for (each, doubted) in [(8, None), (9, Some(Validity::Suspect))] {
+        let threads = each * cpus;
+        let report = origin.reported(&format!("-t {threads} -c {threads} -d 300ms"));
+        assert_eq!(said(&report, "threads-crowded"), doubted, "{threads}");
+    }
+}
