@@ -198,7 +198,7 @@ fn a_setting_of_another_namespace_or_boot_is_not_taken_for_this_ones() {
     let other = "00000000-0000-0000-0000-000000000000";
     host.leave(Some(other), &[(BACKLOG, &before, "77")]);
     let told = host.restore(&[]).with_code(0).stdout;
-    told.has("undone by the boot since");
+    told.has("was undone by a reboot");
     assert_eq!(host.get(BACKLOG), "77");
 }
 
