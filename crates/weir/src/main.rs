@@ -8,14 +8,21 @@ use clap::Parser;
 
 mod args;
 mod commands;
+mod config;
 mod engine;
 mod failure;
+mod names;
 mod request_file;
+mod schemas;
 mod signals;
 mod terminal;
 
 fn main() -> ExitCode {
-    let args = match args::Args::try_parse() {
+    let typed = match config::complete(std::env::args_os().collect()) {
+        Ok(typed) => typed,
+        Err(failure) => return told(&failure),
+    };
+    let args = match args::Args::try_parse_from(typed) {
         Ok(args) => args,
         Err(error) => {
             // Help and version are not errors; everything else is bad input, exit code 2.
@@ -33,10 +40,12 @@ fn main() -> ExitCode {
     };
     match commands::dispatch(args.command) {
         Ok(code) => code,
-        Err(failure) => {
-            let text = failure.rendered(terminal::color_on_stderr());
-            terminal::tell_painted(&format!("{text}\n"));
-            failure.exit_code()
-        }
+        Err(failure) => told(&failure),
     }
+}
+
+fn told(failure: &failure::Failure) -> ExitCode {
+    let text = failure.rendered(terminal::color_on_stderr());
+    terminal::tell_painted(&format!("{text}\n"));
+    failure.exit_code()
 }

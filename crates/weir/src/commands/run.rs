@@ -16,7 +16,9 @@ use weir_sut::Launcher;
 
 use crate::args::{self, LabArgs, RunArgs};
 use crate::commands::study::Read;
-use crate::commands::{confirm, idle, load, parameters, place, public, report, study, time};
+use crate::commands::{
+    can_be_written, confirm, idle, load, parameters, place, public, report, study, time,
+};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::{signals, terminal};
 
@@ -30,9 +32,12 @@ const RUNS: &str = "runs";
 /// Runs the command.
 pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
     let options = options(&args.lab)?;
+    if let Some(path) = &args.output {
+        can_be_written(path)?;
+    }
     let Some(name) = &args.study else {
         let folder = args.resume.clone().unwrap_or_default();
-        return done(&Options { folder, ..options }, None, &args.lab);
+        return done(&Options { folder, ..options }, None, &args);
     };
     let scale = scale(args.scale.as_deref())?;
     let machine = machine(&options)?;
@@ -61,13 +66,17 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
         time: args.time.clone(),
         ..options
     };
-    done(&options, Some(&read), &args.lab)
+    done(&options, Some(&read), &args)
 }
 
-fn done(options: &Options, read: Option<&Read>, args: &LabArgs) -> Result<ExitCode, Failure> {
+fn done(options: &Options, read: Option<&Read>, args: &RunArgs) -> Result<ExitCode, Failure> {
     let summary = carry_out(options, read, false);
     let failed = |error| Failure::of_run(error, Some(&options.folder));
-    finish(&summary.map_err(failed)?, args.confirm.then_some(options))
+    finish(
+        &summary.map_err(failed)?,
+        args.lab.confirm.then_some(options),
+        args,
+    )
 }
 
 /// Runs a study, or goes on with the run in the folder of `options`, and tells people how it gets on.
@@ -356,9 +365,21 @@ fn whole_seconds(length: Duration) -> Duration {
     Duration::from_secs(length.as_secs_f64().round().max(1.0) as u64)
 }
 
-fn finish(summary: &Summary, confirm: Option<&Options>) -> Result<ExitCode, Failure> {
+fn finish(
+    summary: &Summary,
+    confirm: Option<&Options>,
+    args: &RunArgs,
+) -> Result<ExitCode, Failure> {
     let (run, findings) = confirm::read(summary, confirm, false)?;
-    report::show_and_keep(&run, &findings)?;
+    match args.format {
+        None => report::show_and_keep(&run, &findings)?,
+        Some(format) => {
+            let kept = report::keep_both(&run, &findings);
+            report::give(&run, &findings, format, args.output.as_deref())?;
+            let [page, markdown] = kept?;
+            terminal::tell(&format!("Report: {page}\n        {markdown}\n"));
+        }
+    }
     match confirm::interrupted(summary, confirm) {
         Some(rest) => {
             terminal::tell(&format!("\nInterrupted. Go on with: weir run {rest}\n"));
