@@ -8,10 +8,12 @@
 mod agent;
 mod capacity;
 mod capacity_refused;
+mod config;
 mod corpus;
 mod doctor;
 mod doctor_trust;
 mod faulty;
+mod install;
 mod kills;
 mod limiter;
 mod load;
