@@ -60,12 +60,19 @@ fn completed(typed: &str, file: &str, variables: &[(&str, &str)]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
+/// What is typed, the environment, and the words that this adds.
+type Row = (
+    &'static str,
+    &'static [(&'static str, &'static str)],
+    &'static str,
+);
+
 #[test]
 fn what_is_typed_comes_before_the_environment_and_that_before_files() {
     let file = "connections = 10\nquiet = true\nformat = \"json\"\n\
                 header = [\"A: b\"]\n[load]\ncpus = 1\nduration = \"1m\"\n";
     #[rustfmt::skip]
-    let rows: [(&str, &[(&str, &str)], &str); 10] = [
+    let rows: [Row; 10] = [
         ("weir load URL", &[], "--format=json --quiet --connections=10 --cpus=1 --duration=1m --header=A: b"),
         ("weir load URL -c 5 --format text -q", &[], "--cpus=1 --duration=1m --header=A: b"),
         // What cannot stand beside what was typed, or does not count beside it, is left out.

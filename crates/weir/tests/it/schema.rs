@@ -154,20 +154,37 @@ impl<'a> Check<'a> {
             "maxItems" => value
                 .as_array()
                 .is_none_or(|all| all.len() as u64 <= number(says)),
+            "oneOf" => self.fitting(says, value, known) == 1,
+            "anyOf" => self.fitting(says, value, known) > 0,
+            _ => {
+                self.inside(word, says, (value, at), known);
+                true
+            }
+        }
+    }
+
+    /// Looks at what is deeper in the document.
+    fn inside(
+        &mut self,
+        word: &str,
+        says: &'a Value,
+        (value, at): (&Value, &str),
+        known: &BTreeSet<&'a str>,
+    ) {
+        match word {
             "properties" => {
                 for (name, schema) in says.as_object().expect("an object") {
                     if let Some(value) = value.get(name) {
                         self.value(schema, value, &format!("{at}/{name}"), &BTreeSet::new());
                     }
                 }
-                true
             }
             "patternProperties" => {
                 let all = says.as_object().expect("an object");
                 let [any] = all.values().collect::<Vec<_>>()[..] else {
                     panic!("{at}: several patterns are not understood");
                 };
-                self.word("additionalProperties", any, (value, at), known)
+                self.inside("additionalProperties", any, (value, at), known);
             }
             "additionalProperties" => {
                 for (name, value) in value.as_object().into_iter().flatten() {
@@ -175,7 +192,6 @@ impl<'a> Check<'a> {
                         self.value(says, value, &format!("{at}/{name}"), &BTreeSet::new());
                     }
                 }
-                true
             }
             "items" | "prefixItems" => {
                 let items = value.as_array().into_iter().flatten().enumerate();
@@ -188,10 +204,7 @@ impl<'a> Check<'a> {
                         self.value(schema, item, &format!("{at}/{place}"), &BTreeSet::new());
                     }
                 }
-                true
             }
-            "oneOf" => self.fitting(says, value, known) == 1,
-            "anyOf" => self.fitting(says, value, known) > 0,
             other => panic!("{at}: `{other}` is not understood"),
         }
     }
