@@ -7,13 +7,17 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 # How many times `make kills` kills.
 KILLS ?= 200
+# Where `make install` puts weir: below $(DESTDIR), which packagers set.
+PREFIX ?= /usr/local
+DESTDIR ?=
+STATIC := $(shell uname -m)-unknown-linux-gnu
 # Options of bench/run or bench/compare, such as --quick.
 BENCH ?=
 
 .DEFAULT_GOAL := help
 # Set-up comes before its use, also with -j.
 .NOTPARALLEL:
-.PHONY: help demo test check kills bench bench-compare planted bpf fuzz sbom deny docs setup-demo setup-test setup-proxies setup-docs setup-bench
+.PHONY: help demo test check install static deb kills bench bench-compare planted bpf fuzz sbom deny docs setup-demo setup-test setup-proxies setup-docs setup-bench
 
 help: ## List these targets
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +34,18 @@ test: setup-test check ## Set up, then everything that CI runs: format, lints, a
 check: ## Format and lints alone
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+install: ## Build and install weir, its man pages and shell completions (PREFIX=/usr/local, DESTDIR)
+	$(CARGO) build --release --locked -p weir
+	scripts/install $(TARGET)/release/weir "$(DESTDIR)$(PREFIX)"
+
+static: ## Build a weir that needs no libraries, and try it in an empty root (docs/install.md)
+	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --release --locked -p weir --target $(STATIC)
+	scripts/try-static $(TARGET)/$(STATIC)/release/weir
+
+deb: ## Build a Debian package in target/
+	$(CARGO) build --release --locked -p weir
+	scripts/deb $(TARGET)/release/weir $(TARGET)
 
 kills: setup-test ## Kill weir, its agents and the proxies 200 times and check what is left (as root; about 30 minutes)
 	WEIR_KILLS=$(KILLS) $(CARGO) test --locked -p weir --test it kills -- --nocapture

@@ -7,12 +7,14 @@ mod growth;
 mod headline;
 mod limiter;
 mod limits;
+mod look;
 mod published;
 mod tails;
 mod times;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::record::{ArmConnections, Inert, LookRecord, Validity, ValidityReason};
 use weir_model::study::{ArmRole, Metric, Objective};
@@ -25,12 +27,13 @@ pub use growth::{Bends, GrowthFindings, ResourceGrowth, Shape};
 pub use headline::{Headline, Incomplete};
 pub use limiter::{LimiterFindings, Stretch};
 pub use limits::{Holding, LimitFindings};
+pub use look::AtLook;
 pub use published::*;
 pub use tails::{HoldUpFindings, NEVER_NS, TailFindings};
 pub use times::{AcceptFindings, Retransmitted, TimePart, TimeRow, ToldBy, WhereTimeGoes};
 
 /// Everything that a run says.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Findings {
     /// Per load, in the order of the study.
     pub loads: Vec<LoadFindings>,
@@ -70,7 +73,7 @@ pub struct Findings {
 }
 
 /// A matrix of loads as a whole.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MatrixFindings {
     /// Its name; empty when the study gives it none.
     pub name: String,
@@ -84,7 +87,7 @@ pub struct MatrixFindings {
 }
 
 /// An arm with inert levels.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InertArm {
     /// The arm.
     pub arm: String,
@@ -103,7 +106,7 @@ impl InertArm {
 }
 
 /// What was found under one load.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadFindings {
     /// Name of the load.
     pub load: String,
@@ -166,7 +169,7 @@ pub struct LoadFindings {
 }
 
 /// A trial that was INVALID.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOut {
     /// The block, as the records number it.
     pub block: u32,
@@ -196,7 +199,7 @@ impl LoadFindings {
 
 /// An arm became another one while it was measured: from some block on its CPU time per request, or its
 /// rate, is on another level, and the other arms' are not.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseChange {
     /// The arm.
     pub arm: String,
@@ -221,7 +224,7 @@ pub struct PhaseChange {
 }
 
 /// One reason for doubt and how often it was met.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CountedReason {
     /// The reason, with what was seen in the gravest case.
     pub reason: ValidityReason,
@@ -234,7 +237,7 @@ pub struct CountedReason {
 }
 
 /// Figures of one arm over all valid blocks.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArmFindings {
     /// Name of the arm.
     pub arm: String,
@@ -252,6 +255,7 @@ pub struct ArmFindings {
     /// Response time at quantiles 0.5, 0.9, 0.99, 0.999 and 1, nanoseconds, of all requests that were due:
     /// [`NEVER_NS`] (null in JSON) where it falls among those that were not answered.
     #[serde(with = "tails::never")]
+    #[schemars(with = "[Option<u64>; 5]")]
     pub response_ns: [u64; 5],
     /// The p99 and the p99.9 of the response time in an open loop, and how well they are known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -296,7 +300,7 @@ pub struct ArmFindings {
 ///
 /// With [`Verdict::Invalid`] there is nothing to show: `n` is 0, ratio, interval and minimum
 /// detectable change are not numbers (null in JSON), and `because` says what is missing.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// The metric.
     pub metric: Metric,
@@ -342,21 +346,6 @@ pub struct Comparison {
     pub verdict: Verdict,
     /// Why the verdict is what it is, in half a sentence.
     pub because: String,
-}
-
-/// One of several looks, and how strict it was for all of them to hold what was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct AtLook {
-    /// Which one, from 1 on.
-    pub look: u32,
-    /// Looks that were planned.
-    pub of: u32,
-    /// Confidence of the interval by itself.
-    pub confidence: f64,
-    /// Level of the test by itself, which is shared among the comparisons too.
-    pub level: f64,
-    /// Standard error of the logarithm of the ratio: what a look foresees is made from it.
-    pub error: f64,
 }
 
 fn one() -> u32 {
@@ -453,7 +442,7 @@ impl Comparison {
 }
 
 /// All arms but the A/A arm on one metric, the best first, as far as their pairs can tell them apart.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ranking {
     /// The metric.
     pub metric: Metric,
@@ -469,7 +458,9 @@ pub struct Ranking {
 }
 
 /// What a comparison says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Better by more than chance explains.

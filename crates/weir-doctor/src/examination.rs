@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::facts::{Asked, Facts, Unread};
@@ -12,7 +13,7 @@ use crate::{commands, rules};
 pub const FORMAT: &str = "weir-doctor/1";
 
 /// All that was found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Examination {
     /// [`FORMAT`].
     pub format: &'static str,

@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::configuration::Configuration;
 
 /// The load that the host is to carry.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Asked {
     /// Client connections open at once.
     pub connections: Option<u64>,
@@ -205,7 +206,7 @@ pub struct Cgroup {
 }
 
 /// Something that was looked for and not had.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Unread {
     /// What.
     pub what: String,

@@ -1,9 +1,10 @@
 //! What a rule finds, and what settings leave room for.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// How much a finding matters. The order is that of urgency.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// It keeps the load asked for from being carried.
@@ -28,7 +29,7 @@ pub(crate) enum Then {
 }
 
 /// One thing found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Finding {
     /// Which rule, in words with hyphens: stable from version to version.
     pub id: &'static str,
@@ -126,7 +127,7 @@ impl Finding {
 }
 
 /// How much the settings leave room for, whatever was asked.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Room {
     /// Of what.
     pub what: &'static str,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::derive::{Known, value};
@@ -10,7 +11,7 @@ use crate::window::Window;
 use weir_model::sample::Counters;
 
 /// The value of a quantity.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Fact {
     /// Its value in the window that is judged.
     pub value: f64,
@@ -23,7 +24,7 @@ pub struct Fact {
 }
 
 /// Why a quantity is unknown.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum Absent {
     /// The sampler said that it cannot be read.
@@ -55,7 +56,7 @@ pub enum Absent {
 }
 
 /// What is known of a trial.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
     /// Quantities by name. One that is not there is unknown, never 0.
     pub quantities: BTreeMap<String, Fact>,

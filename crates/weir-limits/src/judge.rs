@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::study::ProxyKind;
 
@@ -11,7 +12,7 @@ use crate::text::filled;
 use crate::window::Role;
 
 /// A quantity as a condition saw it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Shown {
     /// Its name.
     pub quantity: String,
@@ -30,7 +31,7 @@ pub struct Shown {
 }
 
 /// What will be the limit when the first finding is none any more.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Behind {
     /// A finding of the same judgement.
@@ -48,7 +49,7 @@ pub enum Behind {
 }
 
 /// A limiter that shows.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// Its name.
     pub limiter: String,
@@ -78,7 +79,7 @@ pub struct Finding {
 }
 
 /// A limiter that does not show.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ruled {
     /// Its name.
     pub limiter: String,
@@ -87,7 +88,7 @@ pub struct Ruled {
 }
 
 /// A limiter that could not be judged.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unknown {
     /// Its name.
     pub limiter: String,
@@ -96,7 +97,7 @@ pub struct Unknown {
 }
 
 /// What the judgement comes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// The first finding is the limiter.
@@ -108,7 +109,7 @@ pub enum Answer {
 }
 
 /// What limits a proxy, by what is known.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Judgement {
     /// What it comes to.
     pub answer: Answer,

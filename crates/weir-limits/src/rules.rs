@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_saphyr::Spanned;
 use weir_model::study::ProxyKind;
@@ -17,7 +18,7 @@ use crate::window::Role;
 const EVERY: &str = "every";
 
 /// Which way a parameter is turned.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
     /// To more, or to a newer version.
@@ -31,7 +32,7 @@ pub enum Way {
 }
 
 /// A parameter to turn.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "String")]
 pub struct Turn {
     /// Its id in the catalog.

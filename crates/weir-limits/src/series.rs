@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::sample::Counters;
 
@@ -15,7 +16,7 @@ const SAME_NS: u64 = 50_000_000;
 const IDLE: f64 = 0.01;
 
 /// A quantity over time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Series {
     /// Its name.
     pub quantity: String,
@@ -26,7 +27,7 @@ pub struct Series {
 }
 
 /// A process of the proxy, or a thread of one that has several.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Worker {
     /// Name and number, as the kernel has them: `nginx 4711`.
     pub name: String,

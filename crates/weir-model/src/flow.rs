@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::load::{Arrivals, Assignment, Lifetime, Overflow, RequestSpec, Segment, Spacing};
@@ -36,8 +37,9 @@ pub const HELD: &str = "held";
 ///
 /// It derefs to its main flow: who asks for "the connections of a load" means that one's, and
 /// whoever means all of them goes through [`LoadSpec::flows`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "old::LoadShape")]
+#[schemars(!try_from)]
 pub struct LoadSpec {
     /// Short name, unique in the study.
     pub name: String,
@@ -141,7 +143,7 @@ impl LoadSpec {
 }
 
 /// Connections that send the same mix of requests to the same server in the same manner.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlowSpec {
     /// Short name, unique in the load.
     pub name: String,
@@ -196,7 +198,7 @@ fn one() -> u16 {
 }
 
 /// When the requests of a flow are due, as far as is known before anything is measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArrivalsSpec {
     /// Closed loop.
@@ -215,7 +217,7 @@ pub enum ArrivalsSpec {
 }
 
 /// Recorded arrivals.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceSpec {
     /// The file of timestamps or the access log.
     pub file: String,
@@ -224,7 +226,7 @@ pub struct TraceSpec {
 }
 
 /// Own addresses that connections come from.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceSpec {
     /// As many as the connections need.

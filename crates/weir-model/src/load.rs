@@ -1,9 +1,10 @@
 //! What a load is, in the engine's words: who sends what, when, until when.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// When the next request is due.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrivals {
     /// Closed loop: a connection sends again as soon as it was answered.
@@ -81,7 +82,7 @@ impl Arrivals {
 }
 
 /// A stretch of time in which the rate changes evenly.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Segment {
     /// Requests per second at its begin; zero or more.
     pub from: f64,
@@ -103,7 +104,7 @@ impl Segment {
 }
 
 /// How arrivals are spread at a given rate.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Spacing {
     /// All gaps equal.
@@ -122,7 +123,7 @@ pub enum Spacing {
 }
 
 /// Which connection sends a request that is due.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Assignment {
     /// Any that is idle.
@@ -133,7 +134,7 @@ pub enum Assignment {
 }
 
 /// What becomes of a request that is due when no connection is idle.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Overflow {
     /// It waits its turn, and its response time runs.
@@ -144,7 +145,7 @@ pub enum Overflow {
 }
 
 /// How long a connection is used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Lifetime {
     /// As long as the server keeps it.
@@ -159,7 +160,7 @@ pub enum Lifetime {
 }
 
 /// One request, sent again and again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestSpec {
     /// Method token (RFC 9110 §9), for example `GET`.
     pub method: String,
@@ -193,7 +194,9 @@ impl RequestSpec {
 }
 
 /// What went wrong, as far as it can be told apart without looking at the words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
     /// The connection could not be opened; the kernel's error number says why.
@@ -240,7 +243,7 @@ impl ErrorKind {
 }
 
 /// How often one kind of error happened.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorCount {
     /// The kind.
     pub kind: ErrorKind,
@@ -266,7 +269,7 @@ impl ErrorCount {
 
 /// Work that had not ended when the trial did. It is part of the result: leaving it out would make
 /// a stalled server look quick.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Censored {
     /// Requests sent and not answered at the end of `drain`, or given up at the timeout.
     pub in_flight: u64,

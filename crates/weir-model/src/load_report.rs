@@ -1,5 +1,6 @@
 //! What `weir load` found: the document behind every output format, versioned.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::load::{Arrivals, Assignment, Censored, ErrorCount, Lifetime, Overflow};
@@ -9,7 +10,7 @@ use crate::record::ValidityReason;
 pub const FORMAT: &str = "weir-load/1";
 
 /// The result of one load test. All times are nanoseconds unless a name says otherwise.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadReport {
     /// [`FORMAT`] at the time of writing.
     pub format: String,
@@ -68,7 +69,7 @@ pub struct LoadReport {
 }
 
 /// One of several flows of a load.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlowReport {
     /// Its name.
     pub name: String,
@@ -104,7 +105,7 @@ pub struct FlowReport {
 }
 
 /// TLS handshakes by what they agreed on.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TlsReport {
     /// Handshakes completed over the whole trial.
     pub handshakes: u64,
@@ -143,7 +144,7 @@ impl TlsReport {
 }
 
 /// How often something with a name was seen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NameCount {
     /// The name.
     pub name: String,
@@ -152,7 +153,7 @@ pub struct NameCount {
 }
 
 /// What the generator says about itself.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GeneratorReport {
     /// `io_uring` or `epoll`.
     pub io: String,
@@ -178,7 +179,7 @@ pub struct GeneratorReport {
 }
 
 /// Whom the load asked for what.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Target {
     /// The URL as it was typed.
     pub url: String,
@@ -191,7 +192,7 @@ pub struct Target {
 }
 
 /// The load as asked for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadShape {
     /// Closed or open loop.
     pub arrivals: Arrivals,
@@ -225,7 +226,7 @@ fn one() -> u16 {
 }
 
 /// Phases in seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseSeconds {
     /// Not measured.
     pub ramp_up: f64,
@@ -234,7 +235,7 @@ pub struct PhaseSeconds {
 }
 
 /// Rates in requests per second.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rates {
     /// Asked for; absent in a closed loop.
     pub intended: Option<f64>,
@@ -247,7 +248,7 @@ pub struct Rates {
 }
 
 /// Counts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {
     /// Requests that the schedule wanted sent; 0 in a closed loop.
     pub due: u64,
@@ -282,7 +283,7 @@ pub struct Counts {
 }
 
 /// How often a status code came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StatusCount {
     /// The code.
     pub status: u16,
@@ -291,7 +292,7 @@ pub struct StatusCount {
 }
 
 /// One distribution of times: in short, and without loss.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimeReport {
     /// Values recorded.
     pub count: u64,
@@ -310,7 +311,7 @@ pub struct TimeReport {
 }
 
 /// One second of `sustain`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Second {
     /// Begin, in seconds since the trial's start.
     pub at: f64,

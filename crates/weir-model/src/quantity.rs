@@ -6,6 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What is wrong with a quantity that somebody typed.
@@ -243,7 +244,7 @@ pub(crate) fn parse_rate_or_none(text: &str) -> Result<f64, QuantityError> {
 }
 
 /// A set of CPUs by number, written as the kernel writes it: `0,2-3`. Never empty, ascending.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct CpuSet(Vec<u32>);
 

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::flow::{ArrivalsSpec as StudyArrivals, LoadSpec};
@@ -27,7 +28,7 @@ pub use taken::{Taken, TakenFrom};
 pub type Settings = BTreeMap<String, String>;
 
 /// A study, checked.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Study {
     /// Short name, fit for a file name: lower-case letters, digits and dashes.
     pub name: String,
@@ -82,7 +83,7 @@ pub struct Study {
 }
 
 /// Which arms of a study are compared with which.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Compare {
     /// Each with the one named in its [`Arm::against`].
@@ -93,7 +94,7 @@ pub enum Compare {
 }
 
 /// What the origin server answers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OriginSpec {
     /// Status code of every response.
     pub status: u16,
@@ -136,7 +137,7 @@ impl Default for OriginSpec {
 }
 
 /// How long the origin server waits before it answers a request.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DelaySpec {
     /// Not at all.
@@ -151,7 +152,7 @@ pub enum DelaySpec {
 
 /// A load's place in a matrix: the numbers as the file has them. After a scale
 /// ([`Study::scale`]) the load's own are others, and figures published for a place still find it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MatrixCell {
     /// Name of the matrix; empty when the file gives it none.
     pub matrix: String,
@@ -175,7 +176,7 @@ pub fn is_arm_name(text: &str) -> bool {
 }
 
 /// One complete configuration of the system under test.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Arm {
     /// Short name, unique in the study.
     pub name: String,
@@ -248,7 +249,7 @@ impl Study {
 }
 
 /// What an arm is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArmRole {
     /// What everything else is compared with.
@@ -261,7 +262,7 @@ pub enum ArmRole {
 }
 
 /// How the arms take turns in a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockSpec {
     /// Length of a slice, or `None`: a pilot chooses it.
     pub slice: Option<Duration>,
@@ -296,7 +297,7 @@ impl Default for BlockSpec {
 }
 
 /// What counts as better, and how sure one must be.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Objective {
     /// The metric that answers the question; the others are reported beside it.
     pub metric: Metric,
@@ -322,7 +323,9 @@ impl Default for Objective {
 }
 
 /// What is measured and compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
     /// Completed requests per second; higher is better. Closed loop only.
@@ -354,7 +357,7 @@ impl Metric {
 }
 
 /// What the arms' proxies are connected by to generator and origin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NetworkSpec {
     /// Namespaces or loopback.
     pub kind: NetworkKind,
@@ -382,7 +385,7 @@ impl Default for NetworkSpec {
 }
 
 /// Where the arms' proxies are.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkKind {
     /// In namespaces where they may be made, else on loopback.
@@ -395,7 +398,7 @@ pub enum NetworkKind {
 }
 
 /// CPUs by role.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuRoles {
     /// The proxies of all arms.
     pub proxy: CpuSet,
@@ -406,7 +409,7 @@ pub struct CpuRoles {
 }
 
 /// Figures published by somebody else.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Published {
     /// Who published them, and where they were measured.
     pub source: String,
@@ -431,7 +434,7 @@ pub struct Published {
 }
 
 /// How much others gained on a metric, over all that they measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedGain {
     /// The load it is for; `None`: each that gives the metric.
     pub load: Option<String>,
@@ -446,7 +449,7 @@ pub struct PublishedGain {
 }
 
 /// What a published gain was gained by.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GainOf {
     /// These arms, each against the one that it is compared with.
@@ -461,7 +464,7 @@ pub enum GainOf {
 }
 
 /// Response times that others published for an arm.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedTimes {
     /// The arm.
     pub arm: String,
@@ -478,7 +481,7 @@ pub struct PublishedTimes {
 }
 
 /// One published quantile of a response time.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedQuantile {
     /// 0..1; 1 is the largest.
     pub quantile: f64,

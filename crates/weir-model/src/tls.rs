@@ -3,13 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub mod names;
 
 /// TLS of a load or a probe. The default is that of a careful client: both versions, the system's
 /// trust, HTTP/1.1, no resumption.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TlsSpec {
     /// Protocol versions that are offered; empty: all there are.
@@ -57,7 +58,9 @@ impl Default for TlsSpec {
 }
 
 /// A version of the protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub enum TlsVersion {
     /// RFC 5246.
     #[serde(rename = "1.2")]
@@ -103,7 +106,7 @@ impl fmt::Display for TlsVersion {
 }
 
 /// Whose certificates are believed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {
     /// The authorities that this machine trusts.
@@ -117,7 +120,7 @@ pub enum Trust {
 }
 
 /// The client's own certificate.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientCertificate {
     /// PEM file: the certificate, then its chain.
     pub certificate: String,
@@ -126,7 +129,7 @@ pub struct ClientCertificate {
 }
 
 /// Which new connections resume an earlier session instead of a full handshake.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Resumption {
     /// None.

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::record::Inert;
 use weir_model::study::Settings;
@@ -14,7 +15,7 @@ use crate::grammar::first_number;
 use crate::row::Parameter;
 
 /// What several parameters control together.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Quantity {
     /// In words: `listen backlog`.
@@ -35,7 +36,7 @@ pub struct Quantity {
 }
 
 /// What is read of an arm that runs in order to know a quantity.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Reading {
     /// How long a queue the kernel keeps for the proxy's listener (sock_diag(7)).

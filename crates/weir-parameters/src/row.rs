@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::study::ProxyRole;
 
@@ -60,7 +61,7 @@ pub struct Parameter {
 }
 
 /// How a Kubernetes controller spells a parameter in its ConfigMap.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Spelling {
     /// Key of the ConfigMap.
@@ -99,7 +100,7 @@ impl Spelling {
 }
 
 /// What a change of a tunable reaches, which decides what is needed to change it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// The proxy's configuration.
@@ -129,7 +130,7 @@ impl Scope {
 }
 
 /// Since when Kubernetes lets every pod set a sysctl. Empty: since it lets pods set any.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Safe {
     /// Version of Kubernetes.
@@ -141,7 +142,7 @@ pub struct Safe {
 }
 
 /// Whether a pod can have a parameter of its own on Kubernetes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kubernetes {
     /// A safe sysctl: every pod may set it.

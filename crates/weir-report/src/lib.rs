@@ -13,6 +13,7 @@
 //! the same input gives the same bytes, years later too. Names come from a user's file and are escaped where they are
 //! drawn, and nowhere else; so are secrets masked there, and control characters replaced ([`foreign`]).
 
+pub mod csv;
 pub mod foreign;
 mod input;
 pub mod load;

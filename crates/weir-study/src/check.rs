@@ -15,16 +15,27 @@ pub(crate) const MAX_CONTENT: u64 = 1 << 30;
 
 /// One thing that is wrong, before it knows the name of its file.
 #[derive(Debug)]
-pub(crate) struct Finding {
+pub struct Finding {
     pub(crate) span: Range<usize>,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
-    pub(crate) nearest: Option<String>,
+    /// The valid name or value that was most likely meant.
+    pub nearest: Option<String>,
 }
 
 impl Finding {
+    /// An error at these bytes of the text.
+    pub fn new(span: Range<usize>, message: impl Into<String>) -> Finding {
+        Finding {
+            span,
+            message: printable(&message.into()),
+            hint: None,
+            nearest: None,
+        }
+    }
+
     /// What to do about it.
-    pub(crate) fn hint(&mut self, hint: impl Into<String>) -> &mut Finding {
+    pub fn hint(&mut self, hint: impl Into<String>) -> &mut Finding {
         self.hint = Some(hint.into());
         self
     }
@@ -60,12 +71,7 @@ impl Checker {
 
     /// Reports an error at `span`.
     pub(crate) fn error(&mut self, span: Range<usize>, message: impl Into<String>) -> &mut Finding {
-        self.findings.push(Finding {
-            span,
-            message: printable(&message.into()),
-            hint: None,
-            nearest: None,
-        });
+        self.findings.push(Finding::new(span, message));
         let last = self.findings.len() - 1;
         &mut self.findings[last]
     }

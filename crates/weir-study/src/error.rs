@@ -45,7 +45,8 @@ pub struct StudyErrors {
 }
 
 impl StudyErrors {
-    pub(crate) fn new(file: &str, source: &str, mut findings: Vec<Finding>) -> StudyErrors {
+    /// The errors of a text that `file` is the name of.
+    pub fn new(file: &str, source: &str, mut findings: Vec<Finding>) -> StudyErrors {
         findings.sort_by_key(|finding| finding.span.start);
         let more = findings.len().saturating_sub(MOST_TOLD);
         findings.truncate(MOST_TOLD);

@@ -40,6 +40,7 @@ mod words;
 use weir_model::study::Study;
 use weir_parameters::Catalog;
 
+pub use check::Finding;
 pub use engine::{Engine, RequestFault, read_small};
 pub use error::{StudyError, StudyErrors, utf8};
 pub use machine::CheckContext;

@@ -1,7 +1,7 @@
 //! What the load engine says of loads that people describe, in studies and as options.
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::Path;
 
 use weir_load::expect::Expectation;
@@ -12,6 +12,8 @@ use weir_model::flow::words::{Fault, Key};
 use weir_model::flow::{ArrivalsSpec, FlowSpec};
 use weir_model::request::WeightedRequest;
 use weir_study::{Engine, RequestFault, read_small};
+
+use crate::names;
 
 /// The engine that studies are checked with.
 pub(crate) const ENGINE: Engine = Engine {
@@ -24,7 +26,8 @@ pub(crate) const ENGINE: Engine = Engine {
 /// The first address of `name:port`.
 fn resolve(text: &str) -> io::Result<SocketAddr> {
     let missing = || io::Error::other("the name has no address");
-    text.to_socket_addrs()?.next().ok_or_else(missing)
+    let all = names::addresses(text)?;
+    all.into_iter().next().ok_or_else(missing)
 }
 
 /// Any authority will do: the length of a Host header is no matter here.

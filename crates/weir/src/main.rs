@@ -11,10 +11,13 @@ use failure::Failure;
 mod args;
 mod closed;
 mod commands;
+mod config;
 mod engine;
 mod failure;
+mod names;
 mod other_tools;
 mod request_file;
+mod schemas;
 mod signals;
 mod terminal;
 
@@ -25,7 +28,11 @@ fn main() -> ExitCode {
     if let Some(failure) = other_tools::refused(&words) {
         return failed(&failure);
     }
-    let args = match args::Args::try_parse() {
+    let typed = match config::complete(std::env::args_os().collect()) {
+        Ok(typed) => typed,
+        Err(failure) => return failed(&failure),
+    };
+    let args = match args::Args::try_parse_from(typed) {
         Ok(args) => args,
         Err(error) => {
             // Help and version are not errors; everything else is bad input, exit code 2.

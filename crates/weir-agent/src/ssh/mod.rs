@@ -303,9 +303,9 @@ impl Unanswered {
     }
 }
 
-/// Copies the executable to the host. ssh reads the file by itself.
+/// Copies the executable to the host. ssh reads the file by itself, and compresses it on its way.
 fn copy(ssh: &Ssh<'_>, file: File, command: &str) -> Result<(), SshError> {
-    let Ran { status, words, .. } = ssh.run(ssh.command(command), Stdio::from(file))?;
+    let Ran { status, words, .. } = ssh.run(ssh.compressed(command), Stdio::from(file))?;
     let problem = match status.code() {
         Some(0) => return Ok(()),
         Some(script::UNWRITABLE) => CopyProblem::of_write(&words),

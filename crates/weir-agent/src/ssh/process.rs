@@ -94,8 +94,19 @@ impl<'a> Ssh<'a> {
 
     /// ssh that runs a command on the host.
     pub(super) fn command(&self, command: &str) -> Command {
+        self.command_with(&[], command)
+    }
+
+    /// The same over a compressed line, for large input. A `Compression` among the user's own options comes
+    /// first, so it counts; a connection that the user shares stays as it is.
+    pub(super) fn compressed(&self, command: &str) -> Command {
+        self.command_with(&["-o", "Compression=yes"], command)
+    }
+
+    fn command_with(&self, options: &[&str], command: &str) -> Command {
         let mut ssh = detached(self.place.program.as_os_str());
         self.argue(&mut ssh);
+        ssh.args(options);
         ssh.arg("--").arg(&self.place.host).arg(command);
         ssh
     }

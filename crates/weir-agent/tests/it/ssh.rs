@@ -10,7 +10,9 @@ use rustix::process::Signal;
 use weir_agent::hello::HelloError;
 use weir_agent::ssh::{Problem, SshError, connect};
 
-use crate::ssh_support::{Host, PATIENCE, agent, exists, program, signal, wait_until};
+use crate::ssh_support::{
+    Host, PATIENCE, UNCOMPRESSED, agent, exists, program, signal, wait_until,
+};
 
 /// Time for ssh to end by itself; what needs it has failed.
 const LONG: Duration = Duration::from_secs(30);
@@ -39,6 +41,25 @@ fn the_first_connection_copies_and_the_second_finds_it() {
     wait_until("the end of all that was started", || {
         host.processes().is_empty()
     });
+}
+
+#[test]
+fn the_copy_is_compressed_on_its_way_and_nothing_else_is() {
+    let Some(host) = Host::start_with("LogLevel DEBUG1\n", "") else {
+        return;
+    };
+    let weir = agent(host.folder.path(), "one");
+    let enabled = || host.logged("Enabling compression");
+    let mut place = host.place();
+    connect(&place, &weir, "test", PATIENCE).expect("the agent is copied");
+    assert_eq!(enabled(), 0, "the user does not want it");
+    fs::remove_dir_all(host.copies()).unwrap();
+    let logins = host.logins();
+    let at = place.options.iter().position(|word| word == UNCOMPRESSED);
+    place.options.drain(at.unwrap() - 1..=at.unwrap());
+    connect(&place, &weir, "test", PATIENCE).expect("the agent is copied");
+    assert_eq!(host.logins() - logins, 3);
+    assert_eq!(enabled(), 1);
 }
 
 #[test]

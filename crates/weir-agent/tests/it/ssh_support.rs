@@ -17,6 +17,8 @@ use weir_agent::ssh::{Connected, SshError, SshPlace, connect};
 
 /// Far longer than anything takes; only what hangs gets there.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// An option of the user's, which counts before weir's own.
+pub(crate) const UNCOMPRESSED: &str = "Compression=no";
 /// How long sshd's processes may take to end by themselves when a test is over.
 const GRACE: Duration = Duration::from_secs(3);
 
@@ -152,6 +154,8 @@ impl Host {
             "IdentitiesOnly=yes",
             "IdentityAgent=none",
             "GlobalKnownHostsFile=/dev/null",
+            // A weir with debug information is large and the line short.
+            UNCOMPRESSED,
             &known,
         ] {
             place.options.extend(["-o".to_owned(), option.to_owned()]);
@@ -181,11 +185,13 @@ impl Host {
 
     /// How often ssh was let in so far.
     pub(crate) fn logins(&self) -> usize {
-        self.log
-            .lock()
-            .expect("no reader of the log panics")
-            .matches("Accepted publickey")
-            .count()
+        self.logged("Accepted publickey")
+    }
+
+    /// How often sshd's log has these words so far.
+    pub(crate) fn logged(&self, words: &str) -> usize {
+        let log = self.log.lock().expect("no reader of the log panics");
+        log.matches(words).count()
     }
 
     /// The processes that sshd has started, and theirs.

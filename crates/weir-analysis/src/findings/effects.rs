@@ -1,5 +1,6 @@
 //! Arms that were not what their levels say.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::record::Inert;
 use weir_model::study::Metric;
@@ -9,7 +10,7 @@ use crate::names::metric_words;
 
 /// An arm of which all that it changes was read as being in force in the arm that it is compared with too, and
 /// that differs from it clearly all the same: one of the two is wrong, and it is not the measurement.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MisreadArm {
     /// The arm.
     pub arm: String,
@@ -47,7 +48,7 @@ impl MisreadArm {
 }
 
 /// A change whose purpose shows in a counter, and the counter did not move.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ineffective {
     /// The arm.
     pub arm: String,

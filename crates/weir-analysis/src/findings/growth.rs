@@ -1,10 +1,11 @@
 //! Whether resources grow linearly with the load.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_limits::Resource;
 
 /// How the resources of an arm grew with the rate.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GrowthFindings {
     /// The arm.
     pub arm: String,
@@ -23,7 +24,7 @@ pub struct GrowthFindings {
 }
 
 /// How one quantity grew with the rate.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResourceGrowth {
     /// The resource.
     pub resource: Resource,
@@ -50,7 +51,7 @@ pub struct ResourceGrowth {
 }
 
 /// How something grows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
     /// It is the same at all rates, within 2 %.
@@ -77,7 +78,7 @@ impl Shape {
 }
 
 /// A change of the slope.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bends {
     /// The rate, in requests per second, and its 95 % interval.
     pub at: (f64, (f64, f64)),

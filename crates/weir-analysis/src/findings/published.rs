@@ -3,13 +3,14 @@
 //! Absolute figures of another machine mean nothing here; ratios between the same steps do. So the
 //! published ratio of an arm to the arm that it is compared with stands beside the measured ratio.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::study::{GainOf, Metric};
 
 use super::Comparison;
 
 /// Published figures beside ours.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedFindings {
     /// One for each load with figures of its own, or one for all. Empty where other things are all
     /// that was published.
@@ -21,7 +22,7 @@ pub struct PublishedFindings {
 }
 
 /// The figures published for one load.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FiguresFindings {
     /// The load that ours are from; `None` where nothing was measured, and where an arm that is alone
     /// has a row for each load.
@@ -33,7 +34,7 @@ pub struct FiguresFindings {
 }
 
 /// One published figure beside ours.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FigureFindings {
     /// The arm; where it is alone, the load.
     pub arm: String,
@@ -52,7 +53,7 @@ pub struct FigureFindings {
 }
 
 /// One published quantile of the response time beside ours.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimeFindings {
     /// The arm.
     pub arm: String,
@@ -82,7 +83,7 @@ pub struct TimeFindings {
 
 /// One published gain beside ours. Sizes are not compared: published ones are means and peaks over
 /// machines and settings that are not here.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GainFindings {
     /// What it was gained by.
     pub of: GainOf,
@@ -107,7 +108,7 @@ pub struct GainFindings {
 }
 
 /// A measured figure; not numbers (null in JSON) where there is no valid one.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measured {
     /// The estimate.
     pub value: f64,
@@ -116,7 +117,7 @@ pub struct Measured {
 }
 
 /// What a measurement says about a published effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PublishedVerdict {
     /// Same direction, and the published size lies in the interval; of a gain, the direction alone.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_files::NotOurs;
 
@@ -14,7 +15,7 @@ use super::settings::SettingError;
 pub(super) const FORMAT: &str = "weir-journal/1";
 
 /// The weir that has the settings of a host in hand.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Holder {
     /// Its process number.
     pub pid: u32,

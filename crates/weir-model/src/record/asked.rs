@@ -3,10 +3,11 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What some loads ask of a configuration of the user's.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AskedRecord {
     /// The loads, by name; a flow beside a load's own as `LOAD, flow FLOW`.
     pub loads: Vec<String>,
@@ -22,7 +23,7 @@ pub struct AskedRecord {
 pub const FROM_FILES: &str = "answers from files";
 
 /// What answers a request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestRecord {
     /// Its Host field.
     pub host: String,
@@ -45,7 +46,7 @@ pub struct RequestRecord {
 }
 
 /// A part of the user's configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SpotRecord {
     /// What it is: `server shop.example`, `location /api/`, `*:443`.
     pub name: String,

@@ -1,11 +1,12 @@
 //! What a search for how much an arm carries writes down.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limit::Limit;
 
 /// What a step of a search was for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SearchStage {
     /// A closed loop, which shows what the arm completes at most.
@@ -21,7 +22,7 @@ pub enum SearchStage {
 }
 
 /// What a search knows after a step of it: the trials of one cell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BracketRecord {
     /// The arm.
     pub arm: String,
@@ -40,7 +41,7 @@ pub struct BracketRecord {
 }
 
 /// How much an arm carries within an objective. Rates are requests per second.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CapacityRecord {
     /// The arm.
     pub arm: String,
@@ -92,7 +93,7 @@ fn is_none(count: &u32) -> bool {
 }
 
 /// What an arm carries for a short time after a rest.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BurstRecord {
     /// Length of the burst, seconds.
     pub seconds: f64,
@@ -106,7 +107,7 @@ pub struct BurstRecord {
 }
 
 /// A limit of the measurement itself.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CeilingRecord {
     /// Whose it is.
     pub of: CeilingOf,
@@ -115,7 +116,7 @@ pub struct CeilingRecord {
 }
 
 /// Who else may be what cannot carry more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CeilingOf {
     /// The load generator.
@@ -129,7 +130,7 @@ pub enum CeilingOf {
 }
 
 /// Why a search for a capacity has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CapacityEnd {
     /// The interval is as narrow as was asked for, and a trial near its lower end has held.

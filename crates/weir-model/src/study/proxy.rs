@@ -5,12 +5,13 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Settings;
 
 /// Which proxy, doing what, with which settings before any arm changes them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProxySpec {
     /// Which program.
     pub kind: ProxyKind,
@@ -30,7 +31,7 @@ pub struct ProxySpec {
 }
 
 /// A configuration that the user wrote. It is read on the proxies' host and never written to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OwnConfiguration {
     /// Its main file.
     pub file: PathBuf,
@@ -40,7 +41,7 @@ pub struct OwnConfiguration {
 }
 
 /// A proxy that runs without weir, which asks it and touches nothing of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExternalSpec {
     /// Where it is asked, in clear or over TLS as the load says.
     pub address: SocketAddr,
@@ -81,7 +82,7 @@ impl fmt::Display for ExternalSpec {
 }
 
 /// A way to start a proxy's process.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LauncherSpec {
     /// Program and arguments that the proxy's command line is put behind: `onload
     /// --profile=latency`. Empty: none.
@@ -114,7 +115,7 @@ macro_rules! proxies {
 macro_rules! kinds {
     ($($variant:ident $name:ident $title:literal $files:literal;)*) => {
         /// A proxy that weir knows how to run.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "snake_case")]
         pub enum ProxyKind {
             $(#[doc = $title] $variant,)*
@@ -169,7 +170,7 @@ impl ProxyKind {
 }
 
 /// What the proxy does with a request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProxyRole {
     /// It asks the origin server.

@@ -20,7 +20,7 @@ mod times;
 mod wrk2;
 
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 
 pub use calibration::calibration;
 pub use hgrm::hgrm;
@@ -34,8 +34,8 @@ use weir_model::load_report::LoadReport;
 use crate::foreign::masked;
 
 /// The document, and what limits the server, where it was looked at.
-#[derive(serde::Serialize)]
-struct Observed<'a> {
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub struct Observed<'a> {
     #[serde(flatten)]
     report: &'a LoadReport,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -18,7 +18,7 @@ fn report_of(values: impl IntoIterator<Item = u64>) -> TimeReport {
 }
 
 /// 9,998 response times: around 200 µs, and a stall of one second that falls on 200 of them.
-pub(super) fn response_times_ns() -> Vec<u64> {
+pub(crate) fn response_times_ns() -> Vec<u64> {
     let quick = (0..9_798).map(|k: u64| 120_000 + k * k * 7_919 % 160_000);
     let stalled = (0..200).map(|k: u64| 1_000_000_000 - k * 5_000_000);
     quick.chain(stalled).collect()
@@ -29,7 +29,7 @@ fn service_times_ns() -> impl Iterator<Item = u64> {
 }
 
 /// An open loop with a bit of everything in it.
-pub(super) fn open_loop() -> LoadReport {
+pub(crate) fn open_loop() -> LoadReport {
     let written = include_str!("testdata/open_loop.json");
     LoadReport {
         response_time: report_of(response_times_ns()),
@@ -43,7 +43,7 @@ pub(super) fn open_loop() -> LoadReport {
 }
 
 /// One of each kind.
-pub(super) fn all() -> [LoadReport; 3] {
+pub(crate) fn all() -> [LoadReport; 3] {
     [open_loop(), closed_loop(), nothing_answered()]
 }
 
@@ -67,7 +67,7 @@ fn statuses(all: &[(u16, u64)]) -> Vec<StatusCount> {
 }
 
 /// A closed loop in which nothing went wrong.
-pub(super) fn closed_loop() -> LoadReport {
+pub(crate) fn closed_loop() -> LoadReport {
     let mut report = open_loop();
     report.load.arrivals = Arrivals::Closed;
     report.load.cpus = vec![None];
@@ -88,7 +88,7 @@ pub(super) fn closed_loop() -> LoadReport {
 }
 
 /// A trial that was interrupted before any answer came.
-pub(super) fn nothing_answered() -> LoadReport {
+pub(crate) fn nothing_answered() -> LoadReport {
     let mut report = open_loop();
     let empty = report_of([]);
     report.phases = PhaseSeconds {
@@ -125,7 +125,7 @@ pub(super) fn nothing_answered() -> LoadReport {
 }
 
 /// The result whose output by wrk2 is in `testdata/wrk2.txt`, and its response times.
-pub(super) fn known_to_wrk2() -> (LoadReport, Histogram<u64>) {
+pub(crate) fn known_to_wrk2() -> (LoadReport, Histogram<u64>) {
     // Five digits, so that wrk2's histogram is met with the very microseconds that it was given.
     let mut latency = Histogram::new_with_bounds(1, 3_600_000_000_000, 5).unwrap();
     for k in 0..5_000_u64 {

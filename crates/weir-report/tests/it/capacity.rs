@@ -3,10 +3,10 @@
 use weir_analysis::capacity::{
     BracketPoint, Capacity, CapacityFindings, Counted, CurvePoint, Growth, Ratio, UNIT, carries,
 };
-use weir_analysis::findings::{CountedReason, Findings, LeftOut, Verdict};
+use weir_analysis::findings::{CountedReason, Findings, Verdict};
 use weir_model::limit::Limit;
 use weir_model::record::{
-    BurstRecord, CapacityEnd, CeilingOf, CeilingRecord, SearchStage, Validity, ValidityReason,
+    CapacityEnd, CeilingOf, CeilingRecord, SearchStage, Validity, ValidityReason,
 };
 use weir_report::{html, markdown, terminal};
 
@@ -260,55 +260,6 @@ fn the_chart_has_the_objective_the_interval_the_knee_and_every_trial() {
     assert_eq!(curve.matches("class=\"ln ").count(), 4);
     let closing = chart("How the search closed in");
     assert_eq!(closing.matches("class=\"dot").count(), 2);
-}
-
-/// Names of fields that the schema does not have.
-fn unknown(value: &serde_json::Value, schema: &str) -> Vec<String> {
-    let of = |name: &String, inner| {
-        let own = (!schema.contains(&format!("\"{name}\":"))).then(|| name.clone());
-        own.into_iter().chain(unknown(inner, schema))
-    };
-    match value {
-        serde_json::Value::Object(fields) => fields
-            .iter()
-            .flat_map(|(name, inner)| of(name, inner).collect::<Vec<_>>())
-            .collect(),
-        serde_json::Value::Array(items) => items
-            .iter()
-            .flat_map(|item| unknown(item, schema))
-            .collect(),
-        _ => Vec::new(),
-    }
-}
-
-#[test]
-fn every_field_of_the_json_is_in_the_schema() {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../docs/capacity.schema.json"
-    );
-    let schema = std::fs::read_to_string(path).unwrap();
-    let mut found = several().findings.capacity.expect("capacities");
-    let arm = &mut found.arms[0];
-    arm.fresh = Some((1.0, 2.0));
-    arm.burst = Some(BurstRecord {
-        seconds: 5.0,
-        low: 1.0,
-        high: 2.0,
-        confidence: 0.97,
-    });
-    arm.ceiling = Some(CeilingRecord {
-        of: CeilingOf::Origin,
-        rate: 1.0,
-    });
-    arm.end = Some(CapacityEnd::TooShort(9.0));
-    found.left_out.push(LeftOut {
-        block: 1,
-        arm: "stock".to_owned(),
-        rules: Vec::new(),
-    });
-    let json = serde_json::to_value(&found).unwrap();
-    assert_eq!(unknown(&json, &schema), [""; 0]);
 }
 
 #[test]

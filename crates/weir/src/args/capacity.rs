@@ -104,6 +104,8 @@ pub(crate) enum CapacityFormat {
     Text,
     /// The report as Markdown.
     Markdown,
-    /// For programs: docs/capacity.schema.json.
+    /// For programs: docs/schemas/weir-capacity-1.json.
     Json,
+    /// A row for each arm (docs/csv.md).
+    Csv,
 }

@@ -311,6 +311,8 @@ pub(crate) enum LoadFormat {
     Text,
     /// The whole result with lossless histograms (docs/load-format.md).
     Json,
+    /// A row for the load and for each of its flows (docs/csv.md).
+    Csv,
     /// As `wrk2 --latency` prints it.
     Wrk2,
     /// Percentile spectrum of the response time for HdrHistogram plotters.

@@ -10,11 +10,13 @@ use weir_model::study::{ProxyKind, Until};
 
 mod capacity;
 mod doctor;
+mod generate;
 mod load;
 mod patch;
 
 pub(crate) use capacity::{CapacityArgs, CapacityFormat};
 pub(crate) use doctor::{DoctorArgs, DoctorFormat};
+pub(crate) use generate::GenerateArgs;
 pub(crate) use load::{FlowArgs, FlowText, IoChoice, LoadArgs, LoadFormat};
 pub(crate) use patch::PatchArgs;
 
@@ -59,8 +61,13 @@ pub(crate) enum Command {
     Restore(RestoreArgs),
     /// List the parameters of the proxy and the kernel that a study can vary, or show one in full.
     Parameters(ParametersArgs),
+    /// Show the default of every option, and whether it comes from the environment or from a weir.toml.
+    Config(ConfigArgs),
     /// Run an origin server: responses by size or from a file, delays, scripted stalls.
     Origin(OriginArgs),
+    /// Write what installers need, from the options themselves: shell completions, man pages, JSON schemas.
+    #[command(hide = true, subcommand)]
+    Generate(GenerateArgs),
     /// Start a program as the lab starts proxies: on given CPUs, dying with its parent.
     #[command(hide = true)]
     Launch(LaunchArgs),
@@ -210,6 +217,15 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FACTOR")]
     pub(crate) scale: Option<String>,
 
+    /// What to write at the end [default: the table on the terminal]; report.html and report.md are written to the
+    /// run's folder in any case
+    #[arg(long, value_enum, conflicts_with = "check")]
+    pub(crate) format: Option<ReportFormat>,
+
+    /// Write it to a file instead of standard output
+    #[arg(short, long, value_name = "FILE", requires = "format")]
+    pub(crate) output: Option<PathBuf>,
+
     /// Exit with code 3 if this is true: 'worse', 'inconclusive', 'invalid', 'suspect', 'ARM worse',
     /// 'ARM p99 > 30ms', 'errors > 0.1%', 'rate < 5000/s'; of a study that asks for a capacity as `weir capacity` has it; may be
     /// given many times
@@ -240,8 +256,17 @@ pub(crate) enum ReportFormat {
     Markdown,
     /// One self-contained page.
     Html,
-    /// The findings, for programs.
+    /// The findings, for programs (docs/schemas/weir-findings-1.json).
     Json,
+    /// A row for each load, arm and metric (docs/csv.md).
+    Csv,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ConfigArgs {
+    /// What to print
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: TextOrJson,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -266,11 +291,11 @@ pub(crate) struct RestoreArgs {
 
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    pub(crate) format: RestoreFormat,
+    pub(crate) format: TextOrJson,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RestoreFormat {
+pub(crate) enum TextOrJson {
     /// For people.
     Text,
     /// For programs.
@@ -293,7 +318,7 @@ pub(crate) struct ParametersArgs {
 
     /// What to print
     #[arg(long, value_enum, default_value = "text")]
-    pub(crate) format: ParametersFormat,
+    pub(crate) format: TextOrJson,
 }
 
 /// A proxy that has parameters, by its name.
@@ -303,14 +328,6 @@ fn proxy_name() -> impl TypedValueParser<Value = ProxyKind> {
         let kind = ProxyKind::started().find(|kind| kind.name() == name);
         kind.ok_or("no such proxy")
     })
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ParametersFormat {
-    /// A table, or a description, for people.
-    Text,
-    /// The same for programs.
-    Json,
 }
 
 #[derive(Debug, ClapArgs)]

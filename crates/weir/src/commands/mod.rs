@@ -11,20 +11,22 @@ use crate::failure::Failure;
 use crate::terminal;
 
 mod agent;
-mod capacity;
+pub(crate) mod capacity;
+pub(crate) mod config;
 mod confirm;
 mod doctor;
 mod fail_if;
+mod generate;
 mod idle;
 mod launch;
 mod load;
 mod origin;
-mod parameters;
+pub(crate) mod parameters;
 mod patch;
 mod place;
 mod public;
-mod report;
-mod restore;
+pub(crate) mod report;
+pub(crate) mod restore;
 mod rootless;
 mod run;
 mod studies;
@@ -51,6 +53,8 @@ pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Load(args) => load::run(&args),
         Command::Capacity(args) => capacity::run(&args),
         Command::Origin(args) => origin::run(args),
+        Command::Config(args) => config::run(&args),
+        Command::Generate(args) => generate::run(args),
         Command::Launch(args) => launch::run(args),
         Command::Agent => agent::run(),
         Command::TryUserNamespace => rootless::attempt(),
@@ -88,6 +92,14 @@ fn prints(command: &Command) -> bool {
 /// The value of a flag, or a message that names the flag.
 fn flag<T>(name: &str, parsed: Result<T, QuantityError>) -> Result<T, Failure> {
     parsed.map_err(|error| Failure::input(format!("{name}: {error}")))
+}
+
+/// Refuses an output that cannot be written before anything is measured. What an earlier result left there stays
+/// until there is something to put in its place.
+fn can_be_written(path: &Path) -> Result<(), Failure> {
+    weir_files::open_output(path)
+        .map(drop)
+        .map_err(|error| Failure::input(format!("-o {}: {error}", path.display())))
 }
 
 /// Writes a result, perhaps with colours, where it was asked for.

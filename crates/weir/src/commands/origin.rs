@@ -1,7 +1,7 @@
 //! `weir origin`: an origin server by itself.
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use weir_origin::{Content, Origin, OriginConfig, Stall};
 use crate::args::OriginArgs;
 use crate::commands::flag;
 use crate::failure::Failure;
-use crate::{signals, terminal};
+use crate::{names, signals, terminal};
 
 /// How often the end is looked for.
 const LOOK: Duration = Duration::from_millis(50);
@@ -91,7 +91,7 @@ fn config(args: &OriginArgs) -> Result<OriginConfig, Failure> {
 }
 
 fn address(text: &str) -> Result<SocketAddr, Failure> {
-    let addresses = text.to_socket_addrs().map_err(|error| {
+    let addresses = names::addresses(text).map_err(|error| {
         Failure::input(format!("--listen {text}: {error}"))
             .hint("an address looks like 127.0.0.1:8000 or [::1]:8000")
     })?;

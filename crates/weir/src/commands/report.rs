@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use weir_analysis::findings::Findings;
 use weir_files::NotOurs;
 use weir_model::nearest::nearest;
@@ -17,6 +19,19 @@ use crate::terminal;
 
 /// Where runs go unless said otherwise.
 pub(crate) const RUNS: &str = "runs";
+/// Name and version of the JSON output's format.
+pub(crate) const FORMAT: &str = "weir-findings/1";
+
+/// The findings of a run, for programs.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Document<'a> {
+    /// `weir-findings/1`.
+    format: &'static str,
+    /// Exact version of the weir that measured.
+    weir_version: &'a str,
+    #[serde(flatten)]
+    findings: &'a Findings,
+}
 
 /// Runs the command.
 pub(crate) fn run(args: ReportArgs) -> Result<ExitCode, Failure> {
@@ -29,23 +44,38 @@ pub(crate) fn run(args: ReportArgs) -> Result<ExitCode, Failure> {
         }
         return Ok(ExitCode::SUCCESS);
     };
-    let input = input(&run, &findings);
+    give(&run, &findings, format, args.output.as_deref())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a run's findings in a format, where it was asked for.
+pub(crate) fn give(
+    run: &Run,
+    findings: &Findings,
+    format: ReportFormat,
+    output: Option<&Path>,
+) -> Result<(), Failure> {
     let text = match format {
         ReportFormat::Terminal => {
-            let color = args.output.is_none() && terminal::color_on_stdout();
-            as_text(&run, &findings, color)
+            let color = output.is_none() && terminal::color_on_stdout();
+            as_text(run, findings, color)
         }
-        ReportFormat::Markdown => as_markdown(&run, &findings),
-        ReportFormat::Html => weir_report::html(&input),
+        ReportFormat::Markdown => as_markdown(run, findings),
+        ReportFormat::Html => weir_report::html(&input(run, findings)),
+        ReportFormat::Csv => weir_report::csv::findings(findings),
         ReportFormat::Json => {
-            let json = serde_json::to_string_pretty(&findings);
+            let document = Document {
+                format: FORMAT,
+                weir_version: &run.header.weir_version,
+                findings,
+            };
+            let json = serde_json::to_string_pretty(&document);
             let json =
                 json.map_err(|error| Failure::failed(format!("cannot write findings: {error}")))?;
             masked(&json).into_owned() + "\n"
         }
     };
-    deliver(&text, args.output.as_deref())?;
-    Ok(ExitCode::SUCCESS)
+    deliver(&text, output)
 }
 
 /// Reads a run folder, which may be named by its header.

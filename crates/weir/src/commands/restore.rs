@@ -3,23 +3,24 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use weir_agent::message::Restore;
 use weir_host::journal::{self, Journal, JournalError, Outcome, Restored, put_back_command};
 use weir_model::foreign::in_a_line;
 use weir_sut::WorkFolder;
 
-use crate::args::{RestoreArgs, RestoreFormat};
+use crate::args::{RestoreArgs, TextOrJson};
 use crate::commands::place;
 use crate::failure::{FAILED, Failure};
 use crate::terminal;
 
 /// Name and version of the JSON output's format.
-const FORMAT: &str = "weir-restore/1";
+pub(crate) const FORMAT: &str = "weir-restore/1";
 
 /// What was undone, or would be.
-#[derive(Debug, Serialize)]
-struct Undone {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Undone {
     format: &'static str,
     dry_run: bool,
     settings: Vec<Restored>,
@@ -34,8 +35,8 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode, Failure> {
         None => undo(&Journal::default_folder(), args.dry_run).map_err(refused)?,
     };
     match args.format {
-        RestoreFormat::Text => terminal::print(&text(&undone))?,
-        RestoreFormat::Json => {
+        TextOrJson::Text => terminal::print(&text(&undone))?,
+        TextOrJson::Json => {
             let json = serde_json::to_string_pretty(&undone)
                 .map_err(|error| Failure::failed(format!("cannot write JSON: {error}")))?;
             terminal::print(&format!("{json}\n"))?;

@@ -18,7 +18,9 @@ use weir_sut::Launcher;
 use crate::args::{self, LabArgs, RunArgs};
 use crate::commands::fail_if::{self, study::Conditions};
 use crate::commands::study::Read;
-use crate::commands::{confirm, idle, load, parameters, place, public, report, study, time};
+use crate::commands::{
+    can_be_written, confirm, idle, load, parameters, place, public, report, study, time,
+};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::{signals, terminal};
 
@@ -29,6 +31,9 @@ use narrator::{Narrator, at_most, listed};
 /// Runs the command.
 pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
     let options = options(&args.lab)?;
+    if let Some(path) = &args.output {
+        can_be_written(path)?;
+    }
     let Some(name) = &args.study else {
         let folder = args.resume.clone().unwrap_or_default();
         let conditions = match args.fail_if.is_empty() && folder.join(HEADER_FILE).exists() {
@@ -39,7 +44,7 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
             }
         };
         let options = Options { folder, ..options };
-        return done(&options, None, &args.lab, conditions.as_ref());
+        return done(&options, None, &args, conditions.as_ref());
     };
     let scale = scale(args.scale.as_deref())?;
     let machine = machine(&options)?;
@@ -69,19 +74,19 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
         time: args.time.clone(),
         ..options
     };
-    done(&options, Some(&read), &args.lab, Some(&conditions))
+    done(&options, Some(&read), &args, Some(&conditions))
 }
 
 fn done(
     options: &Options,
     read: Option<&Read>,
-    args: &LabArgs,
+    args: &RunArgs,
     conditions: Option<&Conditions>,
 ) -> Result<ExitCode, Failure> {
     let summary = carry_out(options, read, false);
     let failed = |error| Failure::of_run(error, Some(&options.folder));
-    let confirm = args.confirm.then_some(options);
-    finish(&summary.map_err(failed)?, confirm, conditions)
+    let confirm = args.lab.confirm.then_some(options);
+    finish(&summary.map_err(failed)?, confirm, args, conditions)
 }
 
 /// Runs a study, or goes on with the run in the folder of `options`, and tells people how it gets on.
@@ -373,10 +378,19 @@ fn whole_seconds(length: Duration) -> Duration {
 fn finish(
     summary: &Summary,
     confirm: Option<&Options>,
+    args: &RunArgs,
     conditions: Option<&Conditions>,
 ) -> Result<ExitCode, Failure> {
     let (run, findings) = confirm::read(summary, confirm, false)?;
-    report::show_and_keep(&run, &findings)?;
+    match args.format {
+        None => report::show_and_keep(&run, &findings)?,
+        Some(format) => {
+            let kept = report::keep_both(&run, &findings);
+            report::give(&run, &findings, format, args.output.as_deref())?;
+            let [page, markdown] = kept?;
+            terminal::tell(&format!("Report: {page}\n        {markdown}\n"));
+        }
+    }
     match confirm::interrupted(summary, confirm) {
         Some(rest) => {
             terminal::tell(&format!("\nInterrupted. Continue with: weir run {rest}\n"));

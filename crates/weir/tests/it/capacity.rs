@@ -27,12 +27,9 @@ fn interrupted(words: &[&str], folder: &Path) -> Ended {
     search.end()
 }
 
-/// The answer as JSON, which the schema allows.
+/// The answer as JSON.
 fn answer(text: &str) -> Value {
-    let answer = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}:\n{text}"));
-    let faults = schema::faults("capacity.schema.json", &answer);
-    assert!(faults.is_empty(), "{faults:#?}");
-    answer
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}:\n{text}"))
 }
 
 /// 500 requests per second: one at a time, 2 ms each.
@@ -94,8 +91,9 @@ fn a_server_is_known_by_its_url_alone() {
         (&link["trips"]["by"], &link["forth"]),
         (&"connect".into(), &Value::Null)
     );
+    schema::keeps_records(Path::new(&out));
     // The folder alone has all of it.
-    for format in ["terminal", "markdown", "html", "json"] {
+    for format in ["terminal", "markdown", "html", "json", "csv"] {
         row(format);
         let mut command = weir(["report", &out, "--format", format]);
         let shown = Running::start(&mut command).end().with_code(0).stdout;

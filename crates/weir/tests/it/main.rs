@@ -8,12 +8,14 @@
 mod agent;
 mod capacity;
 mod capacity_refused;
+mod config;
 mod corpus;
 mod docs;
 mod doctor;
 mod doctor_trust;
 mod fail_if;
 mod faulty;
+mod install;
 mod kills;
 mod limiter;
 mod load;

@@ -13,13 +13,18 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde::de::DeserializeOwned;
 use weir_record::Run;
 
+use crate::schema;
+
 /// Far longer than anything takes; only a program that hangs gets there.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The program, with these arguments.
 pub(crate) fn weir<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
-    command.args(arguments);
+    // Without defaults of whoever runs the tests.
+    command
+        .args(arguments)
+        .env("XDG_CONFIG_HOME", "/nonexistent");
     command
 }
 
@@ -186,9 +191,12 @@ impl Running {
         wait_for("the end of the program", patience, || !self.is_alive());
         let status = self.child.wait().expect("it has ended");
         let gathered = |stream: Option<Gathered>| stream.map_or_else(String::new, Gathered::all);
+        let stdout = gathered(self.stdout.take());
+        // Every document of every test is as its schema says.
+        schema::keeps(&stdout);
         Ended {
             code: status.code(),
-            stdout: gathered(self.stdout.take()),
+            stdout,
             stderr: gathered(self.stderr.take()),
         }
     }

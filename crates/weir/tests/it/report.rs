@@ -32,6 +32,18 @@ pub(crate) fn of_a_complete_run(place: &Place) {
     let json: serde_json::Value = weir("--format json").document();
     let names = [0, 1].map(|load| &json["loads"][load]["load"]);
     assert_eq!(names, ["closed", "open"]);
+    let csv = weir("--format csv").stdout;
+    let row = |load: &str, arm: &str, metric: &str| {
+        let mut rows = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+        let row = rows.find(|row| row[0] == load && row[4] == arm && row[5] == metric);
+        row.unwrap_or_else(|| panic!("{load} {arm} {metric}:\n{csv}"))
+    };
+    let rate = &json["loads"][0]["arms"][2]["rate_completed"];
+    let compared = row("closed", "keeps-origin", "rate_completed_per_s");
+    assert_eq!(compared[6].parse().ok(), rate.as_f64());
+    assert_eq!(compared[7], "baseline");
+    let baseline = row("open", "baseline", "response_time_p99_ns");
+    assert_eq!((baseline[1], baseline[7]), ("200", ""));
 
     assert_eq!(weir("--format markdown -o else.md").stdout, "");
     assert_eq!(place.read("../else.md"), markdown);

@@ -9,7 +9,7 @@ use weir_record::{Run, Sample};
 
 use crate::place::{Place, names_in, sum};
 use crate::program::{Ended, HasAll};
-use crate::report;
+use crate::{report, schema};
 
 const STUDY: &str = "\
 # A comment, which has to survive: the run folder keeps the text as it was.
@@ -42,6 +42,7 @@ fn a_whole_run_and_its_report() {
     let run = place.records();
     assert!(!run.truncated);
     header(&run);
+    schema::keeps_records(&place.run_folder());
     sessions_and_ends(&run);
     blocks(&run);
     histograms(&run);
@@ -277,4 +278,22 @@ fn refuses_to_go_on_or_over(place: &Place) {
     ]);
     let again = place.run(STUDY).end();
     again.refused_in_a_line(&["a run exists and is not empty", "\nhint: "]);
+}
+
+#[test]
+fn a_run_ends_in_the_format_that_was_asked_for() {
+    let place = Place::new();
+    let (first, _) = STUDY.split_once("  - {name: open").expect("two loads");
+    let (_, rest) = STUDY.split_once("duration: 2s}\n").expect("two loads");
+    place.write("study.yaml", &format!("{first}{rest}"));
+    let ended = place.ends("run study.yaml --out 'a run' --format json");
+    let ended = ended.with_code(0).says(&["report.html", "report.md"]);
+    let json: serde_json::Value = ended.document();
+    assert_eq!(json["format"], "weir-findings/1");
+    let report = place.ends("report 'a run' --format json").with_code(0);
+    assert_eq!(report.stdout, ended.stdout);
+    place.read("report.html").has("keeps-origin");
+    place
+        .ends("run study.yaml --out else --format csv -o nowhere/x.csv")
+        .refused_in_a_line(&["-o nowhere/x.csv: No such file"]);
 }

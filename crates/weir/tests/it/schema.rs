@@ -1,73 +1,259 @@
-//! Documents against their schema: as much of JSON Schema (draft 2020-12) as the schemas in docs/ are written in.
+//! Documents against their schemas: as much of JSON Schema (draft 2020-12) as the schemas in docs/schemas/ are written in.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// Everything in `document` that a schema of docs/ does not allow, each with its place; a word of the schema that is
-/// not understood here is an error too.
-pub(crate) fn faults(schema: &str, document: &Value) -> Vec<String> {
-    let path = format!("{}/../../docs/{schema}", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(path).expect("a schema");
-    let root: Value = serde_json::from_str(&text).expect("a schema is JSON");
-    let mut faults = Vec::new();
-    check(&root, &root, document, "", &mut faults);
-    faults
+use crate::program::run;
+
+fn path(name: &str) -> PathBuf {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas");
+    PathBuf::from(folder).join(format!("{name}.json"))
 }
 
-fn check(root: &Value, schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
-    let words = schema.as_object().expect("a schema is an object");
-    for (word, says) in words {
-        let holds = match word.as_str() {
-            "$schema" | "$defs" | "title" | "description" | "properties" => true,
+/// The schemas in docs/ are made from the types; `WEIR_WRITE_DOCS=1 cargo test -p weir --test it schema` makes them anew.
+#[test]
+fn the_schemas_are_those_of_this_weir_and_all_are_listed() {
+    let index = std::fs::read_to_string(path("README").with_extension("md")).expect("an index");
+    let names = run("generate schema").with_code(0).stdout;
+    assert!(names.lines().count() >= 10, "{names}");
+    for name in names.lines() {
+        let schema = run(&format!("generate schema {name}")).with_code(0).stdout;
+        let path = path(name);
+        if std::env::var_os("WEIR_WRITE_DOCS").is_some() {
+            std::fs::write(&path, &schema).expect("the documents can be written");
+        }
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            schema == written,
+            "{} is not that of this weir",
+            path.display()
+        );
+        assert!(
+            index.contains(&format!("({name}.json)")),
+            "{name} is not in the index"
+        );
+    }
+    run("generate schema weir-nothing-1").refused_in_a_line(&["no schema called `weir-nothing-1`"]);
+}
+
+/// An output, if it is a document that names its format, has nothing that its schema does not.
+#[track_caller]
+pub(crate) fn keeps(output: &str) {
+    let document = output
+        .starts_with('{')
+        .then(|| serde_json::from_str::<Value>(output));
+    let Some(Ok(document)) = document else {
+        return;
+    };
+    if let Some(format) = document["format"].as_str() {
+        let faults = faults(format, &document);
+        assert!(faults.is_empty(), "{format}: {faults:#?}");
+    }
+}
+
+/// The records of a run are as their schemas say.
+#[track_caller]
+pub(crate) fn keeps_records(folder: &Path) {
+    let read = |name| std::fs::read_to_string(folder.join(name)).expect(name);
+    let header: Value = serde_json::from_str(&read("run.json")).expect("JSON");
+    let format = header["format"].as_str().expect("a format");
+    let mut all = faults(format, &header);
+    for line in read("records.jsonl").lines() {
+        let record = serde_json::from_str(line).expect("JSON");
+        all.extend(faults(&format!("{format}-record"), &record));
+    }
+    assert!(all.is_empty(), "{format}: {all:#?}");
+}
+
+/// Everything in a document of a format, `weir-load/1`, that its schema does not have, each with its place; a word of
+/// the schema that is not understood here is a panic.
+fn faults(format: &str, document: &Value) -> Vec<String> {
+    let path = path(&format.replace('/', "-"));
+    let text = std::fs::read_to_string(path).expect("a schema");
+    let root: Value = serde_json::from_str(&text).expect("a schema is JSON");
+    let mut check = Check {
+        root: &root,
+        faults: Vec::new(),
+    };
+    check.value(&root, document, "", &BTreeSet::new());
+    check.faults
+}
+
+struct Check<'a> {
+    root: &'a Value,
+    faults: Vec<String>,
+}
+
+impl<'a> Check<'a> {
+    /// `others` are names that another part of the schema knows of the same object.
+    fn value(&mut self, schema: &'a Value, value: &Value, at: &str, others: &BTreeSet<&'a str>) {
+        let Some(words) = schema.as_object() else {
+            if schema == &Value::Bool(false) {
+                self.faults.push(format!("{at}: nothing is allowed here"));
+            }
+            return;
+        };
+        let mut known = others.clone();
+        self.names(schema, &mut known);
+        for (word, says) in words {
+            // Names that a pattern allows are not additional; what they are is looked at.
+            if word == "additionalProperties" && words.contains_key("patternProperties") {
+                continue;
+            }
+            if !self.word(word, says, (value, at), &known) {
+                self.faults
+                    .push(format!("{at}: {word} {says}: {}", short(value)));
+            }
+        }
+        // Readers ignore what they do not know; this one wants to be told.
+        let is_open = words.contains_key("additionalProperties") || known.is_empty();
+        for name in value.as_object().into_iter().flat_map(|all| all.keys()) {
+            if !is_open && !known.contains(&**name) {
+                self.faults
+                    .push(format!("{at}/{name}: it is not in the schema"));
+            }
+        }
+    }
+
+    /// Whether a word of a schema holds, as far as it is to be told here and not deeper in the document.
+    fn word(
+        &mut self,
+        word: &str,
+        says: &'a Value,
+        (value, at): (&Value, &str),
+        known: &BTreeSet<&'a str>,
+    ) -> bool {
+        match word {
+            "$schema" | "$defs" | "title" | "description" | "default" => true,
             "$ref" => {
-                let path = says.as_str().and_then(|text| text.strip_prefix('#'));
-                let named = path
-                    .and_then(|path| root.pointer(path))
-                    .expect("a reference");
-                check(root, named, value, at, faults);
+                let named = self.named(says);
+                self.value(named, value, at, known);
                 true
             }
             "const" => says == value,
-            "enum" => says.as_array().expect("a list").contains(value),
+            "enum" => list(says).contains(value),
             "type" => match says {
                 Value::Array(any) => any.iter().any(|one| is_of(one, value)),
                 one => is_of(one, value),
             },
             "required" => {
-                let names = says.as_array().expect("a list").iter();
-                let mut names = names.filter_map(Value::as_str);
+                let mut names = list(says).iter().filter_map(Value::as_str);
                 names.all(|name| !value.is_object() || value.get(name).is_some())
             }
-            "additionalProperties" => {
-                assert_eq!(says, &Value::Bool(false), "{word}");
-                let known = |name: &String| words["properties"].get(name).is_some();
-                value.as_object().is_none_or(|all| all.keys().all(known))
-            }
-            "items" => {
-                for (place, item) in value.as_array().into_iter().flatten().enumerate() {
-                    check(root, says, item, &format!("{at}/{place}"), faults);
-                }
+            "minimum" => value
+                .as_f64()
+                .is_none_or(|value| Some(value) >= says.as_f64()),
+            "maximum" => value
+                .as_f64()
+                .is_none_or(|value| Some(value) <= says.as_f64()),
+            "minItems" => value
+                .as_array()
+                .is_none_or(|all| all.len() as u64 >= number(says)),
+            "maxItems" => value
+                .as_array()
+                .is_none_or(|all| all.len() as u64 <= number(says)),
+            "oneOf" => self.fitting(says, value, known) == 1,
+            "anyOf" => self.fitting(says, value, known) > 0,
+            _ => {
+                self.inside(word, says, (value, at), known);
                 true
             }
-            "oneOf" => {
-                let fits = |one: &&Value| {
-                    let mut own = Vec::new();
-                    check(root, one, value, at, &mut own);
-                    own.is_empty()
+        }
+    }
+
+    /// Looks at what is deeper in the document.
+    fn inside(
+        &mut self,
+        word: &str,
+        says: &'a Value,
+        (value, at): (&Value, &str),
+        known: &BTreeSet<&'a str>,
+    ) {
+        match word {
+            "properties" => {
+                for (name, schema) in says.as_object().expect("an object") {
+                    if let Some(value) = value.get(name) {
+                        self.value(schema, value, &format!("{at}/{name}"), &BTreeSet::new());
+                    }
+                }
+            }
+            "patternProperties" => {
+                let all = says.as_object().expect("an object");
+                let [any] = all.values().collect::<Vec<_>>()[..] else {
+                    panic!("{at}: several patterns are not understood");
                 };
-                says.as_array().expect("a list").iter().filter(fits).count() == 1
+                self.inside("additionalProperties", any, (value, at), known);
+            }
+            "additionalProperties" => {
+                for (name, value) in value.as_object().into_iter().flatten() {
+                    if !known.contains(&**name) {
+                        self.value(says, value, &format!("{at}/{name}"), &BTreeSet::new());
+                    }
+                }
+            }
+            "items" | "prefixItems" => {
+                let items = value.as_array().into_iter().flatten().enumerate();
+                for (place, item) in items {
+                    let schema = match word {
+                        "items" => Some(says),
+                        _ => says.get(place),
+                    };
+                    if let Some(schema) = schema {
+                        self.value(schema, item, &format!("{at}/{place}"), &BTreeSet::new());
+                    }
+                }
             }
             other => panic!("{at}: `{other}` is not understood"),
+        }
+    }
+
+    /// How many of several schemas a value fits.
+    fn fitting(&self, schemas: &'a Value, value: &Value, known: &BTreeSet<&'a str>) -> usize {
+        let fits = |one: &&'a Value| {
+            let mut check = Check {
+                root: self.root,
+                faults: Vec::new(),
+            };
+            check.value(one, value, "", known);
+            check.faults.is_empty()
         };
-        if !holds {
-            faults.push(format!("{at}: {word} {says}: {}", short(value)));
+        list(schemas).iter().filter(fits).count()
+    }
+
+    /// The names that a schema knows of an object itself.
+    fn names(&self, schema: &'a Value, known: &mut BTreeSet<&'a str>) {
+        let own = schema.get("properties").and_then(Value::as_object);
+        known.extend(
+            own.into_iter()
+                .flat_map(|all| all.keys())
+                .map(|name| &**name),
+        );
+        if let Some(named) = schema.get("$ref") {
+            self.names(self.named(named), known);
+        }
+        for word in ["oneOf", "anyOf"] {
+            let parts = schema.get(word).and_then(Value::as_array);
+            for part in parts.into_iter().flatten() {
+                self.names(part, known);
+            }
         }
     }
-    let properties = words.get("properties").and_then(Value::as_object);
-    for (name, schema) in properties.into_iter().flatten() {
-        if let Some(value) = value.get(name) {
-            check(root, schema, value, &format!("{at}/{name}"), faults);
-        }
+
+    fn named(&self, reference: &Value) -> &'a Value {
+        let path = reference.as_str().and_then(|text| text.strip_prefix('#'));
+        let named = path.and_then(|path| self.root.pointer(path));
+        named.expect("a reference")
     }
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().expect("a list")
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().expect("a number")
 }
 
 fn is_of(kind: &Value, value: &Value) -> bool {

@@ -1,5 +1,6 @@
-//! The answer for programs: docs/capacity.schema.json.
+//! The answer for programs: docs/schemas/weir-capacity-1.json.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use weir_analysis::capacity::{CapacityFindings, UNIT};
 use weir_analysis::findings::{Findings, GrowthFindings, LimiterFindings};
@@ -9,10 +10,10 @@ use weir_record::Run;
 use crate::commands::fail_if::Judged;
 
 /// Moves when an old reader would be misled.
-const FORMAT: &str = "weir-capacity/1";
+pub(crate) const FORMAT: &str = "weir-capacity/1";
 
-#[derive(Serialize)]
-struct Answer<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Answer<'a> {
     format: &'static str,
     weir_version: &'a str,
     /// The run's folder.
@@ -34,7 +35,7 @@ struct Answer<'a> {
     remarks: Vec<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Limiter<'a> {
     arm: &'a str,
     answer: weir_limits::Answer,
@@ -46,20 +47,20 @@ struct Limiter<'a> {
     words: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Target<'a> {
     url: Option<&'a str>,
     addresses: Vec<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Interval {
     low: f64,
     high: f64,
     unit: &'static str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Condition<'a> {
     condition: &'a str,
     is_true: Option<bool>,

@@ -14,7 +14,7 @@ use weir_study::Scale;
 use crate::args::{CapacityArgs, CapacityFormat, FlowArgs};
 use crate::commands::fail_if::{self, capacity::Condition};
 use crate::commands::study;
-use crate::commands::{confirm, deliver, public, report, run, time};
+use crate::commands::{can_be_written, confirm, deliver, public, report, run, time};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::terminal;
 
@@ -22,14 +22,14 @@ mod answer;
 mod tuning;
 mod url;
 
+pub(crate) use answer::{Answer, FORMAT};
 use tuning::Tuning;
 
 /// Runs the command.
 pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
     let conditions = fail_if::capacity::read(&args.fail_if)?;
     if let Some(path) = &args.output {
-        weir_files::open_output(path)
-            .map_err(|error| Failure::input(format!("-o {}: {error}", path.display())))?;
+        can_be_written(path)?;
     }
     let options = run::options(&args.lab)?;
     let confirm = args.lab.confirm.then(|| options.clone());
@@ -151,6 +151,7 @@ fn finish(
             report::as_text(&run, &findings, color)
         }
         CapacityFormat::Markdown => report::as_markdown(&run, &findings),
+        CapacityFormat::Csv => weir_report::csv::findings(&findings),
         CapacityFormat::Json => {
             let json = answer::json(&run, &findings, &judged);
             masked(&json.map_err(Failure::failed)?).into_owned() + "\n"

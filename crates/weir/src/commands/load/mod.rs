@@ -11,8 +11,8 @@ use weir_model::load_report::LoadReport;
 use weir_report::foreign::masked;
 
 use crate::args::{LoadArgs, LoadFormat};
-use crate::commands::deliver;
 use crate::commands::fail_if::{self, load::Conditions};
+use crate::commands::{can_be_written, deliver};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::{signals, terminal};
 
@@ -41,11 +41,8 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     if args.floor {
         return floor::run(&job, args);
     }
-    // An output that cannot be written is found out before the trial, not after it.
     if let Some(path) = &args.output {
-        // What an earlier test wrote there stays until there is something to put in its place.
-        weir_files::open_output(path)
-            .map_err(|error| Failure::input(format!("-o {}: {error}", path.display())))?;
+        can_be_written(path)?;
     }
     let observed = observe::begin(&job, args)?;
     let (report, conditions) = measure(&job, args, conditions)?;
@@ -62,6 +59,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
             weir_report::load::human(&report, limiter.as_ref(), args.latency, color, width)
         }
         LoadFormat::Json => weir_report::load::json(&report, limiter.as_ref()),
+        LoadFormat::Csv => weir_report::csv::load(&report),
         LoadFormat::Wrk2 => {
             let text = weir_report::load::wrk2(&report).map_err(Failure::failed)?;
             masked(&text).into_owned()

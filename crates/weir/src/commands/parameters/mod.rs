@@ -9,7 +9,7 @@ use weir_load::files::{LARGEST_DESCRIPTION, read_at_most};
 use weir_model::study::ProxyKind;
 use weir_parameters::{Catalog, EffectiveFrom, Parameter};
 
-use crate::args::{ParametersArgs, ParametersFormat};
+use crate::args::{ParametersArgs, TextOrJson};
 use crate::failure::Failure;
 use crate::terminal;
 
@@ -17,6 +17,7 @@ mod shown;
 mod text;
 
 use shown::Shown;
+pub(crate) use shown::{FORMAT, Listed};
 
 /// Runs the command.
 pub(crate) fn run(args: &ParametersArgs) -> Result<ExitCode, Failure> {
@@ -25,13 +26,17 @@ pub(crate) fn run(args: &ParametersArgs) -> Result<ExitCode, Failure> {
     let of_table = proxy.unwrap_or(ProxyKind::Nginx);
     let text = match (&args.name, args.format) {
         (Some(name), format) => one(&catalog, proxy, name, format)?,
-        (None, ParametersFormat::Text) => {
+        (None, TextOrJson::Text) => {
             text::table(&all(&catalog, of_table), of_table, terminal::width())
         }
-        (None, ParametersFormat::Json) => format!("{:#}\n", json!(all(&catalog, of_table))),
+        (None, TextOrJson::Json) => json(all(&catalog, of_table)),
     };
     terminal::print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn json(parameters: Vec<Shown<'_>>) -> String {
+    format!("{:#}\n", json!(Listed::new(parameters)))
 }
 
 /// The parameters that come with weir and those of users' files, with the defaults of the kernel
@@ -68,7 +73,7 @@ fn one(
     catalog: &Catalog,
     proxy: Option<ProxyKind>,
     name: &str,
-    format: ParametersFormat,
+    format: TextOrJson,
 ) -> Result<String, Failure> {
     let kinds = proxy.map_or_else(|| ProxyKind::ALL.to_vec(), |proxy| vec![proxy]);
     let named = |kind: &ProxyKind| {
@@ -89,13 +94,13 @@ fn one(
     };
     let shown = Shown::new(row, catalog, kind);
     Ok(match format {
-        ParametersFormat::Text => {
+        TextOrJson::Text => {
             let of_proxy = |(_, row): &&(ProxyKind, &Parameter)| row.scope.is_configuration();
             let others = others.iter().filter(of_proxy);
             text::description(&shown, terminal::width())
                 + &others.map(text::also).collect::<String>()
         }
-        ParametersFormat::Json => format!("{:#}\n", json!(shown)),
+        TextOrJson::Json => json(vec![shown]),
     })
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use weir_model::study::ProxyKind;
 use weir_parameters::{
@@ -10,8 +11,27 @@ use weir_parameters::{
     Severity, Spelling, Write,
 };
 
+/// Name and version of the JSON output's format.
+pub(crate) const FORMAT: &str = "weir-parameters/1";
+
+/// Parameters, for programs.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Listed<'a> {
+    /// `weir-parameters/1`.
+    format: &'static str,
+    /// All of the proxy, the kernel and the process, or the one that was asked for.
+    parameters: Vec<Shown<'a>>,
+}
+
+impl<'a> Listed<'a> {
+    pub(super) fn new(parameters: Vec<Shown<'a>>) -> Listed<'a> {
+        let format = FORMAT;
+        Listed { format, parameters }
+    }
+}
+
 /// A parameter, ready to be printed. In JSON as it stands.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Shown<'a> {
     pub(super) id: &'a str,
     pub(super) scope: Scope,
@@ -47,7 +67,7 @@ pub(super) struct Shown<'a> {
 }
 
 /// A constraint.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Shows<'a> {
     pub(super) severity: &'static str,
     pub(super) rule: String,

@@ -1,11 +1,12 @@
 //! The parts of a URL that a load needs.
 
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use http::Uri;
 
 use crate::failure::Failure;
+use crate::names;
 
 /// The parts of an http or https URL.
 pub(super) struct Url {
@@ -74,12 +75,14 @@ impl Url {
 
     /// The addresses of the name.
     pub(super) fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
-        let addresses = (self.host.as_str(), self.port).to_socket_addrs();
-        let addresses = addresses.map_err(|error| {
+        let asked = match self.host.contains(':') {
+            true => format!("[{}]:{}", self.host, self.port),
+            false => format!("{}:{}", self.host, self.port),
+        };
+        names::addresses(&asked).map_err(|error| {
             Failure::failed(format!("{}: the name does not resolve: {error}", self.host))
-                .hint("an address does not need resolving: http://127.0.0.1:8080/")
-        })?;
-        Ok(addresses.collect())
+                .hint(names::hint())
+        })
     }
 
     /// The first of them that a connection can be opened to.

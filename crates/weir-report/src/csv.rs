@@ -1,0 +1,255 @@
+//! Results as CSV (RFC 4180): one header line, one row for each thing that was measured. As in samples, a name ends in its unit
+//! unless it counts things, and an empty cell is a value that there is not.
+
+use weir_analysis::findings::{
+    ArmFindings, Capacity, CapacityFindings, Comparison, Findings, LoadFindings, NEVER_NS,
+};
+use weir_model::load_report::{Counts, FlowReport, LoadReport, Rates, Target, TimeReport};
+use weir_model::record::Validity;
+use weir_model::study::Metric;
+
+use crate::foreign::masked;
+use crate::words::validity as validity_word;
+
+/// Columns of [`load`].
+const LOAD: &str = "started_at,outcome,validity,flow,url,connections,sustain_s,rate_intended_per_s,rate_offered_per_s,\
+rate_completed_per_s,received_bytes_per_s,offered,completed,dropped,queued,unanswered,errors,response_time_mean_ns,\
+response_time_p50_ns,response_time_p90_ns,response_time_p99_ns,response_time_p999_ns,response_time_max_ns,\
+service_time_p50_ns,service_time_p99_ns,dispatch_lag_p50_ns,dispatch_lag_p99_ns";
+/// Columns of [`findings`].
+const ARMS: &str = "load,load_intended_per_s,load_validity,blocks_used,arm,metric,value,against,ratio,ratio_low,ratio_high,\
+confidence,p,p_corrected,minimum_detectable,verdict";
+/// Columns of [`findings`] of a search for capacities.
+const CAPACITIES: &str = "load,arm,validity,claimed,capacity_low_per_s,capacity_high_per_s,confidence,objective,\
+verified_per_s,held_s,saturated_per_s,connections";
+
+/// A row that is being filled.
+#[derive(Default)]
+struct Row(Vec<String>);
+
+impl Row {
+    fn text(mut self, text: impl ToString) -> Row {
+        self.0.push(text.to_string());
+        self
+    }
+
+    /// A figure; what is none (unknown, infinite) leaves the cell empty.
+    fn number(self, figure: impl Into<Option<f64>>) -> Row {
+        let figure = figure.into().filter(|figure| figure.is_finite());
+        self.text(figure.map_or_else(String::new, |figure| figure.to_string()))
+    }
+
+    /// Quantiles of a distribution, by its whole histogram or those that the document states; empty without values.
+    fn quantiles(self, of: &TimeReport, wanted: &[f64]) -> Row {
+        wanted.iter().fold(self, |row, wanted| {
+            let known = of.quantiles.iter().filter(|_| of.count > 0);
+            let found = known.clone().find(|(quantile, _)| quantile == wanted);
+            row.text(found.map_or_else(String::new, |(_, ns)| ns.to_string()))
+        })
+    }
+}
+
+/// A table as text; cells with a comma, a quote or a line end are quoted.
+fn table(columns: &str, rows: impl IntoIterator<Item = Row>) -> String {
+    let mut text = format!("{columns}\n");
+    for Row(cells) in rows {
+        debug_assert_eq!(cells.len(), columns.split(',').count());
+        let cells = cells
+            .into_iter()
+            .map(|cell| match cell.contains([',', '"', '\n', '\r']) {
+                true => format!("\"{}\"", cell.replace('"', "\"\"")),
+                false => cell,
+            });
+        text += &cells.collect::<Vec<_>>().join(",");
+        text.push('\n');
+    }
+    masked(&text).into_owned()
+}
+
+/// What a row of [`load`] is of: the whole load, or one of its flows.
+struct Part<'a> {
+    name: &'a str,
+    target: &'a Target,
+    connections: u32,
+    rates: &'a Rates,
+    counts: &'a Counts,
+    failed: [u64; 2],
+    times: [&'a TimeReport; 3],
+}
+
+/// A load: a row of all flows together (`flow` is empty), then one for each if there are several.
+pub fn load(report: &LoadReport) -> String {
+    let errors = |all: &[weir_model::load::ErrorCount]| all.iter().map(|error| error.count).sum();
+    let whole = Part {
+        name: "",
+        target: &report.target,
+        connections: report.load.connections,
+        rates: &report.rates,
+        counts: &report.counts,
+        failed: [report.censored.in_flight, errors(&report.errors)],
+        times: [
+            &report.response_time,
+            &report.service_time,
+            &report.dispatch_lag,
+        ],
+    };
+    let flows = report.flows.iter().map(|flow: &FlowReport| Part {
+        name: &flow.name,
+        target: &flow.target,
+        connections: flow.load.connections,
+        rates: &flow.rates,
+        counts: &flow.counts,
+        failed: [flow.censored.in_flight, errors(&flow.errors)],
+        times: [&flow.response_time, &flow.service_time, &flow.dispatch_lag],
+    });
+    let parts = std::iter::once(whole).chain(flows);
+    table(LOAD, parts.map(|part| load_row(report, &part)))
+}
+
+fn load_row(report: &LoadReport, part: &Part<'_>) -> Row {
+    let validity = report.validity.iter().map(|reason| reason.validity).max();
+    let row = Row::default()
+        .text(&report.started_at)
+        .text(&report.outcome)
+        .text(validity_word(validity.unwrap_or(Validity::Valid)))
+        .text(part.name)
+        .text(&part.target.url)
+        .text(part.connections)
+        .number(report.phases.sustain)
+        .number(part.rates.intended)
+        .number(part.rates.offered)
+        .number(part.rates.completed)
+        .number(part.rates.received_bytes)
+        .text(part.counts.offered)
+        .text(part.counts.completed)
+        .text(part.counts.dropped)
+        .text(part.counts.queued)
+        .text(part.failed[0])
+        .text(part.failed[1]);
+    let [response, service, lag] = part.times;
+    row.number(Some(response.mean).filter(|_| response.count > 0))
+        .quantiles(response, &[0.5, 0.9, 0.99, 0.999, 1.0])
+        .quantiles(service, &[0.5, 0.99])
+        .quantiles(lag, &[0.5, 0.99])
+}
+
+/// A run: a row for each load, arm, metric and what the arm is compared with; of a search for capacities, for each arm.
+pub fn findings(findings: &Findings) -> String {
+    if let Some(found) = &findings.capacity {
+        let row = |arm| capacity_row(found, arm);
+        return table(CAPACITIES, found.arms.iter().map(row));
+    }
+    let rows = findings.loads.iter().flat_map(|load| {
+        let arms = load.arms.iter();
+        arms.flat_map(move |arm| {
+            let metrics = load.metrics.iter();
+            metrics.flat_map(move |metric| rows(load, arm, *metric))
+        })
+    });
+    table(ARMS, rows)
+}
+
+/// An arm's figure, with all that it is compared with; by itself where that is nothing.
+fn rows(load: &LoadFindings, arm: &ArmFindings, metric: Metric) -> Vec<Row> {
+    let all = match load.pairs.is_empty() {
+        true => &load.comparisons,
+        false => &load.pairs,
+    };
+    let own = |found: &&Comparison| found.arm == arm.arm && found.metric == metric;
+    let compared: Vec<Option<&Comparison>> = all.iter().filter(own).map(Some).collect();
+    let compared = match compared.is_empty() {
+        true => vec![None],
+        false => compared,
+    };
+    let row = |found: Option<&Comparison>| {
+        let number = |figure: fn(&Comparison) -> f64| found.map(figure);
+        let (name, value) = figure(arm, metric);
+        Row::default()
+            .text(&load.load)
+            .number(load.rate_intended)
+            .text(validity_word(load.validity))
+            .text(load.blocks_used)
+            .text(&arm.arm)
+            .text(name)
+            .number(value)
+            .text(found.map_or("", |found| &found.against))
+            .number(number(|found| found.ratio))
+            .number(number(|found| found.interval.0))
+            .number(number(|found| found.interval.1))
+            .number(number(|found| found.confidence))
+            .number(number(|found| found.p))
+            .number(number(|found| found.p_holm))
+            .number(number(|found| found.minimum_detectable))
+            .text(found.map_or("", |found| found.verdict.word()))
+    };
+    compared.into_iter().map(row).collect()
+}
+
+/// A metric's name with its unit, and an arm's figure.
+fn figure(arm: &ArmFindings, metric: Metric) -> (&'static str, Option<f64>) {
+    let time = |ns: u64| (ns != NEVER_NS).then_some(ns as f64);
+    match metric {
+        Metric::Rate => ("rate_completed_per_s", Some(arm.rate_completed)),
+        Metric::ReceivedBytes => ("received_bytes_per_s", arm.received_per_second),
+        Metric::CpuPerRequest => ("cpu_per_request_ns", arm.cpu_per_request_ns),
+        Metric::ResponseP50 => ("response_time_p50_ns", time(arm.response_ns[0])),
+        Metric::ResponseP99 => ("response_time_p99_ns", time(arm.response_ns[2])),
+    }
+}
+
+fn capacity_row(found: &CapacityFindings, arm: &Capacity) -> Row {
+    let limits: Vec<String> = arm.limits.iter().map(ToString::to_string).collect();
+    Row::default()
+        .text(&arm.load)
+        .text(&arm.arm)
+        .text(validity_word(found.validity))
+        .text(arm.claimed)
+        .number(arm.low)
+        .number(arm.high)
+        .number(arm.confidence)
+        .text(limits.join(", "))
+        .number(arm.verified)
+        .number(arm.held_s)
+        .number(arm.saturated)
+        .text(arm.connections)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::sample;
+
+    #[test]
+    fn a_load_has_a_row_with_the_document_s_figures_under_the_names() {
+        for report in sample::all() {
+            let text = load(&report);
+            let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+            let (names, cells) = (lines.next().unwrap(), lines.next().unwrap());
+            assert_eq!(names.len(), cells.len(), "{text}");
+            let cell = |name: &str| cells[names.iter().position(|one| *one == name).unwrap()];
+            assert_eq!(cell("completed"), report.counts.completed.to_string());
+            assert_eq!(cell("url"), report.target.url);
+            let p99 = report
+                .response_time
+                .quantiles
+                .iter()
+                .find(|(q, _)| *q == 0.99);
+            let p99 = p99.filter(|_| report.response_time.count > 0);
+            let p99 = p99.map_or_else(String::new, |(_, ns)| ns.to_string());
+            assert_eq!(cell("response_time_p99_ns"), p99);
+            assert_eq!(lines.count(), report.flows.len());
+        }
+    }
+
+    #[test]
+    fn what_would_break_a_row_is_quoted() {
+        let row = Row::default()
+            .text("a,\"b\"\nc")
+            .number(f64::NAN)
+            .number(0.5);
+        assert_eq!(
+            table("x,y_ns,z", [row]),
+            "x,y_ns,z\n\"a,\"\"b\"\"\nc\",,0.5\n"
+        );
+    }
+}

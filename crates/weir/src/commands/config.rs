@@ -1,0 +1,152 @@
+//! `weir config`: the default of every option, and where it is from.
+
+use std::process::ExitCode;
+
+use clap::{Arg, CommandFactory};
+use schemars::JsonSchema;
+use serde::Serialize;
+use weir_report::foreign::masked;
+
+use crate::args::{Args, ConfigArgs, TextOrJson};
+use crate::config::{Defaults, SETTINGS, Source, argument};
+use crate::failure::Failure;
+use crate::terminal;
+
+/// Name and version of the JSON output's format.
+pub(crate) const FORMAT: &str = "weir-config/1";
+
+/// The defaults in force.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Shown {
+    /// `weir-config/1`.
+    format: &'static str,
+    /// The files that are looked for here, in the order in which they count.
+    files: Vec<ShownFile>,
+    /// By command and option.
+    settings: Vec<ShownSetting>,
+}
+
+/// A `weir.toml`.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ShownFile {
+    path: String,
+    /// Whether it is there.
+    is_read: bool,
+}
+
+/// The default of a command's option.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ShownSetting {
+    command: String,
+    /// As it is typed.
+    option: String,
+    /// As they would be typed; empty: the option has no default. Of a flag: true or false.
+    values: Vec<String>,
+    /// `environment`, `file` or `default`.
+    from: &'static str,
+    /// The variable, or the file with line and column; absent of the option's own default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    place: Option<String>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &ConfigArgs) -> Result<ExitCode, Failure> {
+    let shown = shown(&Defaults::read()?);
+    let text = match args.format {
+        TextOrJson::Text => text(&shown),
+        TextOrJson::Json => {
+            let json = serde_json::to_string_pretty(&shown);
+            json.map_err(|error| Failure::failed(format!("cannot write JSON: {error}")))? + "\n"
+        }
+    };
+    terminal::print(&masked(&text))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn shown(defaults: &Defaults) -> Shown {
+    let all = Args::command();
+    let mut settings = Vec::new();
+    for command in all.get_subcommands() {
+        let name = command.get_name();
+        for setting in SETTINGS.iter().filter(|one| one.commands.contains(&name)) {
+            let Some(option) = argument(command, setting) else {
+                continue;
+            };
+            let given = defaults.of(name, setting).map(|(_, given)| given);
+            settings.push(ShownSetting {
+                command: name.to_owned(),
+                option: format!("--{}", option.get_long().unwrap_or_default()),
+                values: given.map_or_else(|| own_default(option), |given| given.values.clone()),
+                from: match given.map(|given| &given.source) {
+                    None => "default",
+                    Some(Source::Environment(_)) => "environment",
+                    Some(Source::File { .. }) => "file",
+                },
+                place: given.map(|given| given.source.to_string()),
+            });
+        }
+    }
+    let files = defaults.files.iter().map(|(path, is_read)| ShownFile {
+        path: path.display().to_string(),
+        is_read: *is_read,
+    });
+    Shown {
+        format: FORMAT,
+        files: files.collect(),
+        settings,
+    }
+}
+
+/// What the option is where nobody says anything: clap's default, or what its help says.
+fn own_default(option: &Arg) -> Vec<String> {
+    let own = option.get_default_values().iter();
+    let own: Vec<String> = own
+        .map(|value| value.to_string_lossy().into_owned())
+        .collect();
+    if !own.is_empty() {
+        return own;
+    }
+    let help = option.get_help().map(ToString::to_string);
+    let said = help
+        .as_deref()
+        .and_then(|help| help.split_once("[default: "));
+    let said = said.and_then(|(_, rest)| rest.split_once(']'));
+    said.map(|(text, _)| text.replace('\n', " "))
+        .into_iter()
+        .collect()
+}
+
+fn text(shown: &Shown) -> String {
+    let mut text = String::new();
+    for file in &shown.files {
+        let state = if file.is_read { "read" } else { "not there" };
+        text += &format!("{}: {state}\n", file.path);
+    }
+    let widest = |of: fn(&ShownSetting) -> String| {
+        let all = shown.settings.iter().map(of);
+        all.map(|one| one.chars().count()).max().unwrap_or_default()
+    };
+    let value = |one: &ShownSetting| match one.values.is_empty() {
+        true => "-".to_owned(),
+        false => one.values.join(" "),
+    };
+    let of_users = |one: &&ShownSetting| one.place.is_some();
+    let width = shown.settings.iter().filter(of_users).map(value);
+    let width = width
+        .map(|one| one.chars().count())
+        .max()
+        .unwrap_or_default()
+        .max(24);
+    let options = widest(|one| one.option.clone());
+    let mut command = "";
+    for one in &shown.settings {
+        if one.command != command {
+            command = &one.command;
+            text += &format!("\nweir {command}\n");
+        }
+        let (value, from) = (value(one), one.place.as_deref().unwrap_or("default"));
+        let (option, shown) = (&one.option, format!("{value:width$}"));
+        text += &format!("  {option:options$}  {shown}  {from}\n");
+    }
+    text
+}

@@ -1,0 +1,51 @@
+//! `weir generate`: what installers need, made from the options themselves.
+
+use std::fs;
+use std::process::ExitCode;
+
+use clap::{Command, CommandFactory};
+
+use crate::args::{self, Args, GenerateArgs};
+use crate::failure::Failure;
+use crate::{schemas, terminal};
+
+/// Runs the command.
+pub(crate) fn run(args: GenerateArgs) -> Result<ExitCode, Failure> {
+    match args {
+        GenerateArgs::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut listed(), "weir", &mut text);
+            terminal::print_as_it_is(&String::from_utf8_lossy(&text))?;
+        }
+        GenerateArgs::Man { folder } => {
+            fs::create_dir_all(&folder)
+                .and_then(|()| clap_mangen::generate_to(Args::command(), &folder))
+                .map_err(|error| {
+                    Failure::failed(format!(
+                        "cannot write man pages to {}: {error}",
+                        folder.display()
+                    ))
+                })?;
+        }
+        GenerateArgs::Schema { name: None } => {
+            let names = schemas::names().map(|name| name + "\n");
+            terminal::print(&names.collect::<String>())?;
+        }
+        GenerateArgs::Schema { name: Some(name) } => {
+            let unknown = || {
+                let failure = Failure::input(format!("there is no schema called `{name}`"));
+                failure.hint("`weir generate schema` lists them")
+            };
+            terminal::print(&schemas::schema(&name).ok_or_else(unknown)?)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The commands that help lists: completions would offer the others too.
+fn listed() -> Command {
+    let all = Args::command();
+    let commands = all.get_subcommands().filter(|one| !one.is_hide_set());
+    let listed = Command::new("weir").version(args::version());
+    listed.subcommands(commands.cloned())
+}

@@ -1,0 +1,81 @@
+//! Variables of the environment: `WEIR_OPTION`, or `WEIR_COMMAND_OPTION` for one command alone.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use super::settings::{Kind, SETTINGS};
+use super::value::judge;
+use super::{Given, Layer, Source};
+use crate::failure::Failure;
+use crate::terminal;
+
+/// What all names begin with.
+const PREFIX: &str = "WEIR_";
+
+/// Reads the variables. An empty one is not set.
+pub(super) fn read(
+    variables: impl Iterator<Item = (OsString, OsString)>,
+) -> Result<Layer, Failure> {
+    let mut layer = BTreeMap::new();
+    let own = variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+    for (name, value) in own.filter(|(name, value)| name.starts_with(PREFIX) && !value.is_empty()) {
+        let Some((command, key)) = names().find(|(command, key)| variable(*command, key) == name)
+        else {
+            warn(&name);
+            continue;
+        };
+        let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) else {
+            continue;
+        };
+        let value = value
+            .into_string()
+            .map_err(|_| Failure::input(format!("{name}: its value is not UTF-8")))?;
+        let values = values(setting.kind, &value)
+            .map_err(|wanted| Failure::input(format!("{name}: `{value}` is not {wanted}")))?;
+        if let Some(fault) = judge(setting, command, &values) {
+            let hint = fault.nearest.map(|name| format!("did you mean `{name}`?"));
+            return Err(Failure::input(format!("{name}: {}", fault.message)).maybe_hint(hint));
+        }
+        let source = Source::Environment(name);
+        layer.insert((command, key), Given { values, source });
+    }
+    Ok(layer)
+}
+
+/// Every setting by itself, and that of each command.
+fn names() -> impl Iterator<Item = (Option<&'static str>, &'static str)> {
+    SETTINGS.iter().flat_map(|setting| {
+        let commands = setting.commands.iter().map(|command| Some(*command));
+        let all = std::iter::once(None).chain(commands);
+        all.map(move |command| (command, setting.key))
+    })
+}
+
+/// The name of a variable.
+pub(super) fn variable(command: Option<&str>, key: &str) -> String {
+    let command = command.map_or(String::new(), |command| format!("{command}_"));
+    format!("{PREFIX}{command}{key}").to_ascii_uppercase()
+}
+
+fn values(kind: Kind, text: &str) -> Result<Vec<String>, &'static str> {
+    match kind {
+        Kind::Flag => match &*text.to_ascii_lowercase() {
+            "true" | "1" | "yes" | "on" => Ok(vec!["true".to_owned()]),
+            "false" | "0" | "no" | "off" => Ok(vec!["false".to_owned()]),
+            _ => Err("true or false"),
+        },
+        Kind::Values => shlex::split(text).ok_or("a list of words, quoted as for a shell"),
+        _ => Ok(vec![text.to_owned()]),
+    }
+}
+
+/// A letter too many, too few or elsewhere: other variables may be other programs'.
+fn warn(name: &str) {
+    let all = names().map(|(command, key)| variable(command, key));
+    let mut near = all.filter(|known| strsim::damerau_levenshtein(known, name) == 1);
+    if let Some(near) = near.next() {
+        terminal::tell(&format!(
+            "weir: {name} is not a setting; did you mean {near}?\n"
+        ));
+    }
+}

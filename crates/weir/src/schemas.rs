@@ -1,0 +1,111 @@
+//! JSON schemas of what weir writes for programs, made from the types that are written.
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::{Transform, transform_subschemas};
+use schemars::{JsonSchema, Schema};
+use serde_json::{Value, json};
+use weir_model::record::{Record, RunHeader};
+use weir_model::{calibration, load_report, record};
+
+use crate::commands::{capacity, config, parameters, report, restore};
+
+/// A format: its name and version, what it is, and how its schema is made.
+struct Format {
+    name: &'static str,
+    /// What is behind the version in the name of the file.
+    part: &'static str,
+    is: &'static str,
+    /// Whether a figure may be unknown or infinite, which is null in JSON.
+    may_be_unknown: bool,
+    of: fn(&Format) -> Schema,
+}
+
+const fn format(
+    name: &'static str,
+    is: &'static str,
+    may_be_unknown: bool,
+    of: fn(&Format) -> Schema,
+) -> Format {
+    let part = "";
+    Format {
+        name,
+        part,
+        is,
+        may_be_unknown,
+        of,
+    }
+}
+
+/// All formats.
+#[rustfmt::skip]
+const FORMATS: [Format; 10] = [
+    format(load_report::FORMAT, "what `weir load --format json` prints", false, of::<weir_report::load::Observed<'_>>),
+    format(report::FORMAT, "what `weir run --format json` and `weir report --format json` print", true, of::<report::Document<'_>>),
+    format(capacity::FORMAT, "what `weir capacity --format json` prints", true, of::<capacity::Answer<'_>>),
+    format(weir_doctor::FORMAT, "what `weir doctor --format json` prints", false, of::<weir_doctor::Examination>),
+    format(parameters::FORMAT, "what `weir parameters --format json` prints", false, of::<parameters::Listed<'_>>),
+    format(config::FORMAT, "what `weir config --format json` prints", false, of::<config::Shown>),
+    format(restore::FORMAT, "what `weir restore --format json` prints", false, of::<restore::Undone>),
+    format(calibration::FORMAT, "what `weir load --calibrate --format json` prints", false, of::<calibration::Calibration>),
+    format(record::FORMAT, "run.json in the folder of a run", true, of::<RunHeader>),
+    Format { part: "-record", ..format(record::FORMAT, "a line of records.jsonl in the folder of a run", true, of::<Record>) },
+];
+
+/// Their names: `weir-load-1`.
+pub(crate) fn names() -> impl Iterator<Item = String> {
+    FORMATS.iter().map(Format::file)
+}
+
+/// A schema as text.
+pub(crate) fn schema(name: &str) -> Option<String> {
+    let format = FORMATS.iter().find(|format| format.file() == name)?;
+    let schema = (format.of)(format);
+    serde_json::to_string_pretty(&schema)
+        .ok()
+        .map(|text| text + "\n")
+}
+
+impl Format {
+    fn file(&self) -> String {
+        format!("{}{}", self.name.replace('/', "-"), self.part)
+    }
+}
+
+fn of<T: JsonSchema>(format: &Format) -> Schema {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    Plain(format.may_be_unknown).transform(&mut schema);
+    let name = format.name;
+    if let Some(Value::Object(stated)) = schema.pointer_mut("/properties/format") {
+        stated.insert("const".to_owned(), json!(name));
+    }
+    schema.insert("title".to_owned(), json!(format.file()));
+    let note = "Times are nanoseconds and rates requests per second unless the name says otherwise; shares are 0 to 1. \
+                Within a version fields are only ever added: ignore those that you do not know.";
+    let unknown = match format.may_be_unknown {
+        true => " A figure that is unknown or infinite is null.",
+        false => "",
+    };
+    let description = format!("{name}: {}. {note}{unknown}", format.is);
+    schema.insert("description".to_owned(), json!(description));
+    schema
+}
+
+/// Leaves out what says how Rust holds a number, and lets figures be null where they may be unknown.
+struct Plain(bool);
+
+impl Transform for Plain {
+    fn transform(&mut self, schema: &mut Schema) {
+        transform_subschemas(self, schema);
+        let is_figure = schema
+            .remove("format")
+            .is_some_and(|format| format == "double");
+        if is_figure && self.0 && schema.get("type") == Some(&json!("number")) {
+            schema.insert("type".to_owned(), json!(["number", "null"]));
+        }
+        let text = schema.get("description").and_then(Value::as_str);
+        if let Some(text) = text.map(|text| text.replace("[`", "`").replace("`]", "`")) {
+            schema.insert("description".to_owned(), json!(text));
+        }
+    }
+}
