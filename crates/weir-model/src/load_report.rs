@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::load::{Arrivals, Assignment, Censored, ErrorCount, Lifetime, Overflow};
+use crate::load::{Arrivals, Assignment, Censored, Close, ErrorCount, Lifetime, Overflow};
 use crate::record::ValidityReason;
 
 /// Version of [`LoadReport`].
@@ -198,6 +198,9 @@ pub struct LoadShape {
     /// How long a connection is used.
     #[serde(default)]
     pub lifetime: Lifetime,
+    /// How connections that have served their time are closed.
+    #[serde(default)]
+    pub close: Close,
     /// Requests in flight on one connection at most; above 1, response times are those of a pipeline.
     #[serde(default = "one")]
     pub pipeline: u16,

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use weir_model::load::{Arrivals, Lifetime, Spacing};
+use weir_model::load::{Arrivals, Close, Lifetime, Spacing};
 use weir_model::load_report::LoadReport;
 use weir_model::record::Validity;
 use weir_origin::Origin;
@@ -11,6 +11,7 @@ use weir_origin::Origin;
 use crate::faulty::{Faulty, origin};
 use crate::load::{Server, report, reported};
 use crate::program::{HasAll, Running, behind, row, wait_until, within};
+use crate::secure::{Authority, Nginx};
 
 /// Both ways of asking the kernel do the same.
 const WAYS: [&str; 2] = ["--io epoll", "--io auto"];
@@ -46,6 +47,66 @@ fn who_sends_one_request_says_so_unless_told_otherwise() {
     let kept = "-q -n 1 -c 1 -t 1 --connection per-request -H Connection:keep-alive";
     peer.load(kept).with_code(0);
     assert!(peer.texts()[1].contains("\r\nConnection: keep-alive\r\n"));
+}
+
+/// Sockets of a server's port in TIME_WAIT, on either side (proc_pid_net(5), state 06).
+fn waiting(port: u16) -> usize {
+    let table = std::fs::read_to_string("/proc/net/tcp").expect("a table of sockets");
+    let port = format!(":{port:04X}");
+    let is_it = |line: &&str| {
+        let mut fields = line.split_whitespace().skip(1);
+        let mut ends = fields.by_ref().take(2).collect::<Vec<_>>().into_iter();
+        ends.any(|end| end.ends_with(&port)) && fields.next() == Some("06")
+    };
+    table.lines().filter(is_it).count()
+}
+
+#[test]
+fn a_close_by_reset_leaves_time_wait_on_neither_side_and_is_said() {
+    let authority = Authority::new();
+    let (clear, secure) = (origin(), Nginx::start(&authority, ""));
+    let servers = [
+        (clear.addresses()[0].port(), clear.url()),
+        (
+            secure.address.port(),
+            format!("--ca {} {}", authority.file(), secure.url()),
+        ),
+    ];
+    for (port, url) in &servers {
+        for (way, policy) in [
+            ("epoll", "per-request"),
+            ("auto", "per-request"),
+            ("epoll", "2"),
+            ("auto", "2"),
+        ] {
+            let left = |close: &str, said: Close| {
+                let before = waiting(*port);
+                let report = reported(&format!(
+                    "--io {way} -n 80 -c 4 -t 1 -T 20s --connection {policy} {close} {url}"
+                ));
+                assert_eq!(
+                    report.counts.completed_whole, 80,
+                    "{way} {policy} {url}: {:?}",
+                    report.errors
+                );
+                assert!(
+                    report.errors.is_empty(),
+                    "{way} {policy} {url}: {:?}",
+                    report.errors
+                );
+                assert_eq!(report.load.close, said);
+                waiting(*port).saturating_sub(before)
+            };
+            let in_order = left("", Close::Fin);
+            assert!(in_order >= 30, "{way} {policy} {url}: {in_order}");
+            // One at most: weir looks first whether anybody is there.
+            let reset = left("--close reset", Close::Reset);
+            assert!(reset <= 1, "{way} {policy} {url}: {reset}");
+        }
+    }
+    let people = clear.load("-n 8 -c 4 -t 1 --connection per-request --close reset");
+    let said = "4 connections at a time, one for each request, closed by a RESET";
+    people.with_code(0).stdout.has_all(&[said]);
 }
 
 #[test]
