@@ -18,6 +18,11 @@ def cpu_per_request(run: Run) -> float:
     return 1e6 * run["cpu_s"] / run["requests"]
 
 
+def origin_cpu_per_request(run: Run) -> float:
+    """Microseconds of the server's user and system time per request it counted."""
+    return 1e6 * run["origin_cpu_s"] / run["requests"]
+
+
 def rate_error(run: Run) -> float:
     """Of the requests that the rate and the time given stand for, how many too many, as a share."""
     return run["requests"] / (run["rate_intended"] * run["seconds"]) - 1
@@ -36,10 +41,11 @@ def is_weir(label: str) -> bool:
     return label == BASELINE or label.startswith(f"{BASELINE} (")
 
 
-def of_pair(runs: list[Run], label: str, baseline: str = BASELINE) -> Ratio | None:
+def of_pair(runs: list[Run], label: str, baseline: str = BASELINE,
+            figure: Figure = cpu_per_request) -> Ratio | None:
     """CPU time per request, that tool's over the baseline's, of the rounds in which both were
     measured; None without such."""
-    figures = {(run["tool"], run["round"]): cpu_per_request(run) for run in runs}
+    figures = {(run["tool"], run["round"]): figure(run) for run in runs}
     rounds = sorted({run["round"] for run in runs})
     pairs = [
         (figures[label, number], figures[baseline, number])

@@ -33,6 +33,8 @@ class Load:
     content: int = KIB
     """Bytes of each response's content."""
     tls: bool = False
+    nginx: bool = False
+    """Whether nginx is asked; with TLS it is in any case."""
     rate: int | None = None
     """Requests per second; None for as many as there can be."""
     seconds: int = 1
@@ -46,7 +48,7 @@ class Load:
     @property
     def fresh(self) -> bool:
         """Whether each request has a connection of its own."""
-        return self.question == "per_request"
+        return self.question in ("per_request", "reset")
 
 
 LOADS = (
@@ -56,7 +58,9 @@ LOADS = (
              ("weir (uring)", ("--io", "uring")),
              (FLOOR, ("--floor",)),
          )),
-    Load("connect", "A connection for each request, 1 KiB", "per_request", aim=Aim(0.9, "gcannon")),
+    Load("connect", "A connection for each request, 1 KiB", "per_request", aim=Aim(0.72, "wrk")),
+    Load("reset", "A connection for each request, closed by a reset, 1 KiB", "reset",
+         aim=Aim(0.95, "gcannon")),
     Load("handshake", "A TLS handshake for each request, none resumed, no content", "per_request",
          content=0, tls=True, aim=Aim(0.75, "wrk")),
     Load("https", "HTTPS: keep-alive, 1 KiB", "keep_alive", tls=True, aim=Aim(1.0, "shb")),
@@ -75,8 +79,10 @@ PUNCTUAL_TOOLS = ("wrk2", "h2load")
 ASLEEP = "weir (asleep)"
 
 # weir alone, against its own promises.
-PROMISES = ("rate", "memory", "hold")
+PROMISES = ("rate", "memory", "hold", "origin")
 RATE_HELD = 10_000
+# Requests that weir's origin server is to answer in the CPU time in which nginx answers one.
+ORIGIN_AIM = 1.5
 # Connections that are held: the price of one is the difference over these. As many descriptors
 # must be allowed, and a few more.
 HELD = (1_000, 11_000)

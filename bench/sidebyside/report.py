@@ -12,9 +12,10 @@ from .figures import (
     is_weir,
     lag_quantiles,
     of_pair,
+    origin_cpu_per_request,
     rate_error,
 )
-from .loads import CONNECTIONS, FLOOR, LOADS, PUNCTUAL, Load
+from .loads import CONNECTIONS, FLOOR, LOADS, ORIGIN_AIM, PUNCTUAL, Load
 from .summary import summary
 
 # Above this, memory grows with requests: a tool that keeps anything of each keeps at least a byte.
@@ -36,6 +37,7 @@ def markdown(document: dict) -> str:
         ("punctual", "Punctuality and its price: an even load, one thread", punctual_table),
         ("rate", "Rate: what weir was asked for, and what it sent", rate_table),
         ("memory", "Memory: does weir's grow with the number of requests?", memory_table),
+        ("origin", "Origin server: requests in a second of CPU time, beside nginx", origin_table),
         ("hold", "Held connections: user memory of one that carries nothing", hold_table),
     ):
         parts += section(document, name, words, show)
@@ -243,6 +245,30 @@ def memory_table(_document: dict, runs: list[dict]) -> str:
     growth = long["peak_bytes"] - short["peak_bytes"]
     answer = "no" if growth < GROWTH_LIMIT * more else "YES"
     return body + f"\n\n{growth / 1024:+,.0f} KiB for {more:,} more requests: {answer}."
+
+
+def origin_table(document: dict, runs: list[dict]) -> str:
+    rows = [
+        [
+            label,
+            f"{median(map(origin_cpu_per_request, mine)):.2f}",
+            f"{1e6 / median(map(origin_cpu_per_request, mine)):,.0f}",
+            f"{median(run['origin_cpu_s'] / run['wall_s'] for run in mine):.0%}",
+        ]
+        for label, mine in by_tool(runs, origin_cpu_per_request)
+    ]
+    body = table(["server", "CPU µs/request", "requests per CPU second", "busy"], rows)
+    found = of_pair(runs, "nginx", "weir origin", origin_cpu_per_request)
+    if found is None:
+        return body
+    reached = "undecided"
+    if found.low is not None:
+        reached = ("reached" if found.low >= ORIGIN_AIM
+                   else "NOT reached" if found.high < ORIGIN_AIM else "undecided")
+    return body + (
+        f"\n\nweir origin answers {ratio_cell(found)} times as many requests in the same CPU time;"
+        f" aim ≥ {ORIGIN_AIM}: {reached}."
+    )
 
 
 def hold_table(document: dict, runs: list[dict]) -> str:

@@ -101,11 +101,12 @@ class Bench:
     def server(self, load: Load, limit_s: float, folder: Path) -> Origin | Nginx:
         """A fresh one for a run."""
         cpu = self.roles.origin
-        if not load.tls:
+        if not load.tls and not load.nginx:
             return Origin(self.weir.program, cpu, load.content, limit_s, folder)
         if self.nginx is None or self.certificate is None:
             raise Failed("TLS needs nginx with its SSL and stub_status modules, and openssl")
-        return Nginx(self.nginx, cpu, load.content, limit_s, folder, self.certificate)
+        certificate = self.certificate if load.tls else None
+        return Nginx(self.nginx, cpu, load.content, limit_s, folder, certificate)
 
     @contextmanager
     def folders(self) -> Iterator[tuple[Path, Path]]:
@@ -274,6 +275,26 @@ def memory(bench: Bench, seconds: tuple[int, int]) -> Section:
     them?"""
     load = Load("memory", "", "keep_alive")
     return one_by_one(bench, [(bench.weir, load, each, CONNECTIONS) for each in seconds])
+
+
+def origin(bench: Bench, rounds: int, seconds: int) -> Section:
+    """weir's origin server and nginx's `return 200` in turns: what does a request cost them?"""
+    servers = {"weir origin": False, "nginx": True}
+    draw = random.Random(bench.seed)
+    runs: list[Run] = []
+    failures: list[str] = []
+    for number in range(1, rounds + 1):
+        plan = [
+            (replace(bench.weir, label=label), Load("origin", "", "keep_alive", nginx=nginx),
+             seconds, CONNECTIONS)
+            for label, nginx in draw.sample(list(servers.items()), len(servers))
+        ]
+        found = one_by_one(bench, plan)
+        runs += [{"round": number, **run} for run in found["runs"]]
+        failures += found["failures"]
+        if found.get("stopped"):
+            return {"runs": runs, "failures": failures, "stopped": True}
+    return {"runs": runs, "failures": failures}
 
 
 def hold(bench: Bench, others: list[Found], seconds: int) -> Section:

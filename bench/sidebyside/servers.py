@@ -43,15 +43,8 @@ http {{
     keepalive_requests 1000000000;
     {temporary}
     server {{
-        listen 127.0.0.1:{https} ssl backlog=4096;
-        ssl_certificate {certificate};
-        ssl_certificate_key {key};
-        ssl_protocols TLSv1.3;
-        ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;
-        ssl_ecdh_curve X25519;
-        ssl_session_tickets off;
-        ssl_conf_command NumTickets 0;
-        ssl_session_cache off;
+        listen 127.0.0.1:{port}{ssl} backlog=4096;
+        {tls}
         location / {{ return 200 "{content}"; }}
     }}
     server {{
@@ -59,6 +52,16 @@ http {{
         location / {{ stub_status; }}
     }}
 }}
+"""
+# What a listener with TLS has besides.
+TLS = """ssl_certificate {certificate};
+        ssl_certificate_key {key};
+        ssl_protocols TLSv1.3;
+        ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;
+        ssl_ecdh_curve X25519;
+        ssl_session_tickets off;
+        ssl_conf_command NumTickets 0;
+        ssl_session_cache off;
 """
 
 
@@ -129,17 +132,21 @@ class NginxProgram:
 
 
 class Nginx:
-    """nginx with one worker on one CPU: TLS 1.3, a response of that many bytes."""
+    """nginx with one worker on one CPU and a response of that many bytes: by TLS 1.3 with a
+    certificate, else in clear."""
 
     def __init__(self, nginx: NginxProgram, cpu: int, content: int, limit_s: float, folder: Path,
-                 certificate: Certificate):
-        https, self.status = free_ports()
+                 certificate: Certificate | None):
+        port, self.status = free_ports()
+        tls = ""
+        if certificate is not None:
+            tls = TLS.format(certificate=certificate.certificate, key=certificate.key)
         text = CONFIGURATION.format(
             temporary=" ".join(f"{name} {name};" for name in nginx.temporary),
-            https=https,
+            port=port,
+            ssl=" ssl" if certificate else "",
+            tls=tls,
             status=self.status,
-            certificate=certificate.certificate,
-            key=certificate.key,
             content="x" * content,
         )
         configuration = folder / "nginx.conf"
@@ -148,7 +155,7 @@ class Nginx:
         argv = ["timeout", f"{limit_s:.0f}", "taskset", "-c", str(cpu), str(nginx.program)]
         argv += ["-e", "stderr", "-p", str(folder), "-c", str(configuration)]
         self.process = Process(argv, folder)
-        self.url = f"https://127.0.0.1:{https}/"
+        self.url = f"http{'s' if certificate else ''}://127.0.0.1:{port}/"
         try:
             # Its master says so when it listens already.
             self.process.expect(r"start worker process \d+", START_S)

@@ -32,6 +32,8 @@ class Tool:
     """As many requests as there can be, on connections that stay open."""
     per_request: str | None = None
     """The same, with a new connection for each request."""
+    reset: str | None = None
+    """The same, each closed by a reset, which is another load: nobody is left in TIME_WAIT."""
     open: str | None = None
     """A constant rate on connections that stay open."""
     own_schedules: bool = False
@@ -58,6 +60,8 @@ WEIR = Tool(
     name="weir",
     keep_alive="load --cpus {cpu} -c {connections} -d {seconds}s -q --format json {also} {url}",
     per_request="load --cpus {cpu} -c {connections} -d {seconds}s --connection per-request"
+    " -q --format json {also} {url}",
+    reset="load --cpus {cpu} -c {connections} -d {seconds}s --connection per-request --close reset"
     " -q --format json {also} {url}",
     open="load --cpus {cpu} -c {connections} -d {seconds}s -R {rate} -q --format json {also} {url}",
     hold="load --cpus {cpu} -c {connections} -d {seconds}s --connection hold"
@@ -130,10 +134,11 @@ OTHERS = (
         version="-v",
     ),
     Tool(
-        # It sends for 0.1 s before the time it was given; the server counts that as well.
+        # It sends for 0.1 s before the time it was given; the server counts that as well. Connections
+        # that it is to renew it resets.
         name="gcannon",
         keep_alive="-t 1 -c {connections} -d {seconds}s {also} {url}",
-        per_request="-t 1 -c {connections} -d {seconds}s -r 1 {also} {url}",
+        reset="-t 1 -c {connections} -d {seconds}s -r 1 {also} {url}",
         tls=None,
         more={"large": "--recv-buf 16384"},
         version=None,

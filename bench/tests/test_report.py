@@ -139,6 +139,16 @@ class Promises(unittest.TestCase):
         self.assertEqual(row(self.rate(4994.9), "5,000/s, 2 s")[3], "NO")
         self.assertEqual(row(self.rate(5000), "5,000/s, 2 s")[4], "7 / ? / ? / ?")
 
+    def test_the_origin_server_is_set_against_nginx(self):
+        for price, reached in ((4.5, "NOT reached"), (4.0, "reached")):
+            runs = [run(server, n, 5, origin_cpu_s=each / 100)
+                    for n in range(1, 9) for server, each in (("weir origin", price), ("nginx", 6))]
+            text = report.markdown(document(origin=runs))
+            self.assertEqual(row(text, "nginx")[1:3], ["6.00", "166,667"])
+            ratio = f"{6 / price:.2f}"
+            self.assertIn(f"answers {ratio} ({ratio} to {ratio}) times", text)
+            self.assertIn(f"aim ≥ 1.5: {reached}.", text)
+
     def memory(self, growth):
         runs = [
             run("weir", 1, 5, seconds=2, requests=1_000_000),

@@ -13,6 +13,7 @@ from sidebyside.tools import OTHERS, WEIR, Found
 
 CLOSED = next(load for load in LOADS if load.name == "closed")
 CONNECT = next(load for load in LOADS if load.name == "connect")
+RESET = next(load for load in LOADS if load.name == "reset")
 HANDSHAKE = next(load for load in LOADS if load.name == "handshake")
 HOLD = Load("hold", "", "hold")
 
@@ -63,7 +64,10 @@ class TakingPart(unittest.TestCase):
         self.assertEqual(floor.command("load {url}", url="x")[1:], ["load", "x", "--floor"])
 
     def test_only_tools_that_can(self):
-        self.assertIn("gcannon", self.names(CONNECT))
+        self.assertIn("gcannon", self.names(RESET))
+        self.assertEqual([name for name in self.names(RESET) if not name.startswith("weir")],
+                         ["gcannon"])
+        self.assertNotIn("gcannon", self.names(CONNECT))
         self.assertNotIn("gcannon", self.names(HANDSHAKE))
         self.assertNotIn("h2load", self.names(CONNECT))
         self.assertNotIn("wrk2", self.names(CLOSED))
@@ -145,6 +149,15 @@ class Promises(unittest.TestCase):
         self.assertEqual(held, list(HELD))
 
 
+    def test_both_servers_are_asked_in_each_round_in_an_order_that_is_drawn(self):
+        bench = Played()
+        found = sections.origin(bench, 12, 1)
+        rounds = [tuple(bench.ran[at:at + 2]) for at in range(0, 24, 2)]
+        self.assertEqual(set(rounds), {("weir origin", "nginx"), ("nginx", "weir origin")})
+        self.assertEqual([run["round"] for run in found["runs"]],
+                         [number for number in range(1, 13) for _ in range(2)])
+
+
 class Check(unittest.TestCase):
     class Silent:
         def last_words(self):
@@ -160,8 +173,9 @@ class Check(unittest.TestCase):
     def test_one_that_keeps_connections_where_each_request_has_its_own_failed(self):
         self.check(CONNECT, 1000, 990)
         self.check(CLOSED, 1000, 50)
-        with self.assertRaisesRegex(Failed, "1000 requests on only 50"):
-            self.check(CONNECT, 1000, 50)
+        for load in (CONNECT, RESET):
+            with self.assertRaisesRegex(Failed, "1000 requests on only 50"):
+                self.check(load, 1000, 50)
 
     def test_held_connections_need_no_requests_but_must_all_be_there(self):
         self.check(HOLD, 0, 50)

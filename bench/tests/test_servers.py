@@ -63,6 +63,16 @@ class NginxCounts(unittest.TestCase):
     def test_nobody_is_no_request(self):
         self.assertEqual(self.start(content=0).stop()[:2], (0, 0))
 
+    def test_without_a_certificate_it_is_asked_in_clear(self):
+        cpu = min(os.sched_getaffinity(0))
+        server = Nginx(PROGRAM, cpu, 7, 30, self.folder, None)
+        self.addCleanup(server.process.__exit__)
+        address = server.url.removeprefix("http://").rstrip("/")
+        connection = http.client.HTTPConnection(address, timeout=10)
+        self.addCleanup(connection.close)
+        self.assertEqual(self.get(connection), b"x" * 7)
+        self.assertEqual(server.stop()[:2], (1, 1))
+
     def test_an_empty_response_is_empty(self):
         self.start(content=0)
         self.assertEqual(self.get(self.connect()), b"")

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_model::flow::{ArrivalsSpec, FlowSpec};
-use weir_model::load::{Arrivals, Assignment, Lifetime, Overflow};
+use weir_model::load::{Arrivals, Assignment, Close, Lifetime, Overflow};
 use weir_model::spin::Spin;
 
 use crate::reactor::{Io, Route};
@@ -48,6 +48,8 @@ pub struct Flow {
     pub tls: Option<Arc<Connector>>,
     /// How long a connection is used.
     pub lifetime: Lifetime,
+    /// How a connection that has served its time is closed.
+    pub close: Close,
     /// Connections opened per second at most, over all threads.
     pub connect_rate: Option<f64>,
     /// When requests are due.
@@ -145,6 +147,7 @@ impl Flow {
             routes,
             tls: None,
             lifetime: spec.lifetime,
+            close: spec.close,
             connect_rate: spec.connect_rate,
             arrivals,
             trace: trace.map(|trace| trace.times.clone()),

@@ -12,7 +12,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::load::{Arrivals, Assignment, Lifetime, Overflow, RequestSpec, Segment, Spacing};
+use crate::load::{Arrivals, Assignment, Close, Lifetime, Overflow, RequestSpec, Segment, Spacing};
 use crate::request::{ExpectSpec, WeightedRequest};
 use crate::spin::Spin;
 use crate::study::MatrixCell;
@@ -157,6 +157,9 @@ pub struct FlowSpec {
     /// How long a connection is used.
     #[serde(default)]
     pub lifetime: Lifetime,
+    /// How a connection that has served its time is closed.
+    #[serde(default)]
+    pub close: Close,
     /// Connections opened per second at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect_rate: Option<f64>,
@@ -247,6 +250,7 @@ impl FlowSpec {
             arrivals,
             spacing: Spacing::Even,
             lifetime: Lifetime::Kept,
+            close: Close::Fin,
             connect_rate: None,
             pipeline: 1,
             assignment: Assignment::Global,
@@ -307,10 +311,11 @@ impl FlowSpec {
 
     /// The requests as they are sent: a connection for one request says so (RFC 9112 §9.6), so that the
     /// server closes first, as a client without keep-alive would have it, and the wait for stray
-    /// packets (TIME_WAIT) holds none of the generator's ports.
+    /// packets (TIME_WAIT) holds none of the generator's ports. One that is to be reset does not say it: the
+    /// reset is to be what ends it.
     pub fn sent(&self) -> Vec<WeightedRequest> {
         let mut requests = self.requests.clone();
-        if self.lifetime == Lifetime::Request {
+        if self.lifetime == Lifetime::Request && self.close == Close::Fin {
             for weighted in &mut requests {
                 weighted.request.add_field("Connection", "close");
             }

@@ -159,6 +159,17 @@ pub enum Lifetime {
     Time(u64),
 }
 
+/// How a connection that has served its time is closed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Close {
+    /// In order (FIN), as clients do; whoever closes first keeps the port for a while (TIME_WAIT).
+    #[default]
+    Fin,
+    /// By a reset (RST, RFC 9293 §3.5.2), which leaves TIME_WAIT on neither side: another load than that of clients.
+    Reset,
+}
+
 /// One request, sent again and again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestSpec {

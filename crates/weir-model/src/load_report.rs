@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::load::{Arrivals, Assignment, Censored, ErrorCount, Lifetime, Overflow};
+use crate::load::{Arrivals, Assignment, Censored, Close, ErrorCount, Lifetime, Overflow};
 use crate::record::ValidityReason;
 
 /// Version of [`LoadReport`].
@@ -207,6 +207,9 @@ pub struct LoadShape {
     /// How long a connection is used.
     #[serde(default)]
     pub lifetime: Lifetime,
+    /// How connections that have served their time are closed.
+    #[serde(default)]
+    pub close: Close,
     /// Requests in flight on one connection at most; above 1, response times are those of a pipeline.
     #[serde(default = "one")]
     pub pipeline: u16,

@@ -21,16 +21,16 @@ use crate::{read_small, utf8};
 
 /// Keys of a flow.
 #[rustfmt::skip]
-pub(crate) const KEYS: [&str; 23] = [
+pub(crate) const KEYS: [&str; 24] = [
     "host", "path", "port", "closed", "rate", "arrivals", "burst", "trace", "trace-speed",
-    "connections", "connection", "connect-rate", "pipeline", "schedule", "overflow", "tls",
+    "connections", "connection", "close", "connect-rate", "pipeline", "schedule", "overflow", "tls",
     "source", "timeout", "request", "requests", "request-set", "expect", "ramp-up",
 ];
 
 /// Keys whose text is read as `weir load` reads it.
 #[rustfmt::skip]
-const AS_TYPED: [&str; 7] = [
-    "arrivals", "connect-rate", "pipeline", "schedule", "overflow", "trace", "trace-speed",
+const AS_TYPED: [&str; 8] = [
+    "arrivals", "close", "connect-rate", "pipeline", "schedule", "overflow", "trace", "trace-speed",
 ];
 
 /// Most connections that are held at each arm.

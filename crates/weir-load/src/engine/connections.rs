@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 use weir_http::response::ClosedError;
-use weir_model::load::{ErrorKind, Lifetime};
+use weir_model::load::{Close, ErrorKind, Lifetime};
 
 use super::{Engine, LOOK_AFTER_NS, OPENING_AT_ONCE, Progress, RETRY_AFTER_NS, State, Unsent};
 use crate::ledger::Cause;
@@ -263,6 +263,7 @@ impl<R: Reactor> Engine<'_, R> {
         Route {
             // A TLS handshake goes back and forth.
             brief: self.opens_for_each(flow) && state.connector.is_none(),
+            reset: self.plan.flows[flow].close == Close::Reset,
             ..routes[(number % routes.len() as u64) as usize]
         }
     }

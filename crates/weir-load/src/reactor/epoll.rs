@@ -6,6 +6,7 @@
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
@@ -77,6 +78,10 @@ pub(super) fn prepare(fd: &OwnedFd, route: &Route) -> Result<(), Errno> {
         // One request is sent at once anyway: Nagle's algorithm (RFC 9293 §3.7.4) holds back
         // only what follows bytes that are not acknowledged.
         sockopt::set_tcp_nodelay(fd, true)?;
+    }
+    if route.reset {
+        // A close that does not wait for what has not arrived gives it up by a reset (socket(7)).
+        sockopt::set_socket_linger(fd, Some(Duration::ZERO))?;
     }
     let Some(source) = route.source else {
         return Ok(());

@@ -59,6 +59,8 @@ pub struct Route {
     pub source: Option<IpAddr>,
     /// The connection will carry one request and its response: it is not set up for more.
     pub brief: bool,
+    /// It is closed by a reset (RST) instead of in order (FIN), however it comes to be closed.
+    pub reset: bool,
 }
 
 impl Route {
@@ -68,6 +70,7 @@ impl Route {
             peer,
             source: None,
             brief: false,
+            reset: false,
         }
     }
 }

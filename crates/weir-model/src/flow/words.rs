@@ -9,7 +9,7 @@ mod expect;
 use std::time::Duration;
 
 use crate::arrivals::{parse_segments, parse_spacing};
-use crate::load::{Assignment, Lifetime, Overflow, Segment, Spacing};
+use crate::load::{Assignment, Close, Lifetime, Overflow, Segment, Spacing};
 use crate::nearest::nearest;
 use crate::quantity::{Limits, parse_duration, parse_rate};
 use crate::request::ExpectSpec;
@@ -28,6 +28,8 @@ pub enum Key {
     Connections,
     /// How long a connection is used: `keep-alive`, `per-request`, `1000`, `30s`, `hold`, `hold:10s`.
     Connection,
+    /// How connections are closed: `fin`, `reset`.
+    Close,
     /// Connections opened per second at most.
     ConnectRate,
     /// Requests in flight on one connection.
@@ -77,9 +79,10 @@ pub enum Key {
 }
 
 /// By key: the word of a study (the last part of it where it is nested) and the flag of `weir load`.
-const NAMES: [(Key, &str, &str); 25] = [
+const NAMES: [(Key, &str, &str); 26] = [
     (Key::Connections, "connections", "-c"),
     (Key::Connection, "connection", "--connection"),
+    (Key::Close, "close", "--close"),
     (Key::ConnectRate, "connect-rate", "--connect-rate"),
     (Key::Pipeline, "pipeline", "--pipeline"),
     (Key::Rate, "rate", "-R"),
@@ -244,6 +247,8 @@ fn contradictions(spec: &FlowSpec) -> Vec<Fault> {
     let per_request = spec.lifetime == Lifetime::Request;
     #[rustfmt::skip]
     let all = [
+        (spec.close == Close::Reset && spec.lifetime == Lifetime::Kept, Key::Close,
+         "connections that are kept are closed by the server or at the end, so there is nothing to reset"),
         (per_request && spec.connect_rate.is_some(), Key::ConnectRate,
          "each request opens a connection, so connections have the rate of the requests"),
         (spec.overflow == Overflow::Drop && !spec.is_open(), Key::Overflow,
@@ -279,6 +284,10 @@ impl Reader {
                 spec.connections = at_least_one(key, text)?;
             }
             Key::Connection => self.policy(text)?,
+            Key::Close => {
+                let words = [("fin", Close::Fin), ("reset", Close::Reset)];
+                spec.close = one_of(key, text, &words)?;
+            }
             Key::ConnectRate => {
                 spec.connect_rate = Some(parse_rate(text).map_err(|error| bad(&error))?);
             }

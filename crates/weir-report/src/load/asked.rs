@@ -1,6 +1,6 @@
 //! A load in a few words: what was asked for.
 
-use weir_model::load::{Arrivals, Assignment, Lifetime, Overflow, Spacing};
+use weir_model::load::{Arrivals, Assignment, Close, Lifetime, Overflow, Spacing};
 use weir_model::load_report::LoadShape;
 use weir_model::quantity::format_duration;
 
@@ -18,6 +18,10 @@ pub(super) fn load(load: &LoadShape) -> String {
             format!(", renewed after {}", format_duration(time))
         }
     };
+    let close = match load.close {
+        Close::Fin => "",
+        Close::Reset => ", closed by a RESET",
+    };
     let pipeline = match load.pipeline {
         0 | 1 => String::new(),
         depth => format!(", PIPELINED {depth} deep"),
@@ -31,7 +35,7 @@ pub(super) fn load(load: &LoadShape) -> String {
         Overflow::Drop => ", dropped when none is idle",
     };
     let arrivals = arrivals(&load.arrivals);
-    format!("{arrivals}{assignment}{overflow}, {connections}{lifetime}{pipeline}")
+    format!("{arrivals}{assignment}{overflow}, {connections}{lifetime}{close}{pipeline}")
 }
 
 /// The load's shape in a few words.

@@ -5,7 +5,7 @@ use weir_analysis::findings::{
 };
 use weir_model::bursts::Bursts;
 use weir_model::flow::ArrivalsSpec;
-use weir_model::load::{Assignment, Lifetime, Overflow, Spacing};
+use weir_model::load::{Assignment, Close, Lifetime, Overflow, Spacing};
 use weir_model::record::Validity;
 use weir_model::study::{LoadSpec, Metric, Study};
 use weir_model::tls::{Resumption, TlsSpec, TlsVersion};
@@ -382,6 +382,9 @@ pub(super) fn manner(spec: &LoadSpec) -> Vec<String> {
         parts.push(format!("{} held idle", number::count(spec.held())));
     }
     parts.extend(lifetime(spec.lifetime));
+    if spec.close == Close::Reset {
+        parts.push("connections closed by a RESET".to_owned());
+    }
     parts.extend(spec.tls.as_ref().map(tls));
     parts.extend(asked(spec));
     parts
@@ -437,7 +440,11 @@ fn asked(spec: &LoadSpec) -> Vec<String> {
     let beside = spec.beside.iter().filter(|flow| !flow.is_held());
     parts.extend(beside.map(|flow| {
         let connections = number::plural(u64::from(flow.connections), "connection");
-        format!("beside it {} with {connections}", flow.name)
+        let reset = match flow.close {
+            Close::Fin => "",
+            Close::Reset => " closed by a RESET",
+        };
+        format!("beside it {} with {connections}{reset}", flow.name)
     }));
     parts
 }

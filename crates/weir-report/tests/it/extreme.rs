@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use weir_analysis::findings::{Findings, Holding, LimitFindings, Verdict};
 use weir_model::flow::{ArrivalsSpec, FlowSpec, TraceSpec};
-use weir_model::load::{Lifetime, Overflow, Spacing};
+use weir_model::load::{Close, Lifetime, Overflow, Spacing};
 use weir_model::record::{EndRecord, Outcome, Record, Remark, Validity};
 use weir_model::study::{ArmRole, Metric};
 use weir_model::tls::{Resumption, TlsSpec, TlsVersion};
@@ -92,6 +92,7 @@ fn alone(run: &mut Fixture) {
 fn renewed_and_encrypted(run: &mut Fixture) {
     let load = &mut run.header.study.loads[0];
     load.lifetime = Lifetime::Request;
+    load.close = Close::Reset;
     load.beside.push(FlowSpec::held(10_000));
     load.tls = Some(TlsSpec {
         versions: vec![TlsVersion::V1_2],
@@ -144,8 +145,8 @@ const CASES: [Case; 11] = [
     (without_a_control, &["no A/A arm"], &[]),
     (differing_control, &["do not believe other effects of that size", "differs"], &[]),
     (alone, &[], &["othing could be compared", "A/A: "]),
-    (renewed_and_encrypted, &["50 connections to each arm, 10,000 held idle, a connection for each request, TLS 1.2 \
-        offered (ECDHE-RSA-AES256-GCM-SHA384), 80 % resumed, GET /"], &[]),
+    (renewed_and_encrypted, &["50 connections to each arm, 10,000 held idle, a connection for each request, \
+        connections closed by a RESET, TLS 1.2 offered (ECDHE-RSA-AES256-GCM-SHA384), 80 % resumed, GET /"], &[]),
     (pipelined_at_random, &["Poisson arrivals (seed 7), requests dropped while no connection is idle, PIPELINED, \
         up to 4 on a connection, GET /"], &[]),
     (of_a_trace, &["arrivals of the trace access.log at 2 times its speed, GET / where the trace names no request"],

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use weir_model::flow::{ArrivalsSpec, FlowSpec, LoadSpec, SourceSpec, TraceSpec};
-use weir_model::load::{Assignment, Lifetime, Overflow, Segment, Spacing};
+use weir_model::load::{Assignment, Close, Lifetime, Overflow, Segment, Spacing};
 use weir_model::request::{ExpectSpec, FieldSpec, StatusSpec};
 use weir_model::spin::Spin;
 use weir_model::tls::{ClientCertificate, Resumption, TlsSpec, TlsVersion};
@@ -69,6 +69,8 @@ static CHANGES: &[(&str, Changes)] = &[
     ("closed: true, connection: 30s", |flow| flow.lifetime = Lifetime::Time(30_000_000_000)),
     ("closed: true, connection: keep-alive", |_| ()),
     ("closed: true, connection: per-request", |flow| flow.lifetime = Lifetime::Request),
+    ("closed: true, connection: 100, close: reset", |flow| { flow.lifetime = Lifetime::Requests(100);
+         flow.close = Close::Reset; }),
     ("closed: true, connection: {requests: 1}", |flow| flow.lifetime = Lifetime::Request),
     ("closed: true, connection: {requests: 100}", |flow| flow.lifetime = Lifetime::Requests(100)),
     ("closed: true, connection: {time: 10s}", |flow| flow.lifetime = Lifetime::Time(10_000_000_000)),

@@ -127,6 +127,11 @@ pub(crate) struct FlowArgs {
     #[arg(long, value_name = "POLICY", help_heading = CONNECTIONS)]
     pub(crate) connection: Option<String>,
 
+    /// How a connection that has served its time is closed: as clients do (fin), or by a reset, which
+    /// leaves TIME_WAIT on neither side and is another load [default: fin]
+    #[arg(long, value_enum, value_name = "HOW", help_heading = CONNECTIONS)]
+    pub(crate) close: Option<CloseChoice>,
+
     /// Open at most this many connections per second, before and during the trial; not with per-request, where
     /// -R is their rate
     #[arg(long, value_name = "RATE", help_heading = CONNECTIONS)]
@@ -335,6 +340,14 @@ pub(crate) enum ScheduleChoice {
     Global,
     /// Each arrival belongs to a connection and waits for it.
     PerConnection,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CloseChoice {
+    /// In order, as clients do.
+    Fin,
+    /// By a reset.
+    Reset,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use weir_model::load::{Arrivals, Lifetime, Spacing};
+use weir_model::load::{Arrivals, Close, Lifetime, Spacing};
 use weir_model::load_report::LoadReport;
 use weir_model::record::Validity;
 use weir_origin::Origin;
@@ -11,6 +11,7 @@ use weir_origin::Origin;
 use crate::faulty::{Faulty, origin};
 use crate::load::{Server, report, reported};
 use crate::program::{HasAll, Running, behind, row, wait_until, within};
+use crate::secure::{Authority, Nginx};
 
 /// Both ways of asking the kernel do the same.
 const WAYS: [&str; 2] = ["--io epoll", "--io auto"];
@@ -46,6 +47,55 @@ fn who_sends_one_request_says_so_unless_told_otherwise() {
     let kept = "-q -n 1 -c 1 -t 1 --connection per-request -H Connection:keep-alive";
     peer.load(kept).with_code(0);
     assert!(peer.texts()[1].contains("\r\nConnection: keep-alive\r\n"));
+}
+
+/// Sockets of a server's port in TIME_WAIT, on either side (proc_pid_net(5), state 06).
+fn waiting(port: u16) -> usize {
+    let table = std::fs::read_to_string("/proc/net/tcp").expect("a table of sockets");
+    let port = format!(":{port:04X}");
+    let is_it = |line: &&str| {
+        let mut fields = line.split_whitespace().skip(1);
+        let mut ends = fields.by_ref().take(2).collect::<Vec<_>>().into_iter();
+        ends.any(|end| end.ends_with(&port)) && fields.next() == Some("06")
+    };
+    table.lines().filter(is_it).count()
+}
+
+#[test]
+fn a_close_by_reset_leaves_time_wait_on_neither_side_and_is_said() {
+    let authority = Authority::new();
+    let ways = ["epoll", "auto"].map(|io| [(io, "per-request"), (io, "2")]);
+    for (io, policy) in ways.into_iter().flatten() {
+        for close in [Close::Fin, Close::Reset] {
+            let flag = match close {
+                Close::Fin => "",
+                Close::Reset => "--close reset",
+            };
+            // Servers of their own: what rests at their ports is this load's.
+            let (clear, secure) = (origin(), Nginx::start(&authority, ""));
+            let both = [
+                (clear.addresses()[0].port(), clear.url()),
+                (
+                    secure.address.port(),
+                    format!("--ca {} {}", authority.file(), secure.url()),
+                ),
+            ];
+            for (port, whom) in both {
+                let load = format!("-n 80 -c 4 -t 1 -T 20s --connection {policy} {flag}");
+                let line = format!("--io {io} {load} {whom}");
+                let report = reported(&line);
+                assert_eq!(report.counts.completed_whole, 80, "{line}");
+                assert!(report.errors.is_empty(), "{line}: {:?}", report.errors);
+                assert_eq!(report.load.close, close, "{line}");
+                // Of 40 connections at least; and two at most of those who look whether anybody is there.
+                let rest = waiting(port);
+                assert_eq!(rest > 2, close == Close::Fin, "{line}: {rest}");
+            }
+        }
+    }
+    let people = origin().load("-n 8 -c 4 -t 1 --connection per-request --close reset");
+    let said = "4 connections at a time, one for each request, closed by a RESET";
+    people.with_code(0).stdout.has(said);
 }
 
 #[test]

@@ -28,6 +28,10 @@
 //! descriptor stays open after its close for as long as any older request on one of them, such as
 //! the receive of an idle connection, is in flight.
 //!
+//! A brief connection ([`Route::brief`]) that is over on both sides, or ends by a reset, leaves its socket to the next one
+//! (connect(2), AF_UNSPEC): what peers see is the same, and a socket and a file less are made. A chain of linked
+//! requests (connect, send, receive), which spares turns, costs more than it spares: each link is a task of its own.
+//!
 //! A request in flight holds on to its socket, so a close must also cancel. It does so in the same
 //! submission; what still comes is recognised by its generation, and its buffers go back.
 #![allow(unsafe_code, reason = "each block says why it is sound")]
@@ -37,7 +41,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use io_uring::cqueue;
 use rustix::io::Errno;
-use rustix::net::SocketFlags;
+use rustix::net::{Shutdown, SocketFlags, connect_unspec, getpeername, shutdown};
 
 use super::epoll::{monotonic_ns, prepare, socket};
 use super::{ConnId, Event, Reactor, Route};
@@ -136,6 +140,8 @@ pub struct Uring {
     current: Option<(Lease, usize)>,
     /// The connection of that event, and its generation, if the next receive has to be asked for.
     unarmed: Option<(ConnId, u32)>,
+    /// By connection, as far as there are brief ones.
+    brief: Vec<Option<Brief>>,
     starved: u64,
 }
 
@@ -159,6 +165,7 @@ impl Uring {
                 .collect(),
             current: None,
             unarmed: None,
+            brief: Vec::new(),
             starved: 0,
             ring,
         })
@@ -169,8 +176,31 @@ impl Uring {
         NonZeroU16::new(self.buffers.size().try_into().unwrap_or(u16::MAX))
     }
 
-    /// A socket that is not connected yet.
-    fn open(&mut self, route: &Route) -> Result<OwnedFd, Errno> {
+    /// A socket that is not connected yet: the one that the connection before it left, or a new one.
+    fn open(&mut self, conn: ConnId, route: &Route) -> Result<OwnedFd, Errno> {
+        let place = conn as usize;
+        if route.brief && self.brief.len() <= place {
+            self.brief.resize_with(place + 1, || None);
+        }
+        let Some(brief) = self.brief.get_mut(place) else {
+            return self.make(route);
+        };
+        let next = route.brief.then_some(Brief {
+            route: *route,
+            left: None,
+        });
+        let before = std::mem::replace(brief, next);
+        match before {
+            Some(Brief {
+                route: same,
+                left: Some(fd),
+            }) if same == *route => Ok(fd),
+            _ => self.make(route),
+        }
+    }
+
+    /// A new socket.
+    fn make(&mut self, route: &Route) -> Result<OwnedFd, Errno> {
         // Not NONBLOCK: io_uring would hand every EAGAIN through instead of waiting.
         let socket = || socket(route.peer, SocketFlags::CLOEXEC);
         let fd = match socket() {
@@ -320,6 +350,30 @@ impl Uring {
     }
 }
 
+/// A connection for one request and its response.
+struct Brief {
+    route: Route,
+    /// Its socket, when it is over: it can connect again.
+    left: Option<OwnedFd>,
+}
+
+impl Brief {
+    /// Ends a connection on which nothing of ours is in flight, and keeps its socket; gives it back where it is to
+    /// be closed.
+    fn end(&mut self, fd: OwnedFd) -> Result<(), OwnedFd> {
+        // The kernel knows no peer when both sides have ended and ours has been acknowledged.
+        let is_over = || {
+            shutdown(&fd, Shutdown::Write).is_ok() && getpeername(&fd).err() == Some(Errno::NOTCONN)
+        };
+        // What is not over is reset by this.
+        if !(self.route.reset || is_over()) || connect_unspec(&fd).is_err() {
+            return Err(fd);
+        }
+        self.left = Some(fd);
+        Ok(())
+    }
+}
+
 fn descriptor(sockets: &[Socket], conn: ConnId) -> Option<BorrowedFd<'_>> {
     sockets.get(conn as usize)?.fd.as_ref().map(AsFd::as_fd)
 }
@@ -330,7 +384,7 @@ impl Reactor for Uring {
     }
 
     fn connect(&mut self, conn: ConnId, route: &Route) -> Result<(), Errno> {
-        let fd = self.open(route)?;
+        let fd = self.open(conn, route)?;
         let single = self.whole_buffer().filter(|_| route.brief);
         let socket = &mut self.sockets[conn as usize];
         let generation = socket.generation.wrapping_add(1);
@@ -412,6 +466,16 @@ impl Reactor for Uring {
         let Some(fd) = socket.fd.take() else {
             return;
         };
+        let is_idle = !socket.connecting && socket.receiving == Receiving::Nothing;
+        let is_idle = is_idle && !self.outbox.is_sending(conn);
+        self.outbox.abandon(conn, &mut self.ring);
+        let fd = match self.brief.get_mut(conn as usize) {
+            Some(Some(brief)) if is_idle => match brief.end(fd) {
+                Ok(()) => return,
+                Err(fd) => fd,
+            },
+            _ => fd,
+        };
         if std::mem::take(&mut socket.connecting) {
             self.ring
                 .cancel(Tag::new(Kind::Connect, socket.generation, conn));
@@ -420,7 +484,6 @@ impl Reactor for Uring {
             self.ring
                 .cancel(Tag::new(Kind::Receive, socket.generation, conn));
         }
-        self.outbox.abandon(conn, &mut self.ring);
         self.ring.close(fd);
     }
 }

@@ -194,6 +194,12 @@ impl Outbox {
         self.ready.clear();
     }
 
+    /// Whether the kernel still has something to send for a connection; what it was to send at once it has sent.
+    pub(super) fn is_sending(&self, conn: ConnId) -> bool {
+        let head = self.lines[conn as usize].head;
+        head != NONE && self.slots[usize::from(head)].state == State::With(Sending::Patient)
+    }
+
     /// Sends the rest of a slot.
     pub(super) fn send_rest(&mut self, ring: &mut Ring, number: u16, fd: BorrowedFd<'_>) {
         self.submit(ring, number, fd, Sending::Patient);

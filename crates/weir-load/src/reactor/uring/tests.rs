@@ -235,6 +235,70 @@ fn bytes_that_nobody_takes_leave_no_buffer_behind() {
     assert_all_free(&mut reactor);
 }
 
+/// A brief connection whose peer has or has not ended, with or without bytes before the end, and closed in order or by a
+/// reset; whether its socket is left for the next one. Each follows the others with the same number.
+#[test]
+fn a_socket_is_left_by_a_connection_that_is_over_or_is_reset() {
+    let Some(mut reactor) = tiny(1) else {
+        return;
+    };
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let from = Ipv4Addr::new(127, 0, 0, 77);
+    let rows = [
+        (true, 0, false, true),
+        (true, 0, false, true),
+        (false, 0, false, false),
+        (true, 7, false, true),
+        (false, 0, true, true),
+        (true, 7, true, true),
+        (true, 0, true, true),
+    ];
+    let mut before = None;
+    for row @ (ends, unread, reset, is_left) in rows {
+        let mut route = Route::to(listener.local_addr().unwrap());
+        (route.source, route.brief, route.reset) = (Some(from.into()), true, reset);
+        reactor.connect(0, &route).unwrap();
+        assert_eq!(
+            turn(&mut reactor),
+            [(Event::Connected(0), Vec::new())],
+            "{row:?}"
+        );
+        let (mut stream, peer) = listener.accept().unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        assert_eq!(peer.ip(), from, "{row:?}");
+        assert_ne!(
+            before.replace(peer),
+            Some(peer),
+            "a port of its own: {row:?}"
+        );
+        assert_eq!(reactor.send(0, b"ask").unwrap(), 3);
+        reactor.wait(0);
+        stream.read_exact(&mut [0; 3]).unwrap();
+        stream.write_all(&vec![1; 64 + unread]).unwrap();
+        if ends {
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+        }
+        // Closed while its event is handled: afterwards it would receive again.
+        let deadline = reactor.now() + PATIENCE.as_nanos() as u64;
+        while reactor.next() != Some(Event::Received(0)) {
+            assert!(reactor.wait(deadline) < deadline, "{row:?}");
+        }
+        reactor.close(0);
+        assert_eq!(
+            reactor.brief[0].as_ref().unwrap().left.is_some(),
+            is_left,
+            "{row:?}"
+        );
+        reactor.wait(0);
+        let end = stream.read(&mut [0; 1]).map_err(|error| error.kind());
+        let expected = match reset {
+            true => Err(std::io::ErrorKind::ConnectionReset),
+            false => Ok(0),
+        };
+        assert_eq!(end, expected, "{row:?}");
+    }
+}
+
 /// In every state that a connection can be in when it is closed. A thread has its own table of
 /// descriptors, so that no other test opens any in it.
 #[test]

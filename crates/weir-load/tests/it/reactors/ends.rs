@@ -103,6 +103,33 @@ pub(super) fn a_reset_is_told<R: Reactor>(mut reactor: R) {
     reactor.close(0);
 }
 
+/// With nothing unread on either side, which would be a reset in any case.
+pub(super) fn a_close_by_reset_is_one_for_the_peer<R: Reactor>(mut reactor: R) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let peer = listener.local_addr().unwrap();
+    for [brief, reset] in [[false, false], [false, true], [true, false], [true, true]] {
+        let route = Route {
+            brief,
+            reset,
+            ..Route::to(peer)
+        };
+        reactor.connect(0, &route).unwrap();
+        turn_to(&mut reactor, Event::Connected(0));
+        let mut stream = patient(listener.accept().unwrap().0);
+        stream.write_all(b"all").unwrap();
+        receive(&mut reactor, 0, 3);
+        reactor.close(0);
+        reactor.wait(0);
+        let end = stream.read(&mut [0; 1]).map_err(|error| error.kind());
+        let expected = if reset {
+            Err(std::io::ErrorKind::ConnectionReset)
+        } else {
+            Ok(0)
+        };
+        assert_eq!(end, expected, "brief {brief}");
+    }
+}
+
 /// Opens and closes in every state; the peers must see each of them end.
 pub(super) fn every_close_is_seen_by_the_peer<R: Reactor>(mut reactor: R) {
     const CONNECTIONS: usize = 50;

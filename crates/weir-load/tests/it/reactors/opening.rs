@@ -40,6 +40,7 @@ pub(super) fn an_address_of_ones_own<R: Reactor>(mut reactor: R) {
         peer: listener.local_addr().unwrap(),
         source: Some(Ipv4Addr::new(127, 0, 0, 77).into()),
         brief: true,
+        reset: false,
     };
     reactor.connect(0, &route).unwrap();
     turn_until(&mut reactor, |_, event| event == Event::Connected(0));

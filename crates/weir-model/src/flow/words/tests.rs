@@ -38,6 +38,8 @@ static CHANGES: &[(&str, Changes)] = &[
     ("connection 10s", |spec| spec.lifetime = Lifetime::Time(10_000_000_000)),
     ("connection hold", |spec| spec.arrivals = ArrivalsSpec::Held),
     ("connection hold:10s", |spec| spec.arrivals = ArrivalsSpec::Constant(5.0)),
+    ("connection 1; close reset", |spec| { spec.lifetime = Lifetime::Request; spec.close = Close::Reset; }),
+    ("close fin", |_| ()),
     ("connect-rate 2k", |spec| spec.connect_rate = Some(2000.0)),
     ("pipeline 4", |spec| spec.pipeline = 4),
     ("rate 300", |spec| spec.arrivals = ArrivalsSpec::Constant(300.0)),
@@ -80,6 +82,8 @@ fn each_word_changes_what_it_says() {
     }
 }
 
+const KEPT: &str = "--close: connections that are kept are closed by the server or at the end, so there is nothing to reset";
+
 #[rustfmt::skip]
 static WRONG: &[(&str, &[&str])] = &[
     ("connections 0", &["-c: `0` is not a whole number of at least 1"]),
@@ -110,6 +114,9 @@ static WRONG: &[(&str, &[&str])] = &[
     ("overflow drop; schedule per-connection; arrivals poisson",
      &["--overflow: only a load with a rate can drop requests", "--schedule: only a load with a rate has a schedule",
          "--arrivals: only a load with a rate has arrivals to spread"]),
+    ("close rest", &["--close: `rest` is not `fin` or `reset` [reset]"]),
+    ("close reset", &[KEPT]),
+    ("connection hold; close reset", &[KEPT]),
     ("connection per-request; connect-rate 5; pipeline 2",
      &["--connect-rate: each request opens a connection, so connections have the rate of the requests",
          "--pipeline: a connection per request cannot have several in flight"]),

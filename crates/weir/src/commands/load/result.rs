@@ -236,6 +236,7 @@ impl Measured<'_> {
                 timeout_ns: flow.timeout.as_nanos() as u64,
                 requests: flow.limit,
                 lifetime: flow.lifetime,
+                close: flow.close,
                 pipeline: flow.pipeline,
                 assignment: flow.assignment,
                 overflow: flow.overflow,

@@ -77,6 +77,7 @@ fn said(args: &FlowArgs, url: &Url) -> Vec<Said> {
         (Key::Secure, flag(url.secure)),
         (Key::Connections, number(args.connections)),
         (Key::Connection, args.connection.clone()),
+        (Key::Close, choice(args.close)),
         (Key::ConnectRate, args.connect_rate.clone()),
         (Key::Pipeline, number(args.pipeline)),
         (Key::Rate, args.rate.clone()),
