@@ -32,9 +32,10 @@ fn what_limits_an_arm_is_named_and_proven_by_turning_it() {
         .ends("run study.yaml --confirm --out 'a run'")
         .with_code(0);
     place.assert_clean();
-    ended
-        .stderr
-        .has("Confirming what limits stock: server_maxconn at 16");
+    ended.stderr.has_all(&[
+        "Each arm has the load alone now, to see what limits it",
+        "Confirming what limits stock: server_maxconn at 16",
+    ]);
     ended.stdout.has_all(&[
         " requests wait in HAProxy for a connection to a server (confidence ",
         "Confirmed: with server_maxconn at 16 it carries ",
