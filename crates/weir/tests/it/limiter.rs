@@ -51,9 +51,10 @@ fn is_proven((load, metric): (&str, &str), rate: Option<f64>) {
     let mut weir = place.weir(&["run", "study.yaml", "--confirm", "--out", "a run"]);
     let ended = Running::start(&mut weir).end_within(PROVEN).with_code(0);
     place.assert_clean();
-    ended
-        .stderr
-        .has("Confirming what limits stock: server_maxconn at 16");
+    ended.stderr.has_all(&[
+        "Each arm has the load alone now, to see what limits it",
+        "Confirming what limits stock: server_maxconn at 16",
+    ]);
     ended.stdout.has_all(&[
         " requests wait in HAProxy for a connection to a server (confidence ",
         "Confirmed: with server_maxconn at 16 it carries ",

@@ -64,7 +64,8 @@ fn tells(ended: &Ended, place: &Place) {
     ended.stderr.has_all(&[
         "closed: 10 blocks in ",
         "open: 6 blocks in ",
-        " at 200 requests/s",
+        " at 200 requests/s · about ",
+        " left of the run",
     ]);
 }
 
