@@ -13,7 +13,7 @@ use weir_model::flow::ArrivalsSpec;
 use weir_model::record::{Phase, RunHeader};
 use weir_model::study::{Arm, ArmRole, LoadSpec, Study};
 
-use crate::LabError;
+use crate::{Event, LabError};
 use crate::budget;
 use crate::cell::{ArmId, Block, Cell, Outcome, Rates, Renewal};
 use crate::history::History;
@@ -60,7 +60,7 @@ impl Observe {
         let Some(planned) = Planned::of(&self.study).filter(fits) else {
             return steps;
         };
-        for load in planned.loads {
+        for &load in &planned.loads {
             let pilot = history.pilots.get(&load.name);
             let own = pilot.and_then(|pilot| pilot.rate).or(load.rate());
             let mut first_block = history.next_block(&load.name);
@@ -108,6 +108,10 @@ impl Observe {
                     first_block += blocks;
                 }
             }
+        }
+        if !steps.is_empty() {
+            let length = planned.length(observed(&self.study).count() as u32);
+            steps.push_front(Step::Tell(Event::ObserveBegun { length }));
         }
         steps
     }

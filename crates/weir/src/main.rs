@@ -10,6 +10,7 @@ mod args;
 mod commands;
 mod engine;
 mod failure;
+mod progress;
 mod request_file;
 mod signals;
 mod terminal;

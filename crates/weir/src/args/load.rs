@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::SshArgs;
+use super::{ProgressArgs, SshArgs};
 use clap::{Args as ClapArgs, Parser, ValueEnum};
 
 const SERVER: &str = "Server";
@@ -80,9 +80,13 @@ pub(crate) struct LoadArgs {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Show no progress
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
+    /// Tell the figures of every interval of so many seconds: with --format jsonl a line each, where the result goes;
+    /// else as lines on standard error [default: 1s]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) every: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) progress: ProgressArgs,
 
     /// Measure what this generator itself can do on this machine, and remember it (-d: length of each of
     /// its 22 runs, 1s if not given)
@@ -303,6 +307,9 @@ pub(crate) enum LoadFormat {
     Text,
     /// The whole result with lossless histograms (docs/load-format.md).
     Json,
+    /// A line of JSON for each interval (--every) as soon as it has ended, and the result as the last one
+    /// (docs/progress.md).
+    Jsonl,
     /// As `wrk2 --latency` prints it.
     Wrk2,
     /// Percentile spectrum of the response time for HdrHistogram plotters.

@@ -12,11 +12,13 @@ mod capacity;
 mod doctor;
 mod load;
 mod patch;
+mod progress;
 
 pub(crate) use capacity::{CapacityArgs, CapacityFormat};
 pub(crate) use doctor::{DoctorArgs, DoctorFormat};
 pub(crate) use load::{FlowArgs, FlowText, IoChoice, LoadArgs, LoadFormat};
 pub(crate) use patch::PatchArgs;
+pub(crate) use progress::{ProgressArgs, ProgressWord};
 
 /// An ingress performance lab in one binary.
 ///
@@ -139,6 +141,9 @@ pub(crate) struct LabArgs {
     /// proxy that weir configures logs every request for that, which costs it some CPU time (docs/samples.md)
     #[arg(long)]
     pub(crate) where_time_goes: bool,
+
+    #[command(flatten)]
+    pub(crate) progress: ProgressArgs,
 }
 
 /// How often counters are read.

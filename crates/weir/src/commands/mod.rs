@@ -22,7 +22,7 @@ mod patch;
 mod place;
 mod public;
 mod report;
-mod restore;
+pub(crate) mod restore;
 mod run;
 mod studies;
 mod study;
