@@ -201,11 +201,11 @@ fn a_search() {
 #[test]
 fn an_interval_is_drawn_around_its_estimate_and_cut_at_the_edges() {
     for (interval, ratio, drawn) in [
-        ((0.95, 1.05), 1.0, "    ├────●────┤     "),
-        ((1.02, 1.06), 1.04, "         │ ├─●─┤    "),
-        ((0.5, 1.5), 1.02, "‹──────────●───────›"),
-        ((0.9, f64::INFINITY), 1.1, "├──────────────────●"),
+        ((0.95, 1.05), 1.0, "     ├────●────┤     "),
+        ((1.02, 1.06), 1.04, "          │ ├─●─┤    "),
+        ((0.5, 1.5), 1.02, "‹───────────●───────›"),
+        ((0.9, f64::INFINITY), 1.1, "├───────────────────●"),
     ] {
-        assert_eq!(forest(interval, ratio, 0.1, 20), drawn, "{interval:?}");
+        assert_eq!(forest(interval, ratio, 0.1, 21), drawn, "{interval:?}");
     }
 }
