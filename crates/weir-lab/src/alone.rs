@@ -60,7 +60,7 @@ impl CheckAlone {
             let steps = self.steps(&choice, history);
             Ok(steps.ok_or("the load has no pilot")?)
         });
-        found.unwrap_or_else(|why| VecDeque::from([Step::Tell(Event::NotAlone(why))]))
+        found.unwrap_or_else(|why| VecDeque::from([Step::Tell(Event::NotAlone { why })]))
     }
 
     fn steps(&self, choice: &Choice, history: &History) -> Option<VecDeque<Step>> {

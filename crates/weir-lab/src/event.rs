@@ -3,14 +3,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Serialize, Serializer};
 use weir_host::journal::Restored;
+use weir_model::quantity::CpuSet;
 use weir_model::record::{
     AskedRecord, BracketRecord, CapacityRecord, LookRecord, PilotRecord, Remark,
 };
 use weir_model::study::Until;
 
-/// What a run tells while it goes on.
-#[derive(Debug, Clone, PartialEq)]
+/// What a run tells while it goes on. As JSON, times are seconds (docs/progress.md).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
     /// The run folder is there.
     Begun {
@@ -20,12 +23,27 @@ pub enum Event {
         is_resumed: bool,
         /// What the reader of the figures must know about the place.
         remarks: Vec<Remark>,
+        /// How long this session will take, about, as far as that is known before any arm runs.
+        #[serde(serialize_with = "seconds")]
+        takes: Duration,
+        /// The CPUs that weir keeps to, so that the proxies have theirs for themselves; `None`: any.
+        #[serde(skip)]
+        cpus: Option<CpuSet>,
     },
-    /// All arms run: this session will take so long from its begin to its end, everything included; at most, where
-    /// loads are measured until everything is decided.
-    Takes(Duration, Until),
+    /// All arms run.
+    Takes {
+        /// This session will take so long from its begin to its end, everything included ...
+        #[serde(serialize_with = "seconds")]
+        takes: Duration,
+        /// ... at most, where loads are measured until everything is decided.
+        until: Until,
+    },
     /// The same of a search for capacities, at most: where the target changes, and where short trials hold what does not last.
-    TakesAtMost(Duration),
+    TakesAtMost {
+        /// From the session's begin to its end.
+        #[serde(serialize_with = "seconds")]
+        takes: Duration,
+    },
     /// An arm's proxy accepts connections and answered rightly.
     ArmReady {
         /// The arm.
@@ -51,6 +69,7 @@ pub enum Event {
         /// Blocks to be measured.
         blocks: u32,
         /// How long it will take.
+        #[serde(serialize_with = "seconds")]
         length: Duration,
         /// Rate of the open loop in requests per second, where it is one.
         rate: Option<f64>,
@@ -62,8 +81,10 @@ pub enum Event {
         /// What was decided, and which arms go on.
         look: Box<LookRecord>,
         /// How long the load will probably take from here.
+        #[serde(serialize_with = "seconds")]
         left: Duration,
         /// And at most.
+        #[serde(serialize_with = "seconds")]
         at_most: Duration,
     },
     /// The budget is nearly used up: what has no time any more is left out.
@@ -87,6 +108,7 @@ pub enum Event {
         /// What is known now.
         bracket: BracketRecord,
         /// What all searches of the run still take, about.
+        #[serde(serialize_with = "seconds")]
         left: Duration,
     },
     /// A search has ended.
@@ -100,6 +122,7 @@ pub enum Event {
         /// Stretches that are to be measured.
         stretches: u32,
         /// How long they will take.
+        #[serde(serialize_with = "seconds")]
         length: Duration,
     },
     /// An arm is about to run alone.
@@ -122,15 +145,26 @@ pub enum Event {
         /// All of this session.
         of: u32,
         /// How long it will take.
+        #[serde(serialize_with = "seconds")]
         length: Duration,
     },
     /// No arm could be measured alone, and why.
-    NotAlone(String),
+    NotAlone {
+        /// In half a sentence.
+        why: String,
+    },
     /// Settings of the proxies' host have been put back, or could not be.
-    PutBack(Vec<Restored>),
+    PutBack {
+        /// The settings.
+        settings: Vec<Restored>,
+    },
     /// All blocks of these loads are recorded.
     TrialEnded {
         /// The loads.
         loads: Vec<String>,
     },
+}
+
+fn seconds<S: Serializer>(length: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(length.as_secs_f64())
 }

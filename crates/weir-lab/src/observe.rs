@@ -60,7 +60,7 @@ impl Observe {
         let Some(planned) = Planned::of(&self.study).filter(fits) else {
             return VecDeque::new();
         };
-        for load in planned.loads {
+        for &load in &planned.loads {
             let pilot = history.pilots.get(&load.name);
             let own = pilot.and_then(|pilot| pilot.rate).or(load.rate());
             let mut first_block = history.next_block(&load.name);

@@ -57,13 +57,21 @@ impl Session<'_> {
             at,
         }))?;
         let folder = self.options.folder.clone();
+        let before = weir_probe::allowed_cpus();
+        let own_cpus = hosts.own_cpus(&self.header.cpus);
         events(Event::Begun {
             folder: folder.clone(),
             is_resumed: self.number > 0,
             remarks: self.header.remarks.clone(),
+            takes: takes(
+                self.header,
+                &self.history,
+                budget::RENEWAL * self.header.study.arms.len() as u32,
+                self.options.is_sampled(),
+            ),
+            cpus: own_cpus.cloned(),
         });
-        let before = weir_probe::allowed_cpus();
-        if let Some(cpus) = hosts.own_cpus(&self.header.cpus) {
+        if let Some(cpus) = own_cpus {
             // Off the proxy's CPUs. If one has gone offline since the check, any will do.
             let _ = weir_probe::keep_to(None, cpus.cpus());
         }
@@ -174,20 +182,16 @@ fn follow(proposer: &mut dyn Proposer, lab: &mut Lab<'_>) -> Result<(), LabError
                 lab.only(&arms)?;
                 if !std::mem::replace(&mut is_promised, true) {
                     let renewal = lab.arms.renewal();
-                    let one = renewal / (arms.len() as u32).max(1);
                     let study = &lab.header.study;
-                    let mut left = budget::takes(study, lab.history, renewal);
-                    if lab.header.check_alone {
-                        left += alone::takes(study, lab.history, one);
-                    }
-                    if lab.is_observed {
-                        left += length_of_stretches(study);
-                    }
+                    let left = takes(lab.header, lab.history, renewal, lab.is_observed);
                     let passed = lab.hosts.now().saturating_sub(lab.begun);
-                    (lab.events)(Event::Takes(passed + left, study.until));
+                    let takes = passed + left;
+                    let until = study.until;
+                    (lab.events)(Event::Takes { takes, until });
                     if !study.capacity.is_empty() {
                         let at_most = capacity::at_most(study).max(left);
-                        (lab.events)(Event::TakesAtMost(passed + at_most));
+                        let takes = passed + at_most;
+                        (lab.events)(Event::TakesAtMost { takes });
                     }
                 }
             }
@@ -203,4 +207,18 @@ fn follow(proposer: &mut dyn Proposer, lab: &mut Lab<'_>) -> Result<(), LabError
         }
     }
     Ok(())
+}
+
+/// How long everything takes that earlier sessions have left, about; new instances of all arms take `renewal`.
+fn takes(header: &RunHeader, history: &History, renewal: Duration, is_observed: bool) -> Duration {
+    let study = &header.study;
+    let mut takes = budget::takes(study, history, renewal);
+    if header.check_alone {
+        let one = renewal / (study.arms.len() as u32).max(1);
+        takes += alone::takes(study, history, one);
+    }
+    if is_observed {
+        takes += length_of_stretches(study);
+    }
+    takes
 }

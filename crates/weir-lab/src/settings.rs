@@ -43,7 +43,7 @@ pub(crate) fn begin(study: &Study, hosts: &Hosts, options: &Options) -> Result<(
 /// Puts them back, and says of each that could not be.
 pub(crate) fn put_back(hosts: &Hosts, events: &mut dyn FnMut(Event)) -> Result<(), LabError> {
     let restored = hosts.host(Role::Proxy).ask(PutBack)?;
-    events(Event::PutBack(restored));
+    events(Event::PutBack { settings: restored });
     Ok(())
 }
 

@@ -16,6 +16,7 @@ pub mod limit;
 pub mod load;
 pub mod load_report;
 pub mod nearest;
+pub mod progress;
 pub mod quantity;
 pub mod record;
 pub mod request;

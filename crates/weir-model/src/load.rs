@@ -160,7 +160,7 @@ pub enum Lifetime {
 }
 
 /// How a connection that has served its time is closed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Close {
     /// In order (FIN), as clients do; whoever closes first keeps the port for a while (TIME_WAIT).

@@ -16,6 +16,7 @@ mod engine;
 mod failure;
 mod names;
 mod other_tools;
+mod progress;
 mod request_file;
 mod schemas;
 mod signals;

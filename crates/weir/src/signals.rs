@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::exit;
@@ -11,6 +11,7 @@ use weir_host::journal::{self, Journal};
 use weir_sut::WorkFolder;
 
 use crate::failure::{Failure, INTERRUPTED};
+use crate::progress::view::screen;
 use crate::terminal;
 
 /// What asks for an end.
@@ -25,6 +26,17 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
+/// A flag that SIGUSR1 sets: somebody wants to know how things are.
+///
+/// # Errors
+/// The kernel refuses.
+pub(crate) fn asked_flag() -> Result<Arc<AtomicBool>, Failure> {
+    let asked = Arc::new(AtomicBool::new(false));
+    flag::register(SIGUSR1, Arc::clone(&asked))
+        .map_err(|error| Failure::failed(format!("cannot watch for SIGUSR1: {error}")))?;
+    Ok(asked)
+}
+
 fn watch(stop: &Arc<AtomicBool>, is_ending: &Arc<AtomicBool>) -> std::io::Result<()> {
     for signal in SIGNALS {
         // A terminal that takes nothing could hold up whoever says what is left: the next signal does not wait.
@@ -34,6 +46,7 @@ fn watch(stop: &Arc<AtomicBool>, is_ending: &Arc<AtomicBool>) -> std::io::Result
     let (mut signals, is_ending) = (Signals::new(SIGNALS)?, Arc::clone(is_ending));
     std::thread::spawn(move || {
         if signals.forever().nth(1).is_some() {
+            screen::leave();
             let left = left();
             is_ending.store(true, Ordering::Relaxed);
             if let Some(left) = left {

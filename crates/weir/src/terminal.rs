@@ -75,6 +75,19 @@ fn painted(text: &str, color: bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Writes what the live view has drawn to standard error: commands to the terminal of weir's own, and cells, which
+/// hold no control characters.
+pub(crate) fn draw(bytes: &[u8]) {
+    let mut out = stderr().lock();
+    let _ = out.write_all(bytes).and_then(|()| out.flush());
+}
+
+/// Whether standard error is a terminal that can be drawn on.
+pub(crate) fn can_draw() -> bool {
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    stderr().is_terminal() && !is_dumb
+}
+
 /// Whether standard output is a terminal.
 pub(crate) fn is_on_stdout() -> bool {
     stdout().is_terminal()
@@ -106,10 +119,15 @@ fn columns(stream: impl AsFd) -> Option<usize> {
     (columns > 0).then_some(columns.into())
 }
 
+/// Lines that are kept where nothing is to be written.
+const KEPT: usize = 1000;
+
 /// One line about work in progress: rewritten in place on a terminal, a plain line elsewhere.
 pub(crate) struct StatusLine {
     rewrites: bool,
     shown: bool,
+    /// What was said, where nothing is to be written.
+    kept: Option<Vec<String>>,
 }
 
 impl StatusLine {
@@ -118,7 +136,27 @@ impl StatusLine {
         StatusLine {
             rewrites: stderr().is_terminal() && color_allowed(),
             shown: false,
+            kept: None,
         }
+    }
+
+    /// Nowhere: lines that stay are kept.
+    pub(crate) fn kept() -> StatusLine {
+        StatusLine {
+            rewrites: false,
+            shown: false,
+            kept: Some(Vec::new()),
+        }
+    }
+
+    /// The lines that were kept.
+    pub(crate) fn said(&self) -> &[String] {
+        self.kept.as_deref().unwrap_or_default()
+    }
+
+    /// The same, to be written now.
+    pub(crate) fn take_said(self) -> Vec<String> {
+        self.kept.unwrap_or_default()
     }
 
     /// Whether lines replace each other.
@@ -128,6 +166,9 @@ impl StatusLine {
 
     /// Shows a line of work in progress.
     pub(crate) fn show(&mut self, line: &str) {
+        if self.kept.is_some() {
+            return;
+        }
         if self.rewrites {
             self.clear();
             // A line that the terminal breaks could not be taken away.
@@ -141,6 +182,12 @@ impl StatusLine {
 
     /// Writes a line that stays.
     pub(crate) fn say(&mut self, line: &str) {
+        if let Some(kept) = &mut self.kept {
+            if kept.len() == KEPT {
+                kept.remove(0);
+            }
+            return kept.push(line.to_owned());
+        }
         self.clear();
         tell(&format!("{line}\n"));
     }

@@ -138,7 +138,7 @@ fn a_check_is_promised_and_said_in_every_report() {
         let mut promised = Vec::new();
         bench
             .run(&mut |event, _| {
-                if let Event::Takes(takes, _) = event {
+                if let Event::Takes { takes, .. } = event {
                     promised.push(*takes);
                 }
             })

@@ -65,7 +65,7 @@ fn arms_are_searched_side_by_side_and_take_little_more_than_their_trials() {
     let bench = bench(&arms, "p99 < 30ms", 20);
     let mut promised = Duration::ZERO;
     let summary = bench.run(&mut |event, _| {
-        if let Event::Takes(takes, _) = event {
+        if let Event::Takes { takes, .. } = event {
             promised = *takes;
         }
     });

@@ -58,7 +58,7 @@ fn a_promise_includes_everything_and_holds() {
         let bench = bench(row);
         let mut promised = Duration::ZERO;
         let summary = bench.run(&mut |event, _| {
-            if let Event::Takes(takes, _) = event {
+            if let Event::Takes { takes, .. } = event {
                 promised = *takes;
             }
         });

@@ -1,5 +1,7 @@
 //! Slices: entered, left, and the end of the trial.
 
+use std::sync::atomic::Ordering;
+
 use weir_model::load::Overflow;
 
 use super::{DESERTED_AFTER_NS, Engine, State};
@@ -84,6 +86,8 @@ impl<R: Reactor> Engine<'_, R> {
             data.cpu_ns = cpu - self.cpu_at_slice;
         }
         self.cpu_at_slice = cpu;
+        let spent = cpu - self.cpu_at_start;
+        self.progress.cpu_ns.store(spent, Ordering::Relaxed);
         if self.hands_over(slice) {
             // Requests that this arm was too slow for would be a burden to the next one.
             for place in 0..self.arms[self.plan.slices[slice].arm].len() {

@@ -21,6 +21,8 @@ pub struct Progress {
     pub in_flight: AtomicU64,
     /// Connections open now.
     pub open: AtomicU64,
+    /// CPU time of the thread from the trial's start to the end of the last slice that has ended, in nanoseconds.
+    pub cpu_ns: AtomicU64,
 }
 
 impl Progress {

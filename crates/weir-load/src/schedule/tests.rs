@@ -252,3 +252,20 @@ proptest! {
         inverse_at(&mut schedule, (at * length as f64) as u64)?;
     }
 }
+
+#[test]
+fn a_schedule_does_not_drift_in_a_week() {
+    const WEEK: u64 = 7 * 24 * 3600;
+    for rate in [3_u64, 2000, 333_333] {
+        let mut schedule = constant(rate as f64, 0);
+        for k in [rate * WEEK / 2 + 1, rate * WEEK - 1] {
+            let exact = (u128::from(k) * u128::from(S)).div_ceil(u128::from(rate));
+            let found = u128::from(schedule.time_of(k));
+            assert!(
+                found.abs_diff(exact) <= 1,
+                "{rate}/s: arrival {k} is due at {found}, not {exact}"
+            );
+        }
+        assert_eq!(schedule.count_before(WEEK * S), rate * WEEK);
+    }
+}

@@ -25,7 +25,7 @@ pub(crate) mod sample;
 pub use calibration::calibration;
 pub use hgrm::hgrm;
 pub use human::human;
-pub use times::{HistogramError, histogram, time_report};
+pub use times::{HistogramError, histogram, time_report, time_summary};
 pub use wrk2::wrk2;
 
 use weir_analysis::findings::LimiterFindings;
@@ -56,8 +56,17 @@ pub fn response_times(report: &LoadReport) -> Vec<(u64, u64)> {
 /// The document itself: JSON, indented, with a line end, secrets in it masked. docs/load-format.md
 /// describes it.
 pub fn json(report: &LoadReport, limiter: Option<&LimiterFindings>) -> String {
-    let mut text = serde_json::to_string_pretty(&Observed { report, limiter })
-        .expect("the document has no maps and no types of its own that could refuse");
+    document(serde_json::to_string_pretty(&Observed { report, limiter }))
+}
+
+/// The same in one line.
+pub fn json_line(report: &LoadReport, limiter: Option<&LimiterFindings>) -> String {
+    document(serde_json::to_string(&Observed { report, limiter }))
+}
+
+fn document(text: serde_json::Result<String>) -> String {
+    let mut text =
+        text.expect("the document has no maps and no types of its own that could refuse");
     text.push('\n');
     masked(&text).into_owned()
 }

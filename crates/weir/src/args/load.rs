@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::SshArgs;
+use super::{ProgressArgs, SshArgs};
 use clap::{Args as ClapArgs, Parser, ValueEnum};
 
 const SERVER: &str = "Server";
@@ -88,9 +88,13 @@ pub(crate) struct LoadArgs {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Show no progress
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
+    /// Tell the figures of every interval of so many seconds: with --format jsonl a line each, where the result goes;
+    /// else as lines on standard error [default: 1s]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) every: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) progress: ProgressArgs,
 
     /// Measure the generator itself on this machine and store the result (-d: length of each of the
     /// 22 runs, default 1s)
@@ -318,6 +322,9 @@ pub(crate) enum LoadFormat {
     Json,
     /// A row for the load and for each of its flows (docs/csv.md).
     Csv,
+    /// A line of JSON for each interval (--every) as soon as it has ended, and the result as the last one
+    /// (docs/progress.md).
+    Jsonl,
     /// As `wrk2 --latency` prints it.
     Wrk2,
     /// Percentile spectrum of the response time for HdrHistogram plotters.

@@ -13,12 +13,14 @@ mod doctor;
 mod generate;
 mod load;
 mod patch;
+mod progress;
 
 pub(crate) use capacity::{CapacityArgs, CapacityFormat};
 pub(crate) use doctor::{DoctorArgs, DoctorFormat};
 pub(crate) use generate::GenerateArgs;
 pub(crate) use load::{FlowArgs, FlowText, IoChoice, LoadArgs, LoadFormat};
 pub(crate) use patch::PatchArgs;
+pub(crate) use progress::{ProgressArgs, ProgressWord};
 
 /// An ingress performance lab in one binary.
 ///
@@ -150,6 +152,9 @@ pub(crate) struct LabArgs {
     /// proxy that weir configures then logs every request, which costs some CPU time (docs/samples.md)
     #[arg(long)]
     pub(crate) where_time_goes: bool,
+
+    #[command(flatten)]
+    pub(crate) progress: ProgressArgs,
 }
 
 /// How often counters are read.

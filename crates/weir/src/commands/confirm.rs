@@ -31,6 +31,7 @@ use weir_report::number;
 use crate::commands::study::Read;
 use crate::commands::{report, run};
 use crate::failure::Failure;
+use crate::progress::Reporter;
 use crate::terminal;
 
 /// Parameters that are turned at most, each in an arm of its own.
@@ -389,7 +390,7 @@ impl Trial<'_> {
             where_time_goes: false,
             ..self.options.clone()
         };
-        let summary = match run::carry_out(&options, Some(&read), true) {
+        let summary = match run::carry_out(&options, Some(&read), Reporter::silent()?) {
             Ok(summary) => summary,
             Err(error) if error.is_refused() => return Ok(vec![self.nothing(error.to_string())]),
             Err(error) => return Err(Failure::of_run(error, Some(&folder))),

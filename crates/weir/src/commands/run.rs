@@ -22,11 +22,10 @@ use crate::commands::{
     can_be_written, confirm, idle, load, parameters, place, public, report, study, time,
 };
 use crate::failure::{Failure, INTERRUPTED};
+use crate::progress::analyst::Analyst;
+use crate::progress::phrases::{about, at_most, listed, whole_seconds};
+use crate::progress::{Event, Nothing, Reporter};
 use crate::{signals, terminal};
-
-mod narrator;
-
-use narrator::{Narrator, at_most, listed};
 
 /// Runs the command.
 pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
@@ -83,29 +82,32 @@ fn done(
     args: &RunArgs,
     conditions: Option<&Conditions>,
 ) -> Result<ExitCode, Failure> {
-    let summary = carry_out(options, read, false);
+    let reporter = Reporter::shown(args.lab.progress.word())?;
+    let summary = carry_out(options, read, reporter);
     let failed = |error| Failure::of_run(error, Some(&options.folder));
     let confirm = args.lab.confirm.then_some(options);
     finish(&summary.map_err(failed)?, confirm, args, conditions)
 }
 
-/// Runs a study, or goes on with the run in the folder of `options`, and tells people how it gets on.
+/// Runs a study, or goes on with the run in the folder of `options`, and tells `reporter` how it gets on.
 pub(super) fn carry_out(
     options: &Options,
     read: Option<&Read>,
-    quiet: bool,
+    reporter: Reporter,
 ) -> Result<Summary, LabError> {
-    let mut narrator = Narrator::new();
-    let mut events = |event| match quiet {
-        true => {}
-        false => narrator.tell(event),
-    };
-    let result = match read {
-        Some(read) => weir_lab::run(&read.study, &read.text, options, &mut events),
-        None => weir_lab::resume(options, &mut events),
-    };
-    narrator.line.clear();
-    result
+    let is_analyzed = reporter.is_analyzed();
+    reporter.beside(Nothing, |events| {
+        let mut analyst = is_analyzed.then(|| Analyst::new(events));
+        let mut tell = |event: weir_lab::Event| {
+            analyst.iter_mut().for_each(|analyst| analyst.hear(&event));
+            // Whoever shows it has not ended before.
+            let _ = events.send(Event::Lab(event));
+        };
+        match read {
+            Some(read) => weir_lab::run(&read.study, &read.text, options, &mut tell),
+            None => weir_lab::resume(options, &mut tell),
+        }
+    })
 }
 
 /// Gives a study the time that it may take; says what that changes.
@@ -296,14 +298,6 @@ fn description(study: &Study, asked: &AskedByArm, remarks: &[Remark], check_alon
     text
 }
 
-/// How a promise of time begins.
-fn about(until: Until) -> &'static str {
-    match until {
-        Until::Planned => "about",
-        Until::Decided => "at most about",
-    }
-}
-
 /// What loads ask, in a line for each listener; that of arms with the same configuration once.
 fn asked_lines(study: &Study, asked: &AskedByArm) -> Vec<String> {
     let mut lines = Vec::new();
@@ -370,18 +364,13 @@ fn search_line(study: &Study) -> String {
     )
 }
 
-/// Nobody's promise is finer than that.
-fn whole_seconds(length: Duration) -> Duration {
-    Duration::from_secs(length.as_secs_f64().round().max(1.0) as u64)
-}
-
 fn finish(
     summary: &Summary,
     confirm: Option<&Options>,
     args: &RunArgs,
     conditions: Option<&Conditions>,
 ) -> Result<ExitCode, Failure> {
-    let (run, findings) = confirm::read(summary, confirm, false)?;
+    let (run, findings) = confirm::read(summary, confirm, args.lab.progress.is_quiet())?;
     match args.format {
         None => report::show_and_keep(&run, &findings)?,
         Some(format) => {

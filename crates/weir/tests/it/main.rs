@@ -42,6 +42,8 @@ mod places_refused;
 mod places_support;
 mod planted;
 mod program;
+mod progress;
+mod progress_view;
 mod report;
 mod restore;
 mod run;

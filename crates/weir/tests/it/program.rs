@@ -144,6 +144,11 @@ impl Running {
         self.child.id()
     }
 
+    /// What it has written to standard output so far.
+    pub(crate) fn stdout(&self) -> String {
+        self.stdout.as_ref().map_or_else(String::new, Gathered::now)
+    }
+
     /// What it has written to standard error so far.
     pub(crate) fn stderr(&self) -> String {
         self.stderr.as_ref().map_or_else(String::new, Gathered::now)

@@ -69,7 +69,7 @@ pub(crate) fn keeps_records(folder: &Path) {
 
 /// Everything in a document of a format, `weir-load/1`, that its schema does not have, each with its place; a word of
 /// the schema that is not understood here is a panic.
-fn faults(format: &str, document: &Value) -> Vec<String> {
+pub(crate) fn faults(format: &str, document: &Value) -> Vec<String> {
     let path = path(&format.replace('/', "-"));
     let text = std::fs::read_to_string(path).expect("a schema");
     let root: Value = serde_json::from_str(&text).expect("a schema is JSON");

@@ -16,6 +16,7 @@ use crate::commands::fail_if::{self, capacity::Condition};
 use crate::commands::study;
 use crate::commands::{can_be_written, confirm, deliver, public, report, run, time};
 use crate::failure::{Failure, INTERRUPTED};
+use crate::progress::Reporter;
 use crate::terminal;
 
 mod answer;
@@ -38,7 +39,7 @@ pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
             only_a_folder(args)?;
             let folder = folder.clone();
             let options = Options { folder, ..options };
-            run::carry_out(&options, None, args.quiet)
+            run::carry_out(&options, None, reporter(args)?)
                 .map_err(|error| Failure::of_run(error, Some(&options.folder)))?
         }
         (None, Some(target)) if is_url(target) => of_url(args, options)?,
@@ -51,6 +52,11 @@ pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
     finish((&summary, confirm.as_ref()), args, &conditions)
 }
 
+/// Whoever shows what goes on.
+fn reporter(args: &CapacityArgs) -> Result<Reporter, Failure> {
+    Reporter::shown(args.lab.progress.word())
+}
+
 /// Whether a URL is meant, if perhaps a wrong one.
 fn is_url(target: &str) -> bool {
     target.contains("://")
@@ -58,7 +64,7 @@ fn is_url(target: &str) -> bool {
 
 fn of_url(args: &CapacityArgs, options: Options) -> Result<Summary, Failure> {
     let search = url::search(args, &options)?;
-    if !args.quiet {
+    if !args.lab.progress.is_quiet() {
         search
             .said
             .iter()
@@ -69,7 +75,7 @@ fn of_url(args: &CapacityArgs, options: Options) -> Result<Summary, Failure> {
         folder: run::folder(&args.lab, &read.study.name),
         ..options
     };
-    run::carry_out(&options, Some(&read), args.quiet)
+    run::carry_out(&options, Some(&read), reporter(args)?)
         .map_err(|error| url::explained(error, &read.study, &options.folder))
 }
 
@@ -98,7 +104,7 @@ fn of_study(name: &str, args: &CapacityArgs, options: Options) -> Result<Summary
         remarks: study::remarks(&read.study, &options.catalog, &machine),
         ..options
     };
-    run::carry_out(&options, Some(&read), args.quiet)
+    run::carry_out(&options, Some(&read), reporter(args)?)
         .map_err(|error| Failure::of_run(error, Some(&options.folder)))
 }
 
@@ -142,7 +148,7 @@ fn finish(
     args: &CapacityArgs,
     conditions: &[Condition],
 ) -> Result<ExitCode, Failure> {
-    let (run, findings) = confirm::read(summary, confirm, args.quiet)?;
+    let (run, findings) = confirm::read(summary, confirm, args.lab.progress.is_quiet())?;
     let judged = fail_if::capacity::judge(conditions, &findings);
     let kept = report::keep_both(&run, &findings);
     let text = match args.format {
@@ -159,7 +165,7 @@ fn finish(
     };
     deliver(&text, args.output.as_deref())?;
     let [page, markdown] = kept?;
-    if !args.quiet {
+    if !args.lab.progress.is_quiet() {
         terminal::tell(&format!("Report: {page}\n        {markdown}\n"));
     }
     if let Some(rest) = confirm::interrupted(summary, confirm) {

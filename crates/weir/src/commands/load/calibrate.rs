@@ -36,7 +36,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     };
     let mut ways = Vec::new();
     for io in [Io::Uring, Io::Epoll] {
-        if !args.quiet {
+        if !args.progress.is_quiet() {
             terminal::tell(&format!("measuring the generator on {}\n", io.name()));
         }
         match calibrate(io, &how) {

@@ -1,34 +1,43 @@
 //! `weir load`: one load test against a URL.
 
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
+use weir_analysis::findings::LimiterFindings;
 use weir_http::ParseError;
 use weir_load::{Control, LoadError, Plan, SliceData};
 use weir_model::load::{ErrorKind, Lifetime};
 use weir_model::load_report::LoadReport;
+use weir_model::quantity::parse_duration;
 use weir_report::foreign::masked;
 
 use crate::args::{LoadArgs, LoadFormat};
-use crate::commands::fail_if::{self, load::Conditions};
-use crate::commands::{can_be_written, deliver};
+use crate::commands::fail_if::{self, Judged, load::Conditions, load::Windows};
+use crate::commands::{can_be_written, deliver, flag};
 use crate::failure::{Failure, INTERRUPTED};
+use crate::progress::{Consumer, JsonLines, Reporter};
 use crate::{signals, terminal};
 
 mod calibrate;
 mod floor;
 mod job;
 mod observe;
-mod progress;
 mod result;
+mod source;
+mod stretches;
 mod tls_port;
 mod watch;
 
 pub(crate) use calibrate::carries;
 use job::Job;
 pub(crate) use job::Server;
-use result::Gathering;
+use result::{Collected, End};
+use source::{Load, locked};
 use watch::Watch;
 
 /// Runs the command.
@@ -60,6 +69,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
         }
         LoadFormat::Json => weir_report::load::json(&report, limiter.as_ref()),
         LoadFormat::Csv => weir_report::csv::load(&report),
+        LoadFormat::Jsonl => return lines_done(&report, limiter.as_ref(), (args, &job, &judged)),
         LoadFormat::Wrk2 => {
             let text = weir_report::load::wrk2(&report).map_err(Failure::failed)?;
             masked(&text).into_owned()
@@ -72,17 +82,43 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
         let hint = instead.then_some("the result is on standard output instead");
         return Err(failure.maybe_hint(hint));
     }
+    concluded(&report, &job, &judged)
+}
+
+fn concluded(report: &LoadReport, job: &Job, judged: &[Judged]) -> Result<ExitCode, Failure> {
     match (report.outcome.as_str(), report.counts.completed_whole) {
         ("interrupted", _) => Ok(ExitCode::from(INTERRUPTED)),
-        (_, 0) if !is_held(&job.plan) => Err(nothing_answered(&report)),
+        (_, 0) if !is_held(&job.plan) => Err(nothing_answered(report)),
         _ => {
-            if let Some(words) = tls_port::remark(&job, &report) {
+            if let Some(words) = tls_port::remark(job, report) {
                 terminal::tell(&format!("{words}\n"));
             }
-            fail_if::conclude(&judged)?;
+            fail_if::conclude(judged)?;
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// The result as the last of many lines.
+fn lines_done(
+    report: &LoadReport,
+    limiter: Option<&LimiterFindings>,
+    (args, job, judged): (&LoadArgs, &Job, &[Judged]),
+) -> Result<ExitCode, Failure> {
+    let text = weir_report::load::json_line(report, limiter);
+    match &args.output {
+        None => terminal::print(&text)?,
+        Some(path) => {
+            let appended = lines_to(path).and_then(|mut file| {
+                file.seek(SeekFrom::End(0))?;
+                file.write_all(text.as_bytes())
+            });
+            appended.map_err(|error| {
+                Failure::failed(format!("cannot write {}: {error}", path.display()))
+            })?;
+        }
+    }
+    concluded(report, job, judged)
 }
 
 /// A trial without a single response, in one line beside the result.
@@ -124,26 +160,93 @@ fn measure(
 ) -> Result<(LoadReport, Conditions), Failure> {
     let stop = signals::stop_flag()?;
     let control = Control::new(job.plan.cpus.len(), Arc::clone(&stop));
-    let watch = Watch::begin(&job.plan);
-    let started_at = jiff::Timestamp::now();
-    let mut gathered = Gathering::new(&job.plan, conditions);
-    let take = |slice: usize, data: &[SliceData]| gathered.take(slice, data);
-    let outcome = if args.quiet {
-        weir_load::run(&job.plan, &control, None, take)
-    } else {
-        progress::beside(&control, &job.plan, || {
-            weir_load::run(&job.plan, &control, None, take)
-        })
+    let stays = args.every.is_some() && args.format != LoadFormat::Jsonl;
+    let reporter = Reporter::new(args.progress.word(), lines(args, &stop)?, stays)?;
+    let watch = Mutex::new(Watch::begin(&job.plan));
+    let collected = Mutex::new(Collected::new(&job.plan, Some(every(args)?)));
+    let load = Load {
+        job,
+        control: &control,
+        collected: &collected,
+        watch: &watch,
+        started_at: jiff::Timestamp::now(),
+        begun: Instant::now(),
+        running: None,
+        told: None,
     };
+    let started_at = load.started_at;
+    let mut windows = Windows::new(conditions, job.plan.ramp_up);
+    let outcome = reporter.beside(load, |_| {
+        let take = |slice: usize, data: &[SliceData]| {
+            let mut collected = locked(&collected);
+            if let Some((measured, all, wrong)) = collected.take(slice, data) {
+                windows.take(measured, all, wrong);
+            }
+        };
+        let outcome = weir_load::run(&job.plan, &control, None, take)?;
+        locked(&collected).end(outcome.ended_at);
+        Ok::<_, LoadError>(outcome)
+    });
     let interrupted = stop.load(Ordering::Relaxed);
     let outcome = outcome.map_err(|error| explain(job, error, interrupted))?;
-    let mut generator = watch.end(&outcome);
+    let mut generator = locked(&watch).seen(outcome.io, outcome.starved);
+    generator.spun_ns.clone_from(&outcome.spun_ns);
+    generator.woken_late_ns = Some(outcome.woken_late).filter(|late| late[1] > 0);
     if is_calibrated_kind(&job.plan) {
         generator.self_capacity = calibrate::recall(&generator.io).map(|way| way.capacity);
     }
-    let (collected, conditions) = gathered.end();
-    let report = collected.report(job, &outcome, generator, started_at, interrupted);
-    Ok((report, conditions))
+    let end = End {
+        outcome: &outcome,
+        generator,
+        started_at,
+        interrupted,
+        times: weir_report::load::time_report,
+    };
+    let report = locked(&collected).report(job, end);
+    Ok((report, windows.end()))
+}
+
+/// Seconds of each interval.
+fn every(args: &LoadArgs) -> Result<usize, Failure> {
+    let Some(text) = &args.every else {
+        return Ok(1);
+    };
+    let every = flag("--every", parse_duration(text))?;
+    match every.subsec_nanos() == 0 && !every.is_zero() {
+        true => Ok(every.as_secs() as usize),
+        false => Err(Failure::input(format!(
+            "--every {text}: figures are taken second by second, so an interval has whole seconds"
+        ))),
+    }
+}
+
+/// Whoever writes intervals where the result goes, if they are wanted there.
+fn lines(args: &LoadArgs, stop: &Arc<AtomicBool>) -> Result<Option<Box<dyn Consumer>>, Failure> {
+    if args.format != LoadFormat::Jsonl {
+        return Ok(None);
+    }
+    let out: Box<dyn Write + Send> = match &args.output {
+        None => Box::new(io::stdout()),
+        Some(path) => {
+            let opened = lines_to(path).and_then(|file| {
+                file.metadata()?
+                    .is_file()
+                    .then(|| file.set_len(0))
+                    .transpose()?;
+                Ok(file)
+            });
+            let opened = opened.map_err(|error| {
+                Failure::failed(format!("cannot write {}: {error}", path.display()))
+            })?;
+            Box::new(opened)
+        }
+    };
+    // Nobody is left whom a load of a day would tell anything.
+    Ok(Some(Box::new(JsonLines::intervals(out, Arc::clone(stop)))))
+}
+
+fn lines_to(path: &Path) -> io::Result<File> {
+    weir_files::open_output(path)
 }
 
 fn explain(job: &Job, error: LoadError, interrupted: bool) -> Failure {

@@ -1,83 +1,81 @@
 //! From the engine's slices to the document that every format is made from.
 
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use hdrhistogram::Histogram;
 use jiff::Timestamp;
 use weir_load::engine::FlowTotals;
 use weir_load::plan::Plan;
-use weir_load::{Flow, Outcome, SliceData};
+use weir_load::{Flow, Outcome, Slice, SliceData};
 use weir_model::load::Arrivals;
 use weir_model::load_report::{
     Counts, FORMAT, FlowReport, GeneratorReport, LoadReport, LoadShape, PhaseSeconds, Rates,
-    Second, StatusCount, TlsReport,
+    Second, StatusCount, TimeReport, TlsReport,
 };
-use weir_report::load::time_report;
+use weir_model::progress::{LoadFigures, Quantiles};
 
 use super::job::Job;
+use super::stretches::{Grid, Stretches};
 use crate::args;
-use crate::commands::fail_if::load::{Conditions, Windows};
 
-/// What has been gathered of a trial.
-pub(crate) struct Collected {
+/// Seconds that `over_time` has one by one; the time after them it has in minutes, so that a load may last for days.
+const SECONDS: usize = 3600;
+const MINUTE: usize = 60;
+
+/// What has been gathered of a trial. It takes as much memory after a day as after a minute, but for a point of
+/// `over_time` each minute.
+pub(crate) struct Collected<'a> {
+    plan: &'a Plan,
     /// By flow.
     flows: Vec<SliceData>,
-    /// Begin and end of each slice's measured part in seconds.
-    bounds: Vec<(f64, f64)>,
-    seconds: Vec<Second>,
     /// All flows of a slice together.
     together: SliceData,
-    /// By flow: whether it says itself which statuses are right.
-    status_expected: Vec<bool>,
+    minutes: Stretches,
+    seconds: Vec<Second>,
+    intervals: Option<Stretches>,
+    /// Intervals that are whole, with their begin in seconds, and that nobody has taken.
+    whole: VecDeque<(f64, LoadFigures)>,
+    /// End of the latest slice that has come, in nanoseconds.
+    until: u64,
 }
 
-/// What is gathered while a trial goes on.
-pub(crate) struct Gathering {
-    collected: Collected,
-    windows: Windows,
+/// How a trial ended, or where it is.
+pub(crate) struct End<'a> {
+    pub(crate) outcome: &'a Outcome,
+    pub(crate) generator: GeneratorReport,
+    pub(crate) started_at: Timestamp,
+    pub(crate) interrupted: bool,
+    /// How distributions are told: with their histogram or without.
+    pub(crate) times: fn(&Histogram<u64>) -> TimeReport,
 }
 
-impl Gathering {
-    /// Of a trial with this plan, whose windows are held against these conditions.
-    pub(crate) fn new(plan: &Plan, conditions: Conditions) -> Gathering {
-        Gathering {
-            collected: Collected::new(plan),
-            windows: Windows::new(conditions, plan.ramp_up),
-        }
-    }
-
-    /// Takes one slice, merged over the threads, by flow.
-    pub(crate) fn take(&mut self, slice: usize, data: &[SliceData]) {
-        if let Some((measured, all, wrong)) = self.collected.take(slice, data) {
-            self.windows.take(measured, all, wrong);
-        }
-    }
-
-    /// All of it.
-    pub(crate) fn end(self) -> (Collected, Conditions) {
-        (self.collected, self.windows.end())
-    }
-}
-
-impl Collected {
-    fn new(plan: &Plan) -> Collected {
-        let seconds = |ns: u64| ns as f64 / 1e9;
-        let bounds = plan.slices.iter();
+impl<'a> Collected<'a> {
+    /// Intervals are of so many seconds each, where they are wanted.
+    pub(crate) fn new(plan: &'a Plan, every: Option<usize>) -> Collected<'a> {
+        let measures = |slice: &Slice| slice.end > slice.measure_from;
+        let first = plan.slices.iter().position(measures).unwrap_or(0);
+        let grid = |single, step| Grid {
+            first,
+            single,
+            step,
+            slices: plan.slices.len(),
+        };
         Collected {
+            plan,
             flows: plan.flows.iter().map(|_| SliceData::new()).collect(),
-            bounds: bounds
-                .map(|s| (seconds(s.measure_from), seconds(s.end)))
-                .collect(),
-            seconds: Vec::new(),
             together: SliceData::new(),
-            status_expected: plan
-                .flows
-                .iter()
-                .map(|flow| flow.requests.expects_status())
-                .collect(),
+            minutes: Stretches::new(grid(SECONDS, MINUTE)),
+            seconds: Vec::new(),
+            intervals: every.map(|every| Stretches::new(grid(0, every))),
+            whole: VecDeque::new(),
+            until: 0,
         }
     }
 
     /// Takes one slice. Gives its measured time in seconds, all flows together, and the responses whose status nobody
     /// asked for; `None` where nothing of it is measured.
-    fn take<'t>(
+    pub(crate) fn take<'t>(
         &'t mut self,
         slice: usize,
         data: &'t [SliceData],
@@ -85,10 +83,11 @@ impl Collected {
         for (flow, data) in self.flows.iter_mut().zip(data) {
             flow.add(data);
         }
-        let (at, end) = self.bounds[slice];
-        if end <= at {
+        let slices = &self.plan.slices;
+        if slices[slice].end <= slices[slice].measure_from {
             return None;
         }
+        self.until = self.until.max(slices[slice].end);
         let all = match data {
             [only] => only,
             several => {
@@ -97,42 +96,86 @@ impl Collected {
                 &self.together
             }
         };
-        let response = &all.histograms.response;
-        self.seconds.push(Second {
-            at,
-            seconds: end - at,
-            offered: all.offered,
-            completed: all.completed,
-            errors: all.errors.total(),
-            response_p50: response.value_at_quantile(0.5),
-            response_p99: response.value_at_quantile(0.99),
-            response_max: response.max(),
+        let seconds = &mut self.seconds;
+        self.minutes.take(slice, all, |range, data| {
+            seconds.push(point(span(slices, range), data));
         });
-        let asked = self.status_expected.iter().zip(data);
-        // Of statuses from 400 on.
+        let whole = &mut self.whole;
+        if let Some(intervals) = &mut self.intervals {
+            intervals.take(slice, all, |range, data| {
+                let (at, seconds) = span(slices, range);
+                whole.push_back((at, figures(data, seconds)));
+            });
+        }
+        let measured = (
+            slices[slice].measure_from as f64 / 1e9,
+            slices[slice].end as f64 / 1e9,
+        );
+        // Of flows that do not say which statuses are right: those from 400 on.
+        let asked = self.plan.flows.iter().zip(data);
         let wrong = asked
-            .filter(|(expected, _)| !**expected)
+            .filter(|(flow, _)| !flow.requests.expects_status())
             .flat_map(|(_, data)| &data.statuses[300..]);
-        Some(((at, end), all, wrong.sum()))
+        Some((measured, all, wrong.sum()))
+    }
+
+    /// The trial has ended: the stretches that were begun are as long as they were measured.
+    pub(crate) fn end(&mut self, ended_at: u64) {
+        let slices = &self.plan.slices;
+        let cut =
+            |(at, seconds): (f64, f64)| (at, seconds.min(ended_at as f64 / 1e9 - at).max(1e-9));
+        let seconds = &mut self.seconds;
+        self.minutes.end(|range, data| {
+            seconds.push(point(cut(span(slices, range)), data));
+        });
+        if let Some(last) = seconds.last_mut() {
+            (_, last.seconds) = cut((last.at, last.seconds));
+        }
+        let whole = &mut self.whole;
+        if let Some(intervals) = &mut self.intervals {
+            intervals.end(|range, data| {
+                let (at, seconds) = cut(span(slices, range));
+                whole.push_back((at, figures(data, seconds)));
+            });
+        }
+        if let Some((at, last)) = whole.back_mut() {
+            (_, last.seconds) = cut((*at, last.seconds));
+            last.rate = last.completed as f64 / last.seconds;
+        }
+    }
+
+    /// The next interval that is whole: its begin in seconds, and its figures.
+    pub(crate) fn interval(&mut self) -> Option<(f64, LoadFigures)> {
+        self.whole.pop_front()
+    }
+
+    /// Until when the slices that have come were measured, in nanoseconds.
+    pub(crate) fn until(&self) -> u64 {
+        self.until
+    }
+
+    /// Connections of a flow that were opened again so far.
+    pub(crate) fn reconnects(&self, flow: usize) -> u64 {
+        self.flows[flow].reconnects
+    }
+
+    /// The figures so far.
+    pub(crate) fn so_far(&self) -> LoadFigures {
+        let ramp_up = self.plan.ramp_up.as_nanos() as u64;
+        let seconds = self.until.saturating_sub(ramp_up) as f64 / 1e9;
+        match &self.flows[..] {
+            [only] => figures(only, seconds),
+            several => figures(&sum(several), seconds),
+        }
     }
 
     /// The result.
-    pub(crate) fn report(
-        mut self,
-        job: &Job,
-        outcome: &Outcome,
-        generator: GeneratorReport,
-        started_at: Timestamp,
-        interrupted: bool,
-    ) -> LoadReport {
+    pub(crate) fn report(&self, job: &Job, end: End<'_>) -> LoadReport {
         let plan = &job.plan;
+        let outcome = end.outcome;
         let ended_at = outcome.ended_at as f64 / 1e9;
         let ramp_up = plan.ramp_up.as_secs_f64().min(ended_at);
         let sustain = (ended_at - ramp_up).max(1e-9);
-        self.seconds.sort_by(|a, b| a.at.total_cmp(&b.at));
-        if let Some(last) = self.seconds.last_mut() {
-            last.seconds = last.seconds.min(ended_at - last.at);
-        }
         let flows = self.flows.iter().zip(&outcome.flows).enumerate();
         let flows = flows.map(|(index, (data, totals))| Measured {
             job,
@@ -140,13 +183,14 @@ impl Collected {
             data,
             totals,
             sustain,
+            times: end.times,
         });
         let flows: Vec<FlowReport> = flows.map(|flow| flow.report()).collect();
-        let together = self.together(outcome, job, sustain);
+        let together = self.together(&end, job, sustain);
         let mut report = LoadReport {
             format: FORMAT.to_owned(),
             weir_version: args::version().to_owned(),
-            started_at: started_at.to_string(),
+            started_at: end.started_at.to_string(),
             target: together.target,
             load: together.load,
             phases: PhaseSeconds { ramp_up, sustain },
@@ -163,11 +207,11 @@ impl Collected {
             tls_time: together.tls_time,
             tls: together.tls,
             generator_cpu_ns: outcome.cpu_ns.clone(),
-            generator,
-            over_time: self.seconds,
+            generator: end.generator,
+            over_time: self.seconds.clone(),
             flows: if flows.len() > 1 { flows } else { Vec::new() },
             validity: Vec::new(),
-            outcome: if interrupted {
+            outcome: if end.interrupted {
                 "interrupted"
             } else {
                 "complete"
@@ -179,10 +223,9 @@ impl Collected {
     }
 
     /// All flows as if they were one, asked as the first one is.
-    fn together(&self, outcome: &Outcome, job: &Job, sustain: f64) -> FlowReport {
-        let plan = &job.plan;
-        let mut all = SliceData::new();
-        self.flows.iter().for_each(|data| all.add(data));
+    fn together(&self, end: &End<'_>, job: &Job, sustain: f64) -> FlowReport {
+        let (plan, outcome) = (&job.plan, end.outcome);
+        let mut all = sum(&self.flows);
         all.errors.add(&outcome.errors);
         let mut totals = outcome.flows[0].clone();
         outcome.flows[1..].iter().for_each(|flow| totals.add(flow));
@@ -192,6 +235,7 @@ impl Collected {
             data: &all,
             totals: &totals,
             sustain,
+            times: end.times,
         };
         let mut report = of_all.report();
         report.load.connections = totals.connections as u32;
@@ -214,6 +258,65 @@ struct Measured<'a> {
     totals: &'a FlowTotals,
     /// Seconds.
     sustain: f64,
+    times: fn(&Histogram<u64>) -> TimeReport,
+}
+
+fn sum(flows: &[SliceData]) -> SliceData {
+    let mut all = SliceData::new();
+    flows.iter().for_each(|data| all.add(data));
+    all
+}
+
+/// Begin and length of these slices' measured time, in seconds.
+fn span(slices: &[Slice], range: Range<usize>) -> (f64, f64) {
+    let (from, to) = (slices[range.start].measure_from, slices[range.end - 1].end);
+    (from as f64 / 1e9, (to - from) as f64 / 1e9)
+}
+
+/// A point of `over_time`.
+fn point((at, seconds): (f64, f64), data: &SliceData) -> Second {
+    let response = &data.histograms.response;
+    Second {
+        at,
+        seconds,
+        offered: data.offered,
+        completed: data.completed,
+        errors: data.errors.total(),
+        response_p50: response.value_at_quantile(0.5),
+        response_p99: response.value_at_quantile(0.99),
+        response_max: response.max(),
+    }
+}
+
+/// What is told of a stretch of time while the load goes on.
+fn figures(data: &SliceData, seconds: f64) -> LoadFigures {
+    LoadFigures {
+        seconds,
+        due: data.due,
+        offered: data.offered,
+        dropped: data.dropped,
+        completed: data.completed,
+        rate: match seconds > 0.0 {
+            true => data.completed as f64 / seconds,
+            false => 0.0,
+        },
+        never_ended: data.censored.in_flight + data.censored.queued,
+        received_bytes: data.received_bytes,
+        statuses: statuses(data),
+        errors: data.errors.counts(),
+        response_time: quantiles(&data.histograms.response),
+        dispatch_lag: quantiles(&data.histograms.dispatch_lag),
+    }
+}
+
+fn quantiles(times: &Histogram<u64>) -> Quantiles {
+    Quantiles {
+        p50: times.value_at_quantile(0.5),
+        p90: times.value_at_quantile(0.9),
+        p99: times.value_at_quantile(0.99),
+        p99_9: times.value_at_quantile(0.999),
+        max: times.max(),
+    }
 }
 
 impl Measured<'_> {
@@ -222,6 +325,7 @@ impl Measured<'_> {
             data,
             totals,
             sustain,
+            times,
             ..
         } = *self;
         let plan = &self.job.plan;
@@ -266,12 +370,12 @@ impl Measured<'_> {
             statuses: statuses(data),
             errors: data.errors.counts(),
             censored: data.censored,
-            response_time: time_report(&data.histograms.response),
-            service_time: time_report(&data.histograms.service),
-            first_byte: time_report(&data.histograms.first_byte),
-            dispatch_lag: time_report(&data.histograms.dispatch_lag),
-            connect_time: time_report(&totals.connect_time),
-            tls_time: time_report(&totals.tls_time),
+            response_time: times(&data.histograms.response),
+            service_time: times(&data.histograms.service),
+            first_byte: times(&data.histograms.first_byte),
+            dispatch_lag: times(&data.histograms.dispatch_lag),
+            connect_time: times(&totals.connect_time),
+            tls_time: times(&totals.tls_time),
             tls: flow.tls.is_some().then(|| TlsReport::from(&totals.tls)),
         }
     }
@@ -297,4 +401,41 @@ fn statuses(all: &SliceData) -> Vec<StatusCount> {
         .filter(|&(_, &count)| count > 0)
         .map(|(status, &count)| StatusCount { status, count })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use weir_load::{Io, RequestSet};
+
+    use super::*;
+
+    /// As many slices as a day has, each of which is counted: what is kept of them is bounded.
+    #[test]
+    fn a_load_of_a_day_keeps_no_more_than_a_point_each_minute() {
+        const DAY: u64 = 24 * 3600;
+        let requests = RequestSet::plain(b"GET / HTTP/1.1\r\n\r\n".to_vec(), false);
+        let flow = Flow::new(([127, 0, 0, 1], 1).into(), requests, 1, Arrivals::Closed);
+        let slices = Plan::seconds(Duration::ZERO, Duration::from_secs(DAY));
+        let plan = Plan::single(flow, slices, Io::Auto);
+        let mut collected = Collected::new(&plan, Some(600));
+        let mut data = [SliceData::new()];
+        data[0].completed = 7;
+        let (mut intervals, mut in_intervals) = (0, 0);
+        for slice in 0..plan.slices.len() {
+            collected.take(slice, &data);
+            while let Some((_, figures)) = collected.interval() {
+                intervals += 1;
+                in_intervals += figures.completed;
+            }
+        }
+        collected.end(DAY * 1_000_000_000);
+        let points = collected.seconds;
+        assert_eq!(points.len(), SECONDS + (DAY as usize - SECONDS) / MINUTE);
+        assert_eq!((points[3599].seconds, points[3600].seconds), (1.0, 60.0));
+        let completed: u64 = points.iter().map(|point| point.completed).sum();
+        assert_eq!(completed, 7 * DAY);
+        assert_eq!((intervals, in_intervals), (DAY / 600, 7 * DAY));
+    }
 }

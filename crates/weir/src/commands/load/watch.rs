@@ -1,7 +1,7 @@
 //! What the host does while a trial runs: time that the hypervisor takes, listen queues that
 //! overflow.
 
-use weir_load::Outcome;
+use weir_load::Io;
 use weir_load::plan::Plan;
 use weir_model::load_report::GeneratorReport;
 use weir_model::quantity::CpuSet;
@@ -28,16 +28,16 @@ impl Watch {
         }
     }
 
-    /// What has happened since.
-    pub(crate) fn end(mut self, outcome: &Outcome) -> GeneratorReport {
+    /// What has happened since, without what only the end of a trial tells; the generator asked the kernel by `io`, and bytes had to wait for a buffer as often.
+    pub(crate) fn seen(&mut self, io: Io, starved: u64) -> GeneratorReport {
         let now = self.cpus.as_mut().and_then(|cpus| cpus.read().ok());
         let spent = now.unwrap_or(self.times) - self.times;
         let all = spent.busy_ns + spent.idle_ns + spent.steal_ns;
         GeneratorReport {
-            io: outcome.io.name().to_owned(),
-            spun_ns: outcome.spun_ns.clone(),
-            woken_late_ns: Some(outcome.woken_late).filter(|late| late[1] > 0),
-            starved: outcome.starved,
+            io: io.name().to_owned(),
+            spun_ns: Vec::new(),
+            woken_late_ns: None,
+            starved,
             steal: spent.steal_ns as f64 / all.max(1) as f64,
             listen_overflows: listen_overflows() - self.overflows,
             self_capacity: None,

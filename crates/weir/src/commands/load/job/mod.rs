@@ -26,6 +26,9 @@ pub(crate) use server::Server;
 /// Longest trial when only a number of requests was asked for.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
+/// Longest trial at all: every second of it is planned before it begins.
+const LONGEST_GIVEN: Duration = Duration::from_secs(7 * 24 * 3600);
+
 /// How long is measured where nothing says otherwise.
 const DEFAULT_DURATION: Duration = Duration::from_secs(10);
 
@@ -148,7 +151,10 @@ fn duration(args: &LoadArgs) -> Result<Option<Duration>, Failure> {
     if duration < Duration::from_millis(1) {
         return Err(Failure::input(format!("-d {text}: at least 1ms")));
     }
-    Ok(Some(duration.min(LONGEST)))
+    if duration > LONGEST_GIVEN {
+        return Err(Failure::input(format!("-d {text}: at most 168h, a week")));
+    }
+    Ok(Some(duration))
 }
 
 /// As long as the longest flow needs; 10 s where none says.

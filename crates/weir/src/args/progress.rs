@@ -1,0 +1,62 @@
+//! How a command says what goes on.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Args as ClapArgs;
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ProgressArgs {
+    /// How to show what goes on: auto (the live view on a terminal, else lines), tui, lines, jsonl (events as JSON
+    /// Lines on standard error), jsonl:FILE, or off
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    progress: ProgressWord,
+
+    /// Show nothing: --progress off
+    #[arg(short, long, conflicts_with = "progress")]
+    quiet: bool,
+}
+
+impl ProgressArgs {
+    /// What was asked for.
+    pub(crate) fn word(&self) -> &ProgressWord {
+        match self.quiet {
+            true => &ProgressWord::Off,
+            false => &self.progress,
+        }
+    }
+
+    /// Whether nothing is to be shown beside the result.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.word() == &ProgressWord::Off
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum ProgressWord {
+    /// The live view where there is a terminal for it, else lines.
+    Auto,
+    Tui,
+    Lines,
+    /// On standard error, or in a file.
+    Jsonl(Option<PathBuf>),
+    Off,
+}
+
+impl FromStr for ProgressWord {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ProgressWord, String> {
+        match text {
+            "auto" => Ok(ProgressWord::Auto),
+            "tui" => Ok(ProgressWord::Tui),
+            "lines" => Ok(ProgressWord::Lines),
+            "jsonl" => Ok(ProgressWord::Jsonl(None)),
+            "off" => Ok(ProgressWord::Off),
+            other => match other.strip_prefix("jsonl:") {
+                Some(file) if !file.is_empty() => Ok(ProgressWord::Jsonl(Some(file.into()))),
+                _ => Err("not one of auto, tui, lines, jsonl, jsonl:FILE and off".to_owned()),
+            },
+        }
+    }
+}

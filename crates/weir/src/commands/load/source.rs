@@ -1,0 +1,214 @@
+//! What a load tells while it goes on: where it is, its intervals, and the figures so far for whoever asks.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use weir_load::engine::{FlowTotals, Progress, TlsCounts};
+use weir_load::ledger::new_histogram;
+use weir_load::{Control, Errors, Outcome, Plan};
+use weir_model::load::{Arrivals, Lifetime};
+use weir_model::load_report::LoadReport;
+use weir_model::progress::{LoadInterval, LoadPhase, LoadState};
+use weir_model::record::Validity;
+use weir_report::load::{human, time_report, time_summary};
+
+use super::job::Job;
+use super::result::{Collected, End};
+use super::watch::Watch;
+use crate::progress::{Event, Source};
+use crate::terminal;
+
+/// How often it is told where the load is.
+const STATE: Duration = Duration::from_millis(250);
+
+/// A load that goes on, as others see it.
+pub(super) struct Load<'a> {
+    pub(super) job: &'a Job,
+    pub(super) control: &'a Control,
+    pub(super) collected: &'a Mutex<Collected<'a>>,
+    pub(super) watch: &'a Mutex<Watch>,
+    pub(super) started_at: Timestamp,
+    /// When connections were begun to be opened.
+    pub(super) begun: Instant,
+    /// Since when the load runs, and how many connections were open then.
+    pub(super) running: Option<(Instant, u64)>,
+    pub(super) told: Option<Instant>,
+}
+
+/// The data, even where somebody has panicked over it.
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is about to begin.
+fn begun(job: &Job) -> Event {
+    let rates = job.plan.flows.iter().map(|flow| match &flow.arrivals {
+        Arrivals::Constant { rate } => Some(*rate),
+        _ => None,
+    });
+    let connections = job
+        .plan
+        .flows
+        .iter()
+        .map(|flow| u64::from(flow.connections));
+    Event::LoadBegun {
+        url: job.flows[0].target.url.clone(),
+        connections: connections.sum(),
+        length: length(&job.plan),
+        rate: rates.sum(),
+    }
+}
+
+/// In seconds.
+fn length(plan: &Plan) -> f64 {
+    plan.slices.last().map_or(0, |slice| slice.end) as f64 / 1e9
+}
+
+impl Source for Load<'_> {
+    fn look(&mut self, asked: bool, tell: &mut dyn FnMut(Event)) {
+        if self.told.is_none() {
+            tell(begun(self.job));
+        }
+        if self.running.is_none() && self.control.started_at.load(Ordering::Relaxed) > 0 {
+            self.running = Some((Instant::now(), self.sum(|progress| &progress.open)));
+        }
+        while let Some(interval) = self.interval() {
+            tell(Event::Interval(Box::new(interval)));
+        }
+        if asked {
+            tell(Event::Asked {
+                text: self.answer(),
+            });
+        }
+        if self.told.is_none_or(|told| told.elapsed() >= STATE) {
+            self.told = Some(Instant::now());
+            tell(Event::LoadState(self.state()));
+        }
+    }
+}
+
+impl Load<'_> {
+    fn sum(&self, figure: impl Fn(&Progress) -> &AtomicU64) -> u64 {
+        let threads = self.control.progress.iter();
+        threads
+            .map(|progress| figure(progress).load(Ordering::Relaxed))
+            .sum()
+    }
+
+    fn state(&self) -> LoadState {
+        let plan = &self.job.plan;
+        let length = length(plan);
+        let completed = self.sum(|progress| &progress.completed);
+        let requests = plan.flows[0].limit.filter(|_| plan.flows.len() == 1);
+        let elapsed = self
+            .running
+            .map_or(0.0, |(since, _)| since.elapsed().as_secs_f64());
+        let phase = match self.running {
+            None => LoadPhase::Connecting,
+            Some(_) if elapsed >= length => LoadPhase::Draining,
+            Some(_) if elapsed < plan.ramp_up.as_secs_f64() => LoadPhase::RampUp,
+            Some(_) => LoadPhase::Measuring,
+        };
+        let left = match (phase, requests) {
+            (LoadPhase::Connecting, _) => length + self.opening(),
+            (LoadPhase::Draining, _) => plan.drain.as_secs_f64() - (elapsed - length),
+            (_, Some(requests)) if completed > 0 => {
+                let each = elapsed / completed as f64;
+                (requests.saturating_sub(completed) as f64 * each).min(length - elapsed)
+            }
+            _ => length - elapsed,
+        };
+        LoadState {
+            phase,
+            elapsed: elapsed.min(length),
+            left: left.max(0.0),
+            length,
+            requests,
+            completed,
+            errors: self.sum(|progress| &progress.errors),
+            in_flight: self.sum(|progress| &progress.in_flight),
+            open: self.sum(|progress| &progress.open),
+        }
+    }
+
+    /// Seconds that connections still take to open, where their rate is given.
+    fn opening(&self) -> f64 {
+        let flows = self.job.plan.flows.iter();
+        let paced = flows.filter_map(|flow| Some(f64::from(flow.connections) / flow.connect_rate?));
+        let all = paced.fold(0.0, f64::max);
+        (all - self.begun.elapsed().as_secs_f64()).max(0.0)
+    }
+
+    /// The next interval that has ended, with what is known by now.
+    fn interval(&self) -> Option<LoadInterval> {
+        let (at, interval) = locked(self.collected).interval()?;
+        let reasons = self.report(false).validity;
+        let validity = reasons.iter().map(|reason| reason.validity).max();
+        Some(LoadInterval {
+            at,
+            interval,
+            so_far: locked(self.collected).so_far(),
+            validity: validity.unwrap_or(Validity::Valid),
+            reasons,
+        })
+    }
+
+    /// The figures so far, as they would be printed if the load ended now.
+    fn answer(&self) -> String {
+        if locked(self.collected).until() == 0 {
+            return "nothing is measured yet".to_owned();
+        }
+        let report = self.report(true);
+        let seconds = report.phases.sustain;
+        let text = human(&report, None, false, false, terminal::width());
+        format!("So far, after {seconds:.0} s:\n{}", text.trim_end())
+    }
+
+    /// The result if the load ended with the last slice that has come. What only the end tells, such as connections of
+    /// each of several flows, is taken to be well.
+    fn report(&self, whole: bool) -> LoadReport {
+        let collected = locked(self.collected);
+        let plan = &self.job.plan;
+        let flows = plan.flows.iter().enumerate().map(|(index, flow)| {
+            let asked = u64::from(flow.connections);
+            let is_known = plan.flows.len() == 1 && flow.lifetime != Lifetime::Request;
+            let open = |known: u64| if is_known { known } else { asked };
+            let connected = open(self.running.map_or(asked, |(_, open)| open));
+            FlowTotals {
+                connections: asked,
+                connected,
+                open_at_end: open(self.sum(|progress| &progress.open)),
+                connects: connected + collected.reconnects(index),
+                lost_at_rest: 0,
+                connect_time: new_histogram(),
+                tls_time: new_histogram(),
+                tls: TlsCounts::default(),
+            }
+        });
+        let threads = self.control.progress.iter();
+        let outcome = Outcome {
+            ended_at: collected.until().max(1),
+            flows: flows.collect(),
+            errors: Errors::default(),
+            cpu_ns: threads
+                .map(|progress| progress.cpu_ns.load(Ordering::Relaxed))
+                .collect(),
+            spun_ns: Vec::new(),
+            woken_late: [0, 0],
+            starved: 0,
+            io: plan.io,
+        };
+        collected.report(
+            self.job,
+            End {
+                outcome: &outcome,
+                generator: locked(self.watch).seen(plan.io, 0),
+                started_at: self.started_at,
+                interrupted: false,
+                times: if whole { time_report } else { time_summary },
+            },
+        )
+    }
+}

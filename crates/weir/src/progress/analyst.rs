@@ -1,0 +1,130 @@
+//! What a run says so far: its folder is read and analyzed now and then while it goes on.
+//!
+//! The thread is as polite as can be: at nice 19, off the CPUs that proxies have for themselves, and idle for fifty times
+//! the CPU time that the last look took, so that it takes at most 2 % of one CPU.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use rustix::process::setpriority_process;
+use rustix::time::{ClockId, clock_gettime};
+use weir_analysis::findings::{Comparison, Findings};
+use weir_lab::Event as LabEvent;
+use weir_model::progress::Verdict;
+use weir_model::quantity::CpuSet;
+use weir_record::Run;
+use weir_report::words;
+
+use super::{Event, POLITE};
+
+/// From one look to the next, at least ...
+const EVERY: Duration = Duration::from_secs(5);
+/// ... or so many times the CPU time that a look takes.
+const REST: u32 = 50;
+
+/// Looks at a run while it goes on.
+pub(crate) struct Analyst {
+    events: Sender<Event>,
+    /// Where the records go, and the CPUs to keep to.
+    place: Option<(PathBuf, Option<CpuSet>)>,
+    /// Told of every block.
+    blocks: Option<Sender<()>>,
+}
+
+impl Analyst {
+    /// Tells what it finds as [`Event::Verdicts`].
+    pub(crate) fn new(events: &Sender<Event>) -> Analyst {
+        Analyst {
+            events: events.clone(),
+            place: None,
+            blocks: None,
+        }
+    }
+
+    /// Hears what happens in the run.
+    pub(crate) fn hear(&mut self, event: &LabEvent) {
+        match event {
+            LabEvent::Begun { folder, cpus, .. } => {
+                self.place = Some((folder.clone(), cpus.clone()));
+            }
+            LabEvent::Block { .. } => {
+                if let Some((folder, cpus)) = self.place.take() {
+                    let (blocks, heard) = channel();
+                    let events = self.events.clone();
+                    let builder = std::thread::Builder::new().name("weir-analyst".to_owned());
+                    let begun = builder.spawn(move || {
+                        settle(cpus.as_ref());
+                        watch(&folder, &heard, &events);
+                    });
+                    self.blocks = begun.is_ok().then_some(blocks);
+                }
+                if let Some(blocks) = &self.blocks {
+                    // The thread may have ended.
+                    let _ = blocks.send(());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn settle(cpus: Option<&CpuSet>) {
+    let _ = setpriority_process(None, POLITE);
+    if let Some(cpus) = cpus {
+        let _ = weir_probe::keep_to(None, cpus.cpus());
+    }
+}
+
+/// Looks after blocks, until no more will come.
+fn watch(folder: &std::path::Path, blocks: &Receiver<()>, events: &Sender<Event>) {
+    while blocks.recv().is_ok() {
+        let (begun, cpu) = (Instant::now(), cpu_time());
+        // A run that cannot be read now, perhaps because a record is being written, can be later.
+        if let Ok(run) = Run::read(folder) {
+            let verdicts = verdicts(&weir_analysis::analyze(&run));
+            if !verdicts.is_empty() && events.send(Event::Verdicts { verdicts }).is_err() {
+                return;
+            }
+        }
+        let due = begun + EVERY.max((cpu_time() - cpu) * REST);
+        // What comes before the next look is seen then; the end is heard at once.
+        loop {
+            let left = due.saturating_duration_since(Instant::now());
+            match blocks.recv_timeout(left) {
+                Ok(()) => {}
+                Err(std::sync::mpsc::RecvTimeoutError::Timeout) => break,
+                Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+}
+
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
+}
+
+/// Every comparison, in the order of the study.
+fn verdicts(findings: &Findings) -> Vec<Verdict> {
+    let all = findings.loads.iter().flat_map(|load| {
+        let of_load = |found: &Comparison| verdict(&load.load, found);
+        load.comparisons.iter().map(of_load)
+    });
+    all.collect()
+}
+
+fn verdict(load: &str, found: &Comparison) -> Verdict {
+    let (low, high) = found.interval;
+    let is_known = found.ratio.is_finite() && low.is_finite();
+    Verdict {
+        load: load.to_owned(),
+        metric: words::metric_head(found.metric).to_owned(),
+        arm: found.arm.clone(),
+        against: found.against.clone(),
+        verdict: found.verdict.word().to_owned(),
+        ratio: is_known.then_some(found.ratio),
+        interval: (is_known && high.is_finite()).then_some((low, high)),
+        blocks: found.n * found.merged,
+    }
+}

@@ -1,0 +1,100 @@
+//! Events as JSON Lines (docs/progress.md).
+
+use std::io::{ErrorKind, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use weir_model::progress::FORMAT;
+use weir_report::foreign::masked;
+
+use super::{Consumer, Event};
+
+/// Where a load is, is written as often.
+const STATES: Duration = Duration::from_secs(1);
+
+/// An event as a line.
+#[derive(Serialize)]
+struct Line<'a> {
+    format: &'static str,
+    /// When it was written, RFC 3339 in UTC.
+    time: String,
+    #[serde(flatten)]
+    event: &'a Event,
+}
+
+/// Writes every event as a line of JSON the moment it comes.
+pub(crate) struct JsonLines {
+    out: Box<dyn Write + Send>,
+    /// Whether all events are wanted, or intervals alone.
+    all: bool,
+    state_told: Option<Instant>,
+    /// Set when nobody reads any more.
+    unread: Option<Arc<AtomicBool>>,
+}
+
+impl JsonLines {
+    pub(crate) fn new(out: Box<dyn Write + Send>, all: bool) -> JsonLines {
+        JsonLines {
+            out,
+            all,
+            state_told: None,
+            unread: None,
+        }
+    }
+
+    /// Intervals alone, for a result; `unread` is set when nobody takes them.
+    pub(crate) fn intervals(out: Box<dyn Write + Send>, unread: Arc<AtomicBool>) -> JsonLines {
+        JsonLines {
+            unread: Some(unread),
+            ..JsonLines::new(out, false)
+        }
+    }
+
+    fn is_wanted(&mut self, event: &Event) -> bool {
+        match event {
+            Event::Interval(_) => true,
+            _ if !self.all => false,
+            Event::LoadState(_) => {
+                let now = Instant::now();
+                let is_due = self.state_told.is_none_or(|told| now - told >= STATES);
+                if is_due {
+                    self.state_told = Some(now);
+                }
+                is_due
+            }
+            _ => true,
+        }
+    }
+}
+
+impl Consumer for JsonLines {
+    fn is_analyzed(&self) -> bool {
+        self.all
+    }
+
+    fn take(&mut self, event: &Event) {
+        if !self.is_wanted(event) {
+            return;
+        }
+        let line = Line {
+            format: FORMAT,
+            time: jiff::Timestamp::now().to_string(),
+            event,
+        };
+        let Ok(text) = serde_json::to_string(&line) else {
+            return;
+        };
+        let text = masked(&text).into_owned() + "\n";
+        let written = self
+            .out
+            .write_all(text.as_bytes())
+            .and_then(|()| self.out.flush());
+        if let (Err(error), Some(unread)) = (written, &self.unread)
+            && error.kind() == ErrorKind::BrokenPipe
+        {
+            unread.store(true, Ordering::Relaxed);
+        }
+    }
+}

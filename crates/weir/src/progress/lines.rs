@@ -1,0 +1,442 @@
+//! Events as lines for people, on standard error: rewritten in place on a terminal, now and then elsewhere.
+
+use std::time::{Duration, Instant};
+
+use weir_host::journal::Restored;
+use weir_lab::Event as LabEvent;
+use weir_model::progress::{LoadInterval, LoadPhase, LoadState};
+use weir_model::record::AskedRecord;
+use weir_model::study::Until;
+use weir_report::{number, words};
+
+use super::phrases::{about, at_most, chosen, listed, looked, together, whole_seconds};
+use super::{Consumer, Event};
+use crate::commands::restore;
+use crate::terminal::StatusLine;
+
+/// How often a load's line is rewritten, and how often one is written where lines stay.
+const REWRITE: Duration = Duration::from_millis(500);
+const PLAIN: Duration = Duration::from_secs(5);
+/// How often the time left is told anew where nothing else happens.
+const COUNT_DOWN: Duration = Duration::from_secs(1);
+
+/// Tells people what is going on, on standard error.
+pub(crate) struct Lines {
+    line: StatusLine,
+    begun: Instant,
+    arms: Vec<String>,
+    /// What was said of what loads ask.
+    asked: Vec<String>,
+    told: Instant,
+    is_resumed: bool,
+    is_alone: bool,
+    /// When a load that ends as soon as everything is decided will have ended, and how sure that is.
+    left: Option<(&'static str, Instant)>,
+    /// When the whole session began, and will have ended, about.
+    session: Option<(Instant, Instant)>,
+    /// How sure it is when the whole session will have ended, once that was promised.
+    promised: Option<&'static str>,
+    /// What goes on, without the time left.
+    current: String,
+    /// Each interval of a load is a line that stays, and there are no others of it.
+    stays: bool,
+    /// Requests per second that a load asks for.
+    rate: Option<f64>,
+    /// When a load was shown, and what it had completed then.
+    load: Option<(Instant, u64)>,
+}
+
+impl Lines {
+    /// On standard error; `stays`: each interval of a load is a line.
+    pub(crate) fn new(stays: bool) -> Lines {
+        Lines::on(StatusLine::new(), stays)
+    }
+
+    /// Nothing is shown, and all is known.
+    pub(crate) fn silent(stays: bool) -> Lines {
+        Lines::on(StatusLine::kept(), stays)
+    }
+
+    fn on(line: StatusLine, stays: bool) -> Lines {
+        let now = Instant::now();
+        Lines {
+            line,
+            begun: now,
+            arms: Vec::new(),
+            asked: Vec::new(),
+            told: now,
+            is_resumed: false,
+            is_alone: false,
+            left: None,
+            session: None,
+            promised: None,
+            current: String::new(),
+            stays,
+            rate: None,
+            load: None,
+        }
+    }
+
+    /// The lines that stay, of one that shows nothing; they are said from here on.
+    pub(crate) fn go_on(&mut self) -> Vec<String> {
+        std::mem::replace(&mut self.line, StatusLine::new()).take_said()
+    }
+
+    /// The latest lines that stay, of one that shows nothing.
+    pub(crate) fn said(&self) -> &[String] {
+        self.line.said()
+    }
+
+    /// What goes on at the moment.
+    pub(crate) fn current(&self) -> &str {
+        &self.current
+    }
+
+    /// How long the whole session still takes, about, where that was promised.
+    pub(crate) fn session_left(&self) -> Option<Duration> {
+        let (_, end) = self.session?;
+        Some(end.saturating_duration_since(Instant::now()))
+    }
+
+    /// How much of the session is over, 0 to 1.
+    pub(crate) fn session_share(&self) -> Option<f64> {
+        let (begun, end) = self.session?;
+        let length = end.saturating_duration_since(begun).as_secs_f64();
+        Some((begun.elapsed().as_secs_f64() / length.max(1e-9)).min(1.0))
+    }
+
+    fn say(&mut self, text: &str) {
+        self.line.say(text);
+    }
+
+    /// Says how long it will take.
+    fn promise(&mut self, takes: Duration, until: Until) {
+        self.say_arms();
+        self.ends_in(takes);
+        let what = match self.is_resumed {
+            true => "What remains",
+            false => "The whole run",
+        };
+        self.promised = Some(about(until));
+        let takes = number::length(whole_seconds(takes));
+        self.say(&format!("{what} takes {} {takes}", about(until)));
+    }
+
+    /// What is left of the whole run, behind what is being done; nothing where nobody knows.
+    fn left_of_run(&self) -> String {
+        match (self.promised, self.session_left()) {
+            (Some(about), Some(left)) if !left.is_zero() => {
+                let left = number::length(whole_seconds(left));
+                format!(" · {about} {left} left of the run")
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// The session takes so long from its begin on.
+    fn ends_in(&mut self, takes: Duration) {
+        let (begun, _) = self.session.unwrap_or((Instant::now(), self.begun));
+        self.session = Some((begun, begun + takes));
+    }
+
+    fn tell(&mut self, event: LabEvent) {
+        match event {
+            LabEvent::Begun {
+                folder,
+                is_resumed,
+                remarks,
+                takes,
+                ..
+            } => {
+                self.ends_in(takes);
+                self.say(&format!("Records go to {}", folder.display()));
+                self.is_resumed = is_resumed;
+                for remark in remarks {
+                    self.say(&format!("Note: {remark}"));
+                }
+                self.show("starting what is measured".to_owned());
+            }
+            LabEvent::Takes { takes, until } => self.promise(takes, until),
+            LabEvent::TakesAtMost { takes } => self.say(&at_most(takes)),
+            LabEvent::ArmReady {
+                arm,
+                address,
+                asked,
+                remarks,
+            } => self.ready(arm, &address, &asked, &remarks),
+            LabEvent::Bracket { bracket, left } => {
+                self.say_arms();
+                self.session = self.session.map(|(begun, _)| (begun, Instant::now() + left));
+                self.say(&words::bracket(&bracket, left));
+                self.show(format!("{}: searching", bracket.arm));
+            }
+            LabEvent::Capacity(found) => self.say(&words::capacity(&found)),
+            LabEvent::AloneBegun {
+                arms: [against, arm],
+                why,
+                stretches,
+                length,
+            } => {
+                self.is_alone = true;
+                let length = number::length(whole_seconds(length));
+                self.say(&format!(
+                    "{arm} and {against} one at a time, because {why}: {stretches} stretches in {length}"
+                ));
+            }
+            LabEvent::AloneTurn { arm, stretch, of } => {
+                self.show(format!("{arm} alone: stretch {stretch} of {of}"));
+            }
+            LabEvent::NotAlone { why } => self.say(&format!("No arm is measured alone: {why}")),
+            LabEvent::StretchBegun {
+                arm,
+                load,
+                stretch,
+                of,
+                length,
+            } => {
+                if stretch == 1 {
+                    self.say("Each arm has the load alone now, to see what limits it");
+                }
+                let length = number::length(whole_seconds(length));
+                self.show(format!("{load}: {arm} alone for {length}, {stretch} of {of}"));
+            }
+            LabEvent::PilotBegun { load } => {
+                self.say_arms();
+                let left = self.left_of_run();
+                self.say(&format!("{load}: a pilot of all arms{left}"));
+                self.show(format!("{load}: a pilot of all arms"));
+            }
+            LabEvent::PilotEnded(pilot) => self.say(&chosen(&pilot)),
+            begun @ LabEvent::TrialBegun { .. } => self.begin(begun),
+            LabEvent::Looked {
+                look,
+                left,
+                at_most,
+            } => {
+                self.say(&looked(&look, left, at_most));
+                self.left = (!look.is_done()).then(|| ("about", Instant::now() + left));
+            }
+            LabEvent::TimeIsUp { left_out } => self.say(&format!(
+                "The budget is nearly used up: less than planned, or nothing, is measured of {left_out}"
+            )),
+            LabEvent::Block {
+                loads,
+                done,
+                of,
+                baseline_rate,
+            } => self.show_block(&together(&loads), (done, of), baseline_rate),
+            LabEvent::PutBack { settings } => self.put_back(&settings),
+            LabEvent::TrialEnded { loads } => {
+                let left = self.left_of_run();
+                self.say(&format!("{}: done{left}", together(&loads)));
+            }
+        }
+    }
+
+    /// The trial of a load begins.
+    fn begin(&mut self, begun: LabEvent) {
+        let LabEvent::TrialBegun {
+            loads,
+            blocks,
+            length,
+            rate,
+            looks,
+        } = begun
+        else {
+            return;
+        };
+        self.say_arms();
+        let (load, lasts) = (together(&loads), number::length(length));
+        let rate = rate.map_or(String::new(), |rate| format!(" at {rate:.0} requests/s"));
+        let (most, looks) = match looks.is_empty() {
+            true => ("", String::new()),
+            false => ("at most ", format!("; looked at after {}", listed(&looks))),
+        };
+        self.say(&format!(
+            "{load}: {most}{blocks} blocks in {lasts}{rate}{looks}{}",
+            self.left_of_run()
+        ));
+        self.begun = Instant::now();
+        self.told = self.begun;
+        self.left = (!most.is_empty()).then(|| ("at most", self.begun + length));
+    }
+
+    /// What goes on, with what is left of the session: on a terminal alone, until the next line replaces it.
+    fn show(&mut self, text: String) {
+        self.current = text;
+        self.show_current();
+    }
+
+    fn show_current(&mut self) {
+        self.told = Instant::now();
+        if self.line.rewrites() {
+            self.line.show(&self.known_now());
+        }
+    }
+
+    fn known_now(&self) -> String {
+        match self.session_left() {
+            Some(left) if !self.current.contains(" left") => {
+                let left = number::length(whole_seconds(left));
+                format!("{} · about {left} left", self.current)
+            }
+            _ => self.current.clone(),
+        }
+    }
+
+    /// Where a load is.
+    fn show_load(&mut self, state: &LoadState) {
+        let now = Instant::now();
+        let (shown, before) = *self.load.get_or_insert((now, state.completed));
+        let passed = now - shown;
+        let every = if self.line.rewrites() { REWRITE } else { PLAIN };
+        self.current = load_line(state, self.rate, before, passed);
+        if passed >= every {
+            self.load = Some((now, state.completed));
+            if !self.stays {
+                self.line.show(&self.current);
+            }
+        }
+    }
+
+    /// Alone, each arm starts again and again: that is said once. So is what loads ask of a configuration that
+    /// several arms are copies of.
+    fn ready(&mut self, arm: String, address: &str, asked: &[AskedRecord], remarks: &[String]) {
+        if self.is_alone {
+            return;
+        }
+        for line in asked.iter().map(words::asked) {
+            if !self.asked.contains(&line) {
+                self.say(&line);
+                self.asked.push(line);
+            }
+        }
+        for remark in remarks {
+            self.say(&format!("{arm}: {remark}"));
+        }
+        self.show(format!("{arm} answers on {address}"));
+        self.arms.push(arm);
+    }
+
+    /// How far a load is: on a terminal after every block, in a log file now and then.
+    fn show_block(&mut self, load: &str, (done, of): (u32, u32), baseline_rate: f64) {
+        let planned = || {
+            self.begun.elapsed().as_secs_f64() / f64::from(done.max(1))
+                * f64::from(of - done.min(of))
+        };
+        let (about, left) = match self.left {
+            None => ("about", planned()),
+            Some((about, end)) => {
+                let left = end.saturating_duration_since(Instant::now());
+                (about, left.as_secs_f64().max(1.0))
+            }
+        };
+        self.current = format!(
+            "{load}: block {done} of {of} · baseline {baseline_rate:.0} requests/s · \
+             {about} {left:.0} s left{}",
+            self.left_of_run()
+        );
+        if self.line.rewrites() || self.told.elapsed().as_secs() >= 10 {
+            self.told = Instant::now();
+            self.line.show(&self.current);
+        }
+    }
+
+    /// Nobody needs to hear of settings that are as they were.
+    fn put_back(&mut self, restored: &[Restored]) {
+        for one in restored.iter().filter(|one| !one.outcome.is_restored()) {
+            self.say(restore::described(one, false).trim_end());
+        }
+    }
+
+    /// Once all arms answer, one line for all of them.
+    fn say_arms(&mut self) {
+        if !self.arms.is_empty() {
+            let arms = std::mem::take(&mut self.arms);
+            self.say(&match &arms[..] {
+                [one] => format!("{one} answers"),
+                all => format!("{} arms answer: {}", all.len(), all.join(", ")),
+            });
+        }
+    }
+}
+
+impl Consumer for Lines {
+    fn take(&mut self, event: &Event) {
+        match event {
+            Event::LoadBegun { rate, .. } => self.rate = *rate,
+            Event::LoadState(state) => self.show_load(state),
+            Event::Interval(interval) if self.stays => self.say(&interval_line(interval)),
+            Event::Asked { text } => self.say(text),
+            Event::Lab(event) => self.tell(event.clone()),
+            Event::Interval(_) | Event::Verdicts { .. } => {}
+        }
+    }
+
+    fn look(&mut self) {
+        let counts_down = self.session.is_some() && !self.current.is_empty();
+        if counts_down && self.line.rewrites() && self.told.elapsed() >= COUNT_DOWN {
+            self.show_current();
+        }
+    }
+
+    fn known(&self) -> Option<String> {
+        (!self.current.is_empty()).then(|| self.known_now())
+    }
+
+    fn end(&mut self) {
+        self.line.clear();
+    }
+}
+
+/// Where a load is: `12 of 30 s · 2000 of 2000 responses/s · 3 in flight · 0 errors · 18 s left`.
+fn load_line(state: &LoadState, rate: Option<f64>, before: u64, passed: Duration) -> String {
+    let left = number::length(whole_seconds(Duration::from_secs_f64(state.left.max(0.0))));
+    let LoadState {
+        completed,
+        errors,
+        in_flight,
+        ..
+    } = state;
+    let time = match (state.phase, state.requests) {
+        (LoadPhase::Connecting, _) => {
+            return format!("{} connections open · about {left} left", state.open);
+        }
+        (LoadPhase::Draining, _) => {
+            return format!("{in_flight} requests are still in flight · at most {left} left");
+        }
+        (_, Some(requests)) => format!("{completed} of {requests} requests"),
+        (LoadPhase::RampUp, None) => {
+            format!("ramp-up, {:.0} of {:.0} s", state.elapsed, state.length)
+        }
+        (LoadPhase::Measuring, None) => format!("{:.0} of {:.0} s", state.elapsed, state.length),
+    };
+    let asked = rate.map_or(String::new(), |rate| format!(" of {rate:.0}"));
+    let rate = (completed - before) as f64 / passed.as_secs_f64().max(1e-9);
+    format!(
+        "{time} · {rate:.0}{asked} responses/s · {in_flight} in flight · {errors} errors · {left} left"
+    )
+}
+
+/// An interval of a load: `10 to 20 s: 2,000/s · p50 0.1 ms · p99 0.2 ms · max 1 ms · 0 errors · VALID so far`.
+fn interval_line(interval: &LoadInterval) -> String {
+    let figures = &interval.interval;
+    let time = |ns| number::time(ns as f64);
+    let times = &figures.response_time;
+    let mut line = format!(
+        "{:.0} to {:.0} s: {}/s · p50 {} · p99 {} · p99.9 {} · max {} · {}",
+        interval.at,
+        interval.at + figures.seconds,
+        number::rate(figures.rate),
+        time(times.p50),
+        time(times.p99),
+        time(times.p99_9),
+        time(times.max),
+        number::plural(figures.errors_total(), "error"),
+    );
+    line += &format!(" · {} so far", words::validity(interval.validity));
+    for reason in &interval.reasons {
+        line += &format!("; {}", reason.rule);
+    }
+    line
+}

@@ -1,0 +1,184 @@
+//! The terminal while the live view has it, and giving it back whatever happens.
+//!
+//! ratatui's usual backends read the keyboard in raw mode, in which Ctrl-C is a key like any other. Here it stays a
+//! signal to everybody in the foreground, as without a view: only line editing and echo are off.
+
+use std::io::{self, stderr, stdin};
+use std::sync::{Mutex, Once, PoisonError};
+
+use ratatui_core::backend::{Backend, ClearType, WindowSize};
+use ratatui_core::buffer::Cell;
+use ratatui_core::layout::{Position, Size};
+use ratatui_core::style::{Color, Modifier};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{
+    LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr,
+};
+
+use crate::terminal;
+
+/// To the other screen and back (xterm's private mode 1049), with the cursor hidden meanwhile (25).
+const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[2J";
+const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
+
+/// How the terminal was before the view had it; `None`: the view has it not.
+static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+
+/// Columns and lines; `None` where there is no terminal to show anything on and to read keys from, or others have it.
+pub(super) fn size() -> Option<(u16, u16)> {
+    let size = tcgetwinsize(stderr()).ok()?;
+    let is_ours = tcgetpgrp(stdin()).is_ok_and(|group| group == rustix::process::getpgrp());
+    is_ours.then_some((size.ws_col, size.ws_row))
+}
+
+/// Takes the terminal.
+///
+/// # Errors
+/// The kernel refuses.
+pub(super) fn enter() -> io::Result<()> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            leave();
+            before(panic);
+        }));
+    });
+    let found = tcgetattr(stdin())?;
+    let mut quiet = found.clone();
+    quiet.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
+    *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+    tcsetattr(stdin(), OptionalActions::Now, &quiet)?;
+    terminal::draw(ENTER);
+    Ok(())
+}
+
+/// Gives the terminal back, if the view has it.
+pub(crate) fn leave() {
+    let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(before) = before {
+        let _ = tcsetattr(stdin(), OptionalActions::Now, &before);
+        terminal::draw(LEAVE);
+    }
+}
+
+/// Whether the view has the terminal.
+pub(super) fn is_entered() -> bool {
+    BEFORE
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .is_some()
+}
+
+/// Whether somebody has pressed `q`.
+pub(super) fn is_left() -> bool {
+    let mut keys = [0; 64];
+    let input = stdin();
+    let mut ready = [PollFd::new(&input, PollFlags::IN)];
+    let is_there = poll(&mut ready, Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
+    is_there
+        && rustix::io::read(stdin(), &mut keys)
+            .is_ok_and(|read| keys[..read].iter().any(|key| matches!(key, b'q' | b'Q')))
+}
+
+/// Where ratatui draws: what changed is written at once.
+#[derive(Debug, Default)]
+pub(super) struct Screen {
+    waiting: Vec<u8>,
+}
+
+impl Screen {
+    fn put(&mut self, text: &str) {
+        self.waiting.extend_from_slice(text.as_bytes());
+    }
+}
+
+impl Backend for Screen {
+    type Error = io::Error;
+
+    fn draw<'a, I>(&mut self, content: I) -> io::Result<()>
+    where
+        I: Iterator<Item = (u16, u16, &'a Cell)>,
+    {
+        let mut style = None;
+        let mut expected = None;
+        for (x, y, cell) in content {
+            if expected != Some((x, y)) {
+                self.put(&format!("\x1b[{};{}H", y + 1, x + 1));
+            }
+            if style != Some((cell.fg, cell.modifier)) {
+                self.put(&select(cell.fg, cell.modifier));
+                style = Some((cell.fg, cell.modifier));
+            }
+            self.put(cell.symbol());
+            expected = Some((x + 1, y));
+        }
+        self.put("\x1b[0m");
+        Ok(())
+    }
+
+    fn hide_cursor(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn show_cursor(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn get_cursor_position(&mut self) -> io::Result<Position> {
+        Ok(Position::ORIGIN)
+    }
+
+    fn set_cursor_position<P: Into<Position>>(&mut self, _: P) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn clear(&mut self) -> io::Result<()> {
+        self.put("\x1b[2J");
+        Ok(())
+    }
+
+    fn clear_region(&mut self, _: ClearType) -> io::Result<()> {
+        self.clear()
+    }
+
+    fn size(&self) -> io::Result<Size> {
+        let size = tcgetwinsize(stderr())?;
+        Ok(Size::new(size.ws_col, size.ws_row))
+    }
+
+    fn window_size(&mut self) -> io::Result<WindowSize> {
+        let columns_rows = self.size()?;
+        Ok(WindowSize {
+            columns_rows,
+            pixels: Size::ZERO,
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        // What was drawn after the terminal was given back would stay on it.
+        if is_entered() {
+            terminal::draw(&self.waiting);
+        }
+        self.waiting.clear();
+        Ok(())
+    }
+}
+
+/// SGR (ECMA-48 §8.3.117).
+fn select(color: Color, modifier: Modifier) -> String {
+    let mut codes = "0".to_owned();
+    for (one, code) in [(Modifier::BOLD, ";1"), (Modifier::DIM, ";2")] {
+        if modifier.contains(one) {
+            codes += code;
+        }
+    }
+    codes += match color {
+        Color::Red => ";31",
+        Color::Green => ";32",
+        Color::Yellow => ";33",
+        Color::Cyan => ";36",
+        _ => "",
+    };
+    format!("\x1b[{codes}m")
+}

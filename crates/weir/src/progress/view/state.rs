@@ -1,0 +1,132 @@
+//! What the live view knows: events, folded.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use weir_lab::Event as LabEvent;
+use weir_model::progress::{LoadInterval, LoadState, Verdict};
+use weir_model::record::BracketRecord;
+use weir_report::foreign::{masked, visible};
+
+use crate::progress::Event;
+
+/// Points of a line over time at most: one for each column of a wide terminal.
+const POINTS: usize = 160;
+/// The rate of a load is known anew as often.
+const RATE: Duration = Duration::from_secs(1);
+
+/// What the view knows.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// What is done, to whom.
+    pub(super) title: String,
+    pub(super) load: Option<LoadState>,
+    /// Requests per second that a load asks for.
+    pub(super) asked: Option<f64>,
+    /// Responses per second over time: a load's, or the baseline's of a run.
+    pub(super) rates: VecDeque<f64>,
+    counted: Option<(Instant, u64)>,
+    pub(super) interval: Option<LoadInterval>,
+    /// p99 over time, in nanoseconds.
+    pub(super) p99s: VecDeque<f64>,
+    /// Blocks done, and all.
+    pub(super) blocks: Option<(u32, u32)>,
+    pub(super) verdicts: Vec<Verdict>,
+    pub(super) brackets: Vec<Bracket>,
+}
+
+/// What a search knows of an arm.
+#[derive(Debug)]
+pub(super) struct Bracket {
+    pub(super) now: BracketRecord,
+    /// Where it began to know anything.
+    pub(super) first: Option<(f64, f64)>,
+    pub(super) is_done: bool,
+}
+
+impl State {
+    pub(super) fn take(&mut self, event: &Event) {
+        match event {
+            Event::LoadBegun { url, rate, .. } => {
+                self.title = shown(&format!("weir load {url}"));
+                self.asked = *rate;
+            }
+            Event::LoadState(state) => {
+                let now = Instant::now();
+                let (since, before) = *self.counted.get_or_insert((now, state.completed));
+                let passed = now - since;
+                if passed >= RATE {
+                    let completed = (state.completed - before) as f64;
+                    push(&mut self.rates, completed / passed.as_secs_f64());
+                    self.counted = Some((now, state.completed));
+                }
+                self.load = Some(*state);
+            }
+            Event::Interval(interval) => {
+                push(&mut self.p99s, interval.interval.response_time.p99 as f64);
+                self.interval = Some((**interval).clone());
+            }
+            Event::Verdicts { verdicts } => self.verdicts.clone_from(verdicts),
+            Event::Asked { .. } => {}
+            Event::Lab(event) => self.take_of_lab(event),
+        }
+    }
+
+    fn take_of_lab(&mut self, event: &LabEvent) {
+        match event {
+            LabEvent::Begun { folder, .. } => {
+                let name = folder.file_name().unwrap_or_default();
+                self.title = shown(&format!("weir · {}", name.to_string_lossy()));
+            }
+            LabEvent::TrialBegun { blocks, .. } => {
+                self.blocks = Some((0, *blocks));
+                self.rates.clear();
+            }
+            LabEvent::Block {
+                done,
+                of,
+                baseline_rate,
+                ..
+            } => {
+                self.blocks = Some((*done, *of));
+                push(&mut self.rates, *baseline_rate);
+            }
+            LabEvent::TrialEnded { .. } => self.blocks = None,
+            LabEvent::Bracket { bracket, .. } => {
+                let known = self
+                    .brackets
+                    .iter_mut()
+                    .find(|known| known.now.arm == bracket.arm);
+                match known {
+                    Some(known) => {
+                        known.first = known.first.or(bracket.between);
+                        known.now = bracket.clone();
+                    }
+                    None => self.brackets.push(Bracket {
+                        now: bracket.clone(),
+                        first: bracket.between,
+                        is_done: false,
+                    }),
+                }
+            }
+            LabEvent::Capacity(found) => {
+                let of_arm = |known: &&mut Bracket| known.now.arm == found.arm;
+                let known = self.brackets.iter_mut().find(of_arm);
+                known.into_iter().for_each(|known| known.is_done = true);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn push(values: &mut VecDeque<f64>, value: f64) {
+    if values.len() == POINTS {
+        values.pop_front();
+    }
+    values.push_back(value);
+}
+
+/// Text that others may have written a part of.
+pub(super) fn shown(text: &str) -> String {
+    masked(&visible(text)).into_owned()
+}

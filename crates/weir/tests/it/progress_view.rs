@@ -1,0 +1,128 @@
+//! The live view on a real terminal: one that script(1) makes.
+
+use std::io::Write;
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+use crate::faulty::origin;
+use crate::load::Server;
+use crate::program::{HasAll, wait_until};
+
+const ENTER: &str = "\x1b[?1049h";
+const LEAVE: &str = "\x1b[?1049l";
+
+/// A terminal of so many columns, a shell on it, and what it shows.
+struct OnTerminal {
+    script: Child,
+    keys: ChildStdin,
+    folder: tempfile::TempDir,
+}
+
+impl OnTerminal {
+    /// Runs `weir` with these words; what standard output has goes to a file.
+    fn start(columns: u16, line: &str) -> OnTerminal {
+        let folder = tempfile::tempdir().expect("a folder");
+        let weir = env!("CARGO_BIN_EXE_weir");
+        // The shell outlives Ctrl-C, which weir answers with its result.
+        let shell = format!(
+            "stty cols {columns} rows 24; trap : INT; stty -g > before; {weir} {line} > result; \
+             echo $? > code; stty -g > after"
+        );
+        let mut script = Command::new("script")
+            .args(["-q", "-f", "-c", &shell, "shown"])
+            .env("TERM", "xterm")
+            .env("SHELL", "/bin/sh")
+            .env_remove("NO_COLOR")
+            .current_dir(folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("these tests need script(1): apt-get install bsdutils");
+        let keys = script.stdin.take().expect("a pipe");
+        OnTerminal {
+            script,
+            keys,
+            folder,
+        }
+    }
+
+    fn read(&self, name: &str) -> String {
+        let bytes = std::fs::read(self.folder.path().join(name)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    fn await_shown(&self, words: &str) {
+        wait_until(words, || self.read("shown").contains(words));
+    }
+
+    fn press(&mut self, key: &str) {
+        self.keys.write_all(key.as_bytes()).expect("a terminal");
+        self.keys.flush().expect("a terminal");
+    }
+
+    /// What was shown from start to end, the result, and the exit code; the terminal is as it was.
+    fn end(mut self) -> (String, String, String) {
+        wait_until("the end", || !self.read("after").is_empty());
+        let _ = self.script.wait();
+        assert_eq!(self.read("before"), self.read("after"), "stty -g");
+        let shown = self.read("shown");
+        assert_eq!(shown.matches(ENTER).count(), shown.matches(LEAVE).count());
+        (shown, self.read("result"), self.read("code"))
+    }
+}
+
+#[test]
+fn a_load_on_a_terminal_is_seen_and_gives_the_terminal_back() {
+    let server = origin();
+    let flags = "load --progress tui -R 200 -c 2 -d 3s";
+    for columns in [40, 100] {
+        let view = OnTerminal::start(columns, &format!("{flags} {}", server.url()));
+        let (shown, result, code) = view.end();
+        let (_, view) = shown.split_once(ENTER).expect("the view");
+        let (view, after) = view.split_once(LEAVE).expect("its end");
+        view.has_all(&["weir load", "measuring", "p99", "so far", "VALID"]);
+        after.has_none(&["\x1b["]);
+        result.has("response_time");
+        assert_eq!(code.trim(), "0");
+    }
+}
+
+#[test]
+fn the_view_is_left_by_q_and_the_load_by_ctrl_c() {
+    let server = origin();
+    let line = format!("load -R 200 -c 2 -d 1h {}", server.url());
+    let mut view = OnTerminal::start(100, &line);
+    view.await_shown("so far");
+    view.press("q");
+    view.await_shown(LEAVE);
+    view.await_shown("responses/s");
+    view.press("\x03");
+    let (_, result, code) = view.end();
+    result.has("interrupted");
+    assert_eq!(code.trim(), "130");
+}
+
+#[test]
+fn ctrl_c_in_the_view_ends_the_load_with_its_result() {
+    let server = origin();
+    let mut view = OnTerminal::start(80, &format!("load -c 2 -d 1h {}", server.url()));
+    view.await_shown("so far");
+    view.press("\x03");
+    let (_, result, code) = view.end();
+    result.has("interrupted");
+    assert_eq!(code.trim(), "130");
+}
+
+#[test]
+fn there_is_no_view_where_it_would_not_fit_or_was_not_asked_for() {
+    let server = origin();
+    for (columns, flags) in [
+        (39, "-d 6s"),
+        (100, "-d 2s"),
+        (100, "-d 6s --progress lines"),
+        (100, "-d 6s --every 3s"),
+    ] {
+        let line = format!("load -R 50 -c 1 {flags} {}", server.url());
+        let (shown, ..) = OnTerminal::start(columns, &line).end();
+        shown.has_none(&[ENTER]);
+    }
+}
