@@ -310,8 +310,9 @@ impl Edge {
         let shapes = shapes(frame.allowed, frame.factor_sd());
         let mut range = (frame.between.0.ln(), frame.between.1.ln().min(most + off));
         let freedom = (rungs.len() as u32).saturating_sub(3).max(1);
-        let t = CAUTIOUS * student_quantile(1.0 - frame.confidence, freedom);
-        let (mut dispersion, mut variability) = (LIKELY, OF_MM1);
+        let student = student_quantile(1.0 - frame.confidence, freedom);
+        let t = CAUTIOUS * student;
+        let (mut dispersion, mut variability, mut lumps) = (LIKELY, OF_MM1, 1.0);
         // Coarse, with what is believed; then with what was seen, around it.
         for _ in 0..2 {
             model.count(variability);
@@ -324,11 +325,12 @@ impl Edge {
             let shape = shapes[profile[at.round() as usize].0];
             dispersion = model.dispersion(edge, shape, believed);
             variability = frame.variability(edge, most);
-            if variability > STALLS && shape.factor < CLIFF {
-                dispersion *= FEW;
-            } else if shape.floor > 0.0 || model.has_lumps(edge, shape) {
-                dispersion *= LUMPY;
-            }
+            lumps = match variability > STALLS && shape.factor < CLIFF {
+                true => FEW,
+                false if shape.floor > 0.0 || model.has_lumps(edge, shape) => LUMPY,
+                false => 1.0,
+            };
+            dispersion *= lumps;
             let (first, last) = within(&profile, value - WIDE * t * t);
             range = (
                 table.place(first as f64 - 1.0),
@@ -350,6 +352,13 @@ impl Edge {
         let (held, broke) = gap(rungs, frame.allowed).unwrap_or((edge, edge));
         let low = table.place(first as f64 - 0.5).min(edge - half).min(held);
         let high = table.place(last as f64 + 0.5).max(edge + half).max(broke);
+        let stops = model.stops(edge, shape, student).filter(|_| lumps > 1.0);
+        let (few, many) = stops.unwrap_or((1.0, 1.0));
+        let margin = (most - edge).max(MARGIN);
+        let (low, high) = (
+            low.min((most - many * margin).max(frame.between.0.ln())),
+            high.max(most - few * margin),
+        );
         Some(Edge {
             rate: edge.exp(),
             low: (low.min(most - off.max(INSTANCES)) - frame.unseen()).exp(),

@@ -222,7 +222,7 @@ impl Known {
         let mut bad = vec![0.0; goal.bounds.len()];
         let mut highest = 0.0;
         for look in looks {
-            if seconds >= all / 3.0 {
+            if seconds >= all / 3.0 && look.rung.rate > highest {
                 break;
             }
             seconds += look.rung.seconds;
@@ -245,6 +245,13 @@ impl Known {
         let breaks = |(floor, bound): (&f64, &Bound)| *floor > HOPELESS * bound.allowed;
         let half = most.min(self.saturated()) / 2.0;
         highest < half && floor.iter().zip(&goal.bounds).any(breaks)
+    }
+
+    /// Whether more is bad at the lowest rates together than is allowed: what holds there then had a lucky minute.
+    pub(crate) fn is_lucky(&self, goal: &Goal) -> bool {
+        let (floor, _) = self.floor(goal);
+        let mut shares = floor.iter().zip(&goal.bounds);
+        shares.any(|(share, bound)| *share > bound.allowed)
     }
 
     /// The bound that is farthest from holding at the lowest rates.

@@ -11,6 +11,10 @@ const FLOORS: [(f64, f64); 4] = [(0.0, 0.0), (0.2, 1.5), (0.5, 2.5), (0.8, 3.5)]
 /// Shares below and above these, in units of what is allowed, are not told from these.
 const LEAST: f64 = 0.02;
 const MOST: f64 = 15.0;
+/// Trials of which the curve expects less than this, in units of what is allowed, tell whether the target stops now and
+/// then, by so many stops at least: one or two may be what a queue does.
+const LOW: f64 = 0.7;
+const STOPS: f64 = 2.5;
 /// How much is believed beforehand of the dispersion, in trials.
 const KNOWN: f64 = 4.0;
 /// What regular trials may make of it at least.
@@ -24,11 +28,20 @@ pub(crate) struct Shape {
     pub(crate) doubt: f64,
 }
 
+/// A trial as the model counts it.
+pub(crate) struct Counted {
+    pub(crate) rung: Rung,
+    /// Logarithm of its rate.
+    ln_rate: f64,
+    /// Place of its group.
+    group: usize,
+    /// How many responses it counts for: those of a queue go together for 2 / margin² requests.
+    counts: f64,
+}
+
 /// Trials, and what is known of them before any model.
 pub(crate) struct Model {
-    /// Trial, the place of its group, and how many responses it counts for: those of a queue go together for
-    /// 2 / margin² requests.
-    pub(crate) rungs: Vec<(Rung, usize, f64)>,
+    pub(crate) rungs: Vec<Counted>,
     /// How many groups there are.
     pub(crate) groups: usize,
     pub(crate) allowed: f64,
@@ -36,14 +49,61 @@ pub(crate) struct Model {
     pub(crate) saturated: f64,
 }
 
+/// The share that is expected to be bad, of one edge and shape.
+struct Curve {
+    edge: f64,
+    floor: f64,
+    /// Logarithm of the share at the edge beyond the floor, and how it grows with that of the rate.
+    own: f64,
+    slope: f64,
+    /// Shares are between these, which have these logarithms, and these of what is left of one.
+    ends: [(f64, f64, f64); 2],
+}
+
+impl Curve {
+    fn of(model: &Model, edge: f64, shape: Shape) -> Curve {
+        let margin = (model.saturated - edge).max(MARGIN);
+        let own = ((model.allowed - shape.floor) / (1.0 - shape.floor)).ln();
+        let end = |share: f64| (share, share.ln(), (-share).ln_1p());
+        Curve {
+            edge,
+            floor: shape.floor,
+            own,
+            slope: shape.factor * -own / margin,
+            ends: [end(model.allowed * LEAST), end(model.most())],
+        }
+    }
+
+    /// The share at a rate, its logarithm, and that of what is left of one.
+    fn at(&self, ln_rate: f64) -> (f64, f64, f64) {
+        let [least, most] = self.ends;
+        let own = (self.own + self.slope * (ln_rate - self.edge)).min(0.0);
+        if self.floor == 0.0 && own <= least.1 {
+            return least;
+        }
+        let share = self.floor + (1.0 - self.floor) * own.exp();
+        match () {
+            () if share <= least.0 => least,
+            () if share >= most.0 => most,
+            () if self.floor == 0.0 => (share, own, (-share).ln_1p()),
+            () => (share, share.ln(), (-share).ln_1p()),
+        }
+    }
+}
+
 impl Model {
     pub(crate) fn new(rungs: &[Rung], allowed: f64, saturated: f64) -> Model {
         let mut groups: Vec<usize> = rungs.iter().map(|rung| rung.group).collect();
         groups.sort_unstable();
         groups.dedup();
-        let place = |rung: &Rung| groups.binary_search(&rung.group).unwrap_or(0);
+        let counted = |rung: &Rung| Counted {
+            rung: *rung,
+            ln_rate: rung.rate.ln(),
+            group: groups.binary_search(&rung.group).unwrap_or(0),
+            counts: 1.0,
+        };
         Model {
-            rungs: rungs.iter().map(|rung| (*rung, place(rung), 1.0)).collect(),
+            rungs: rungs.iter().map(counted).collect(),
             groups: groups.len(),
             allowed,
             saturated,
@@ -52,20 +112,11 @@ impl Model {
 
     /// Counts the responses of each trial that are independent: a queue forgets within variability / margin² requests.
     pub(crate) fn count(&mut self, variability: f64) {
-        for (rung, _, counts) in &mut self.rungs {
-            let margin = (self.saturated - rung.rate.ln()).max(MARGIN);
-            *counts = (rung.rate * rung.seconds * margin * margin / variability).max(1.0);
+        for one in &mut self.rungs {
+            let margin = (self.saturated - one.ln_rate).max(MARGIN);
+            let requests = one.rung.rate * one.rung.seconds;
+            one.counts = (requests * margin * margin / variability).max(1.0);
         }
-    }
-
-    /// Share that is expected to be bad at a rate.
-    pub(crate) fn share(&self, rate: f64, edge: f64, shape: Shape) -> f64 {
-        let margin = (self.saturated - edge).max(MARGIN);
-        let own = (self.allowed - shape.floor) / (1.0 - shape.floor);
-        let slope = shape.factor * -own.ln() / margin;
-        let share = shape.floor
-            + (1.0 - shape.floor) * (own.ln() + slope * (rate.ln() - edge)).min(0.0).exp();
-        share.clamp(self.allowed * LEAST, self.most())
     }
 
     /// Shares above this are not told from it.
@@ -76,18 +127,41 @@ impl Model {
     /// Logarithm of the quasi-likelihood, of each group.
     pub(crate) fn likelihood(&self, edge: f64, shape: Shape) -> Vec<f64> {
         let mut sums = vec![0.0; self.groups];
-        for (rung, group, counts) in &self.rungs {
-            let share = self.share(rung.rate, edge, shape);
-            let bad = rung.bad;
-            sums[*group] += counts * (bad * share.ln() + (1.0 - bad) * (1.0 - share).ln());
+        let curve = Curve::of(self, edge, shape);
+        for one in &self.rungs {
+            let (_, bad, good) = curve.at(one.ln_rate);
+            sums[one.group] += one.counts * (one.rung.bad * bad + (1.0 - one.rung.bad) * good);
         }
         sums
     }
 
+    /// Of a target that stops now and then: between which factors of the seen one the share of the time may be in which it does,
+    /// at so many standard deviations. `None` where no more is bad at low rates than the curve has there, or in a stop or
+    /// two. A stop makes responses bad for a time of 1 / margin, until its backlog is done, so bad · margin · seconds of a
+    /// trial are a sum over its stops. How many there were follows from how these sums vary.
+    pub(crate) fn stops(&self, edge: f64, shape: Shape, deviations: f64) -> Option<(f64, f64)> {
+        let curve = Curve::of(self, edge, shape);
+        let (mut all, mut low, mut more) = (Vec::new(), Vec::new(), 0.0);
+        for Counted { rung, ln_rate, .. } in &self.rungs {
+            let (share, ..) = curve.at(*ln_rate);
+            let margin = (self.saturated - ln_rate).max(MARGIN);
+            if share < self.most() {
+                all.push((rung.bad * margin * rung.seconds, rung.seconds));
+            }
+            if share < LOW * self.allowed {
+                low.push((rung.bad * rung.seconds, rung.seconds));
+                more += (rung.bad - share) * rung.seconds;
+            }
+        }
+        let is_so = more > 0.0 && counted(&low) >= STOPS;
+        is_so.then(|| times_counted(counted(&all), deviations))
+    }
+
     /// Whether a trial that was to have next to none had far more than are allowed.
     pub(crate) fn has_lumps(&self, edge: f64, shape: Shape) -> bool {
-        self.rungs.iter().any(|(rung, ..)| {
-            rung.bad > 2.0 * self.allowed && self.share(rung.rate, edge, shape) < 0.5 * self.allowed
+        let curve = Curve::of(self, edge, shape);
+        self.rungs.iter().any(|one| {
+            one.rung.bad > 2.0 * self.allowed && curve.at(one.ln_rate).0 < 0.5 * self.allowed
         })
     }
 
@@ -96,17 +170,18 @@ impl Model {
     pub(crate) fn dispersion(&self, edge: f64, shape: Shape, believed: f64) -> f64 {
         let mut groups = vec![(0.0, 0.0); self.groups];
         let mut sum = 0.0;
-        for (rung, group, counts) in &self.rungs {
-            let share = self.share(rung.rate, edge, shape);
-            let variance = counts * share * (1.0 - share);
+        let curve = Curve::of(self, edge, shape);
+        for one in &self.rungs {
+            let (share, ..) = curve.at(one.ln_rate);
+            let variance = one.counts * share * (1.0 - share);
             // At that share more are as good as expected.
             let off = match share < self.most() {
-                true => counts * (rung.bad - share),
-                false => counts * (rung.bad - share).min(0.0),
+                true => one.counts * (one.rung.bad - share),
+                false => one.counts * (one.rung.bad - share).min(0.0),
             };
             sum += off * off / variance;
-            groups[*group].0 += off;
-            groups[*group].1 += variance;
+            groups[one.group].0 += off;
+            groups[one.group].1 += variance;
         }
         let per = |sum: f64, freedom: f64| (KNOWN * believed + sum) / (KNOWN + freedom.max(0.0));
         let over_groups = groups
@@ -117,6 +192,34 @@ impl Model {
         over_trials
             .max(per(over_groups, groups.len() as f64 - 1.0))
             .max(LEAST_DISPERSION)
+    }
+}
+
+/// How many events sums over some seconds each are of, all as large and as likely at any time: by how the sums vary.
+fn counted(sums: &[(f64, f64)]) -> f64 {
+    let total: f64 = sums.iter().map(|(sum, _)| sum).sum();
+    let rate = total / sums.iter().map(|(_, seconds)| seconds).sum::<f64>();
+    let off = sums.iter().map(|(sum, seconds)| sum - rate * seconds);
+    let variance: f64 = off.map(|off| off * off).sum();
+    match variance > 0.0 {
+        true => total * total / variance,
+        false => 0.0,
+    }
+}
+
+/// Between which factors of a count the mean of its Poisson distribution may be: Byar's approximation (Breslow & Day
+/// 1987, Statistical Methods in Cancer Research II, chapter 2).
+fn times_counted(count: f64, deviations: f64) -> (f64, f64) {
+    let at = |count: f64, off: f64| {
+        let root = 1.0 - 1.0 / (9.0 * count) + off / (3.0 * count.sqrt());
+        count * root.max(0.0).powi(3)
+    };
+    match count > 0.0 {
+        true => (
+            at(count, -deviations) / count,
+            at(count + 1.0, deviations) / count,
+        ),
+        false => (0.0, f64::INFINITY),
     }
 }
 
@@ -205,4 +308,43 @@ pub(crate) fn shapes(allowed: f64, sd: f64) -> Vec<Shape> {
         })
     };
     FACTORS.iter().flat_map(of_factor).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stops_are_counted_and_what_a_queue_does_is_no_stop() {
+        let (edge, saturated) = (1810.0_f64.ln(), 2000.0_f64.ln());
+        let queue = shapes(0.01, FACTOR_SD)[12];
+        assert_eq!((queue.factor, queue.floor), (1.0, 0.0));
+        let model = |bad: &dyn Fn(usize, f64) -> f64| {
+            let rung = |at: usize| {
+                let rate = [1500.0, 1700.0, 1810.0][at % 3];
+                Rung {
+                    rate,
+                    bad: bad(at, saturated - rate.ln()),
+                    due: rate,
+                    completed: rate,
+                    seconds: 5.0,
+                    group: at / 6,
+                }
+            };
+            Model::new(&(0..60).map(rung).collect::<Vec<Rung>>(), 0.01, saturated)
+        };
+        // One in six trials has a stop of 10 ms beyond the limit.
+        let stops = model(&|at, margin| match at % 6 == at / 6 % 6 {
+            true => 0.01 / 5.0 / margin,
+            false => 0.0,
+        });
+        let (few, many) = stops.stops(edge, queue, 1.96).unwrap();
+        assert!(
+            (0.45..0.6).contains(&few) && (1.6..1.9).contains(&many),
+            "{few} {many}"
+        );
+        let curve = Curve::of(&stops, edge, queue);
+        let as_expected = model(&|_, margin| 0.99 * curve.at(saturated - margin).0);
+        assert_eq!(as_expected.stops(edge, queue, 1.96), None);
+    }
 }

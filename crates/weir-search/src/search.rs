@@ -120,6 +120,8 @@ pub struct Search {
     /// How many verifications have failed, and whether the last did without a collapse.
     failures: usize,
     is_slight: bool,
+    /// Whether long trials go on only because short ones have left the interval wide: nothing has changed.
+    is_wide: bool,
     /// Whether it broke for good in the latest of them: there is a memory.
     has_collapsed: bool,
     /// The rate that a verification has held.
@@ -155,6 +157,7 @@ impl Search {
             long_s: 0.0,
             failures: 0,
             is_slight: false,
+            is_wide: false,
             has_collapsed: false,
             verified: None,
             kept: None,
@@ -271,7 +274,7 @@ impl Search {
             _ => long::telling(windows),
         }[..];
         let is_model = match self.state {
-            State::Lasting(_) => doubt.is_none() && self.is_slight,
+            State::Lasting(_) => doubt.is_none() && (self.is_slight || self.is_wide),
             State::Burst(_) => false,
             _ => doubt.is_none(),
         };
@@ -283,7 +286,7 @@ impl Search {
             return self.after_doubt(doubt, telling);
         }
         let has_failed = match trial.stage {
-            Stage::Hold => !long::holds(windows, &self.goal.bounds),
+            Stage::Hold => !self.holds(windows),
             _ => is_swamped,
         };
         if has_failed || worst <= 1.0 {
@@ -453,7 +456,7 @@ impl Search {
         if self.failures == 0 {
             self.fresh = first.map(|first| first.interval);
         }
-        if long::holds(windows, &self.goal.bounds) {
+        if self.holds(windows) {
             self.verified = Some(rate);
             self.known.estimate(&self.goal);
             let Some(first) = self.known.first else {
@@ -465,18 +468,18 @@ impl Search {
                 return self.finish((rate, self.ceiling.max(rate)), rate, Why::Found);
             }
             let interval = self.interval(ends::with(&first, rate));
-            let is_narrow = half_width(interval) <= self.goal.half_width;
-            let is_over = self.spent_s >= self.until_s && self.long_s <= self.goal.long_s;
-            if self.changes.0 >= CHANGES || (is_over && half_width(interval) > WIDE) {
+            let (half, is_over) = (half_width(interval), self.spent_s >= self.until_s);
+            let is_wide = is_over && half > WIDE && self.long_s <= self.goal.long_s;
+            self.is_wide = is_wide && self.changes.0 == 0;
+            if self.changes.0 >= CHANGES || is_wide {
                 // Short trials would only use it up, or say one thing now and another one then.
                 return self.look_long(Long::between(rate, interval.1));
             }
-            match is_narrow || self.spent_s >= self.until_s {
+            return match is_over || half <= self.goal.half_width {
                 true => self.found(&first, rate),
                 // What it has shown has made the interval wider.
                 false => self.state = State::Ladder,
-            }
-            return;
+            };
         }
         self.failures += 1;
         self.has_collapsed = long::has_collapsed(windows, &self.goal.bounds);

@@ -2,11 +2,12 @@
 //! beside what bisection and RFC 9971 answer.
 //!
 //! ```text
-//! queues [SEARCHES [NAME [FROM [alone | truth]]]]
+//! queues [SEARCHES [NAME [FROM [alone | each | truth]]]]
 //! ```
 //!
 //! So many searches for each target, or for those with NAME in theirs, with seeds from FROM on; `alone`: without the
-//! others; `truth`: what the targets carry, by long simulation, and no search.
+//! others; `each`: a line for each search and no table, so that a row can be made in pieces; `truth`: what the targets
+//! carry, by long simulation, and no search.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -471,13 +472,17 @@ fn main() -> io::Result<()> {
     let only = arguments.next().unwrap_or_default();
     let from: u64 = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(0);
     let how = arguments.next().unwrap_or_default();
+    let queues = || QUEUES.iter().filter(|queue| queue.name.contains(&only));
+    if how == "each" {
+        return queues().try_for_each(|queue| others::each(*queue, from..from + count));
+    }
     let mut out = io::stdout();
     writeln!(
         out,
         "| target | capacity | no claim | interval covers | above, below | half-width | verified | search | with verification \
          | bisection, 30 s | RFC 9971 |\n|---|---|---|---|---|---|---|---|---|---|---|"
     )?;
-    for &queue in QUEUES.iter().filter(|queue| queue.name.contains(&only)) {
+    for &queue in queues() {
         let row = match how.as_str() {
             "truth" => format!("| {} | {:.1} |", queue.name, simulated(queue)),
             how => row(queue, &(from..from + count), how == "alone"),

@@ -1,5 +1,6 @@
-//! What bisection and RFC 9971 answer of the same targets, and why a search claims nothing.
+//! What bisection and RFC 9971 answer of the same targets, why a search claims nothing, and single searches.
 
+use std::io::{self, Write};
 use std::ops::Range;
 
 use weir_search::{Answer, Stage, Trial, Why};
@@ -136,4 +137,21 @@ pub(crate) fn ends(answers: &[Answer]) -> String {
     }
     let each = ends.iter().map(|(why, count)| format!(", {why} {count}"));
     each.collect()
+}
+
+/// A line for each search: seed, ends of the interval, what was verified, seconds without and with the long trials, why it
+/// ended.
+pub(crate) fn each(queue: Queue, seeds: Range<u64>) -> io::Result<()> {
+    for seed in seeds {
+        let it = World::new(queue, seed + 1).search(seed);
+        let ((low, high), (search_s, all_s)) = (it.interval, it.seconds);
+        writeln!(
+            io::stdout(),
+            "{}\t{seed}\t{low:.1}\t{high:.1}\t{:.1}\t{search_s:.1}\t{all_s:.1}\t{:?}",
+            queue.name,
+            it.verified,
+            it.why
+        )?;
+    }
+    Ok(())
 }

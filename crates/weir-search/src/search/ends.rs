@@ -14,8 +14,14 @@ impl Search {
         long::broke_after(windows, &self.goal.bounds, window_s)
     }
 
+    /// Whether a long trial has held, and not only because it was a lucky one of several.
+    pub(super) fn holds(&self, windows: &[Seen]) -> bool {
+        let is_lucky = self.is_slight && self.known.is_lucky(&self.goal);
+        !is_lucky && long::holds(windows, &self.goal.bounds)
+    }
+
     pub(super) fn after_long(&mut self, mut long: Long, windows: &[Seen]) {
-        let holds = long::holds(windows, &self.goal.bounds);
+        let holds = self.holds(windows);
         let is_dead = windows.iter().all(|seen| seen.completed < ALIVE * seen.due);
         if is_dead {
             let above = self.fresh.map_or(long.rate, |fresh| fresh.0);
@@ -27,6 +33,7 @@ impl Search {
         }
         let is_slight = !holds && long::is_slight(windows, &self.goal.bounds);
         self.is_slight |= is_slight && !self.has_collapsed;
+        self.is_wide &= holds || is_slight;
         long.put(holds, self.broke_s(windows), self.goal.verify_s);
         self.look_long(long);
     }
@@ -38,6 +45,10 @@ impl Search {
         self.state = State::Lasting(long);
         if !long.is_over(self.lowest()) && self.long_s <= self.goal.long_s {
             return;
+        }
+        // A minute in which little broke is no bound of what all trials together tell.
+        if self.is_wide && long.bracket.held.is_some() {
+            return self.after_slight(long);
         }
         let why = match long.is_known() {
             true => Why::Found,

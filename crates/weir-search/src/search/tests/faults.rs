@@ -264,6 +264,26 @@ fn the_luckiest_of_long_trials_is_not_claimed() {
     }
 }
 
+#[test]
+fn one_lucky_long_trial_among_unlucky_ones_is_not_claimed() {
+    // Each long trial has stalls at any rate, but the fifth, which has fewer than are allowed.
+    let (mut rates, mut windows) = (Vec::new(), 0);
+    let mut target = |trial: &Trial, _| {
+        if trial.stage != Stage::Hold {
+            return window(trial, cliff(trial, 1200.0));
+        }
+        if rates.last() != Some(&trial.rate) {
+            rates.push(trial.rate);
+        }
+        windows += 1;
+        let is_stall = windows % 8 == 0 && rates.len() != 5;
+        window(trial, if is_stall { 0.3 } else { 0.004 })
+    };
+    let (answer, _) = run(cliff_goal(), &mut target);
+    assert_eq!(answer.verified, 0.0, "{answer:?}");
+    assert!(rates.len() > 5, "{rates:?}");
+}
+
 /// Of a target that completes 1,200/s.
 fn cliff_goal() -> Goal {
     let closed = Closed {
