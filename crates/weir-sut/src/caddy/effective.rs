@@ -158,12 +158,12 @@ mod tests {
         let nothing = read(&json!({}), anywhere(), &Environment::new(), &catalog);
         assert_eq!(nothing.levels, catalog.defaults(KIND));
 
-        let server = json!({"idle_timeout": "1m30s", "protocols": ["h2c"], "read_timeout": "5s"});
+        let server = json!({"idle_timeout": "1w", "protocols": ["h2c"], "read_timeout": "5s"});
         let document = json!({"apps": {"http": {"servers": {"site": server}}}});
         let environment = Environment::from([("GOGC".to_owned(), "400".to_owned())]);
         let levels = read(&document, anywhere(), &environment, &catalog).levels;
         assert_eq!(levels["protocols"], "[\"h2c\"]");
-        assert_eq!(levels["keepalive_timeout"], "\"1m30s\"");
+        assert_eq!(levels["keepalive_timeout"], "\"1w\"");
         assert_eq!(levels["read_timeout"], "5s");
         assert_eq!(levels["gogc"], "400");
     }

@@ -50,7 +50,7 @@ fn a_circle_is_told_with_all_its_files() {
     assert_eq!(at.len(), 3, "{error}");
 
     let user = User::with("include nginx.conf;");
-    assert!(refused(&user).what.contains("circle"));
+    assert!(refused(&user).what.contains("cycle"));
 }
 
 #[test]
