@@ -116,7 +116,7 @@ fn a_file_s_mistakes_are_all_told_with_their_places() {
     let expected = [
         "1:1 connections: `connection` is not a setting",
         "2:15 -: `many`: invalid digit found in string",
-        "3:10 json: `jso` is not one of text, json, csv, wrk2, hgrm",
+        "3:10 json: `jso` is not one of text, json, csv, jsonl, wrk2, hgrm",
         "4:7 -: `run` is a table: [run]",
         "6:12 -: `duration`: ",
         "7:9 -: the value of `quiet` must be true or false",

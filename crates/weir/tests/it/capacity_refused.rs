@@ -29,7 +29,7 @@ fn what_cannot_be_searched_for_is_refused_before_anything_is_asked() {
         (&["http://me:word@127.0.0.1:9/"], "has a user name in it; send it with -H 'Authorization: …'"),
         (&[nobody, "-O", "p99 < 30"], "--objective: \"p99 < 30\" is no objective: give a time"),
         (&[nobody, "-O", "p99 < 5ms, p99.9 < 1ms"], "p99.9 < 1ms is stricter"),
-        (&[nobody, "-O", "p99 < 10s", "-T", "2s"], "-T 2s: whatever takes longer fails"),
+        (&[nobody, "-O", "p99 < 10s", "-T", "2s"], "-T 2s: requests that take longer fail"),
         (&[nobody, "-R", "100"], "-R: the search chooses the rates"),
         (&[nobody, "-n", "100"], "-n: the search chooses how long it sends"),
         (&[nobody, "--trace", "x"], "--trace: a trace has rates of its own"),

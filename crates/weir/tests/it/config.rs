@@ -81,7 +81,7 @@ fn config_shows_every_default_and_where_it_is_from() {
         ("capacity", "--timeout", "2s", "default"),
         ("capacity", "--hold", "5s", "WEIR_CAPACITY_HOLD"),
         ("run", "--place", "proxy=web1", &*place),
-        ("run", "--until", "what the study says, else planned", "default"),
+        ("run", "--until", "as in the study, or planned", "default"),
         ("config", "--format", "text", "default"),
     ];
     for (command, option, values, place) in rows {
