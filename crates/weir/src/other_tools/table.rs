@@ -11,7 +11,7 @@ const HTTP2: &str =
 const PROXY: &str =
     "weir goes through no forward proxy; --to ADDRESS:PORT connects elsewhere than the URL says";
 const PASSWORD: &str =
-    "send it as a header: -H \"Authorization: Basic $(printf USER:PASSWORD | base64)\"";
+    "send it as a header: an Authorization header, Basic, with the base64 of USER:PASSWORD";
 const URLS: &str = "several URLs are --request-set FILE, or slots: http://HOST/{{line:FILE}}";
 const REDIRECTS: &str = "weir follows no redirect";
 const FAMILY: &str = "--to ADDRESS:PORT says which address is asked";

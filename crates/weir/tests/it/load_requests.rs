@@ -312,7 +312,7 @@ fn what_is_wrong_in_a_file_has_its_place() {
     }
     let (_folder, path) = file("trace", "{\"time\": 1, \"path\": \"/a\"}\n");
     let own = [
-        "--trace: the trace has methods and paths of its own",
+        "--trace: the trace has its own methods and paths",
         "\nhint: give no method",
     ];
     let line = format!("load --trace {path} {}own", origin.url());

@@ -37,7 +37,7 @@ const LINES: [Line; 48] = [
     ("ab", "-n 20 -c 2 -u body.txt URL", Some((&["-m PUT --content-file body.txt"], TYPED))),
     ("ab", "-n 20 -c 2 -i URL", Some((&["`-i` (ab) is `-m HEAD`"], TYPED))),
     ("ab", "-n 20 -c 2 -C session=1 URL", Some((&["`-C` (ab): send it as a header: -H 'Cookie"], IN_WORDS))),
-    ("ab", "-n 20 -c 2 -A user:word URL", Some((&["`-A` (ab)", "Authorization: Basic"], IN_WORDS))),
+    ("ab", "-n 20 -c 2 -A user:word URL", Some((&["`-A` (ab)", "Authorization header, Basic"], IN_WORDS))),
     ("ab", "-n 20 -c 2 -r -l URL", Some((&["`-r` (ab) is not needed", "`-l` (ab) is not needed"], TYPED))),
     ("ab", "-n 20 -c 2 -s 5 URL", Some((&["`-s 5` (ab) is `-T 5`"], TYPED))),
     ("ab", "-n 20 -c 2 -g out.tsv URL", Some((&["`--format hgrm -o out.tsv`"], TYPED))),

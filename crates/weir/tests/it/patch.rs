@@ -252,7 +252,7 @@ fn without_a_configuration_of_the_users_directives_are_printed() {
 
     let queue = patch(&place, "--arm queue").with_code(0);
     assert_eq!(queue.stdout, "");
-    queue.says(&["in no configuration file: net.core.somaxconn = 4000"]);
+    queue.says(&["outside of configuration files: net.core.somaxconn = 4000"]);
     let other = patch(&place, "--arm other").with_code(0);
     assert_eq!(other.stdout, "main: worker_processes 2\n");
     let baseline = patch(&place, "--arm baseline").with_code(0);
