@@ -139,7 +139,11 @@ fn engine_flow(
 ) -> Result<Flow, Failure> {
     let peers = std::iter::once(job.peer).chain(job.also.iter().copied());
     let routes = peers.flat_map(|peer| {
-        let to = Route::to(peer);
+        // An arm may be reached through a sockmap.
+        let to = Route {
+            reuse: false,
+            ..Route::to(peer)
+        };
         let from = job.sources.iter().map(move |&source| Route {
             source: Some(source),
             ..to

@@ -53,7 +53,12 @@ fn what_would_not_come_out_as_meant_is_refused() {
     assert_eq!(error, EncodeError::Connect);
     // The content is sent in one piece.
     for content in [&b""[..], b"0\r\n\r\n"] {
-        let error = refused(spec("POST", "/", &[("Transfer-Encoding", "chunked")], content));
+        let error = refused(spec(
+            "POST",
+            "/",
+            &[("Transfer-Encoding", "chunked")],
+            content,
+        ));
         assert_eq!(error, EncodeError::TransferEncoding("chunked".into()));
     }
     for target in ["", "/a b", "/\r\nX: y", "/\0", "/\x7f"] {

@@ -61,6 +61,9 @@ pub struct Route {
     pub brief: bool,
     /// It is closed by a reset (RST) instead of in order (FIN), however it comes to be closed.
     pub reset: bool,
+    /// Its socket may connect again when it is over. Not where a BPF program has put sockets into a map (sockmap): there a
+    /// socket stands for one connection.
+    pub reuse: bool,
 }
 
 impl Route {
@@ -71,6 +74,7 @@ impl Route {
             source: None,
             brief: false,
             reset: false,
+            reuse: true,
         }
     }
 }

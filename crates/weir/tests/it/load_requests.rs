@@ -313,7 +313,7 @@ fn what_is_wrong_in_a_file_has_its_place() {
     let (_folder, path) = file("trace", "{\"time\": 1, \"path\": \"/a\"}\n");
     let own = [
         "--trace: the trace has its own methods and paths",
-        "\nhint: give no method",
+        "\nhint: omit the method",
     ];
     let line = format!("load --trace {path} {}own", origin.url());
     run(&line).refused_in_a_line(&own);

@@ -230,9 +230,9 @@ const STUDY: &str = "\
 weir: 1
 name: tried
 question: Is it so?
-proxy: nginx
+proxy: {kind: nginx, settings: {worker_processes: 1}}
 loads:
-  - {name: closed, closed: true, connections: 4, duration: 6s}
+  - {name: closed, closed: true, connections: 4, duration: 10s}
 arms:
   - {name: keeps-origin, settings: {origin_keepalive: 16}}
 blocks: {slice: 100ms, at-least: 6}

@@ -28,7 +28,7 @@
 //! descriptor stays open after its close for as long as any older request on one of them, such as
 //! the receive of an idle connection, is in flight.
 //!
-//! A brief connection ([`Route::brief`]) that is over on both sides, or ends by a reset, leaves its socket to the next one
+//! A brief connection ([`Route::brief`], [`Route::reuse`]) that is over on both sides, or ends by a reset, leaves its socket to the next one
 //! (connect(2), AF_UNSPEC): what peers see is the same, and a socket and a file less are made. A chain of linked
 //! requests (connect, send, receive), which spares turns, costs more than it spares: each link is a task of its own.
 //!
@@ -179,13 +179,14 @@ impl Uring {
     /// A socket that is not connected yet: the one that the connection before it left, or a new one.
     fn open(&mut self, conn: ConnId, route: &Route) -> Result<OwnedFd, Errno> {
         let place = conn as usize;
-        if route.brief && self.brief.len() <= place {
+        let reuses = route.brief && route.reuse;
+        if reuses && self.brief.len() <= place {
             self.brief.resize_with(place + 1, || None);
         }
         let Some(brief) = self.brief.get_mut(place) else {
             return self.make(route);
         };
-        let next = route.brief.then_some(Brief {
+        let next = reuses.then_some(Brief {
             route: *route,
             left: None,
         });

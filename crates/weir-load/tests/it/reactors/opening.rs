@@ -37,10 +37,9 @@ pub(super) fn connects_or_says_why_not<R: Reactor>(mut reactor: R) {
 pub(super) fn an_address_of_ones_own<R: Reactor>(mut reactor: R) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let route = Route {
-        peer: listener.local_addr().unwrap(),
         source: Some(Ipv4Addr::new(127, 0, 0, 77).into()),
         brief: true,
-        reset: false,
+        ..Route::to(listener.local_addr().unwrap())
     };
     reactor.connect(0, &route).unwrap();
     turn_until(&mut reactor, |_, event| event == Event::Connected(0));
