@@ -180,35 +180,10 @@ impl Lines {
                 self.show(format!("{}: searching", bracket.arm));
             }
             LabEvent::Capacity(found) => self.say(&words::capacity(&found)),
-            LabEvent::AloneBegun {
-                arms: [against, arm],
-                why,
-                stretches,
-                length,
-            } => {
-                self.is_alone = true;
-                let length = number::length(whole_seconds(length));
-                self.say(&format!(
-                    "{arm} and {against} one at a time, because {why}: {stretches} stretches in {length}"
-                ));
-            }
-            LabEvent::AloneTurn { arm, stretch, of } => {
-                self.show(format!("{arm} alone: stretch {stretch} of {of}"));
-            }
+            alone @ (LabEvent::AloneBegun { .. }
+            | LabEvent::AloneTurn { .. }
+            | LabEvent::StretchBegun { .. }) => self.alone(alone),
             LabEvent::NotAlone { why } => self.say(&format!("No arm is measured alone: {why}")),
-            LabEvent::StretchBegun {
-                arm,
-                load,
-                stretch,
-                of,
-                length,
-            } => {
-                if stretch == 1 {
-                    self.say("Each arm has the load alone now, to see what limits it");
-                }
-                let length = number::length(whole_seconds(length));
-                self.show(format!("{load}: {arm} alone for {length}, {stretch} of {of}"));
-            }
             LabEvent::PilotBegun { load } => {
                 self.say_arms();
                 let left = self.left_of_run();
@@ -239,6 +214,43 @@ impl Lines {
                 let left = self.left_of_run();
                 self.say(&format!("{}: done{left}", together(&loads)));
             }
+        }
+    }
+
+    /// An arm has the load alone.
+    fn alone(&mut self, event: LabEvent) {
+        match event {
+            LabEvent::AloneBegun {
+                arms: [against, arm],
+                why,
+                stretches,
+                length,
+            } => {
+                self.is_alone = true;
+                let length = number::length(whole_seconds(length));
+                self.say(&format!(
+                    "{arm} and {against} one at a time, because {why}: {stretches} stretches in {length}"
+                ));
+            }
+            LabEvent::AloneTurn { arm, stretch, of } => {
+                self.show(format!("{arm} alone: stretch {stretch} of {of}"));
+            }
+            LabEvent::StretchBegun {
+                arm,
+                load,
+                stretch,
+                of,
+                length,
+            } => {
+                if stretch == 1 {
+                    self.say("Each arm has the load alone now, to see what limits it");
+                }
+                let length = number::length(whole_seconds(length));
+                self.show(format!(
+                    "{load}: {arm} alone for {length}, {stretch} of {of}"
+                ));
+            }
+            _ => {}
         }
     }
 

@@ -232,7 +232,7 @@ name: tried
 question: Is it so?
 proxy: {kind: nginx, settings: {worker_processes: 1}}
 loads:
-  - {name: closed, closed: true, connections: 4, duration: 10s}
+  - {name: closed, closed: true, connections: 4, duration: 6s}
 arms:
   - {name: keeps-origin, settings: {origin_keepalive: 16}}
 blocks: {slice: 100ms, at-least: 6}
@@ -256,7 +256,6 @@ fn events_of_a_run_are_lines_and_whoever_asks_is_answered() {
         "trial_begun",
         "block",
         "trial_ended",
-        "stretch_begun",
     ] {
         assert!(!named(&events, name).is_empty(), "{name}");
     }
