@@ -105,8 +105,8 @@ fn connections_that_let_no_more_through_are_told_or_raised() {
     let few = search(&["-c", "4", "--precision", "15%", "--budget", "75s"]);
     few.end_of_steps(" left\n").with_code(0).says(&[
         " carries at least ",
-        "; all 4 connections were busy, and half as many let",
-        "Ask again with -c 16.",
+        "; all 4 connections were busy, and half as many carried",
+        "Try again with -c 16.",
     ]);
 
     let mut raised = search(&["--out", "a run"]);

@@ -199,11 +199,17 @@ fn a_load_that_files_answer_is_remarked() {
     place.write("study.yaml", &text);
     let file = user.path("sites-enabled/default").display().to_string();
     let remark = format!(
-        "page: server ({file}:5), location / ({file}:8), answers from files, so nobody asks the origin server"
+        "page: server ({file}:5), location / ({file}:8), answers from files, so the origin server gets no requests"
     );
     let checked = place.ends("run study.yaml --check").with_code(0);
     checked.stdout.has_all(&[&remark]);
-    assert_eq!(checked.stdout.matches("so nobody asks").count(), 1);
+    assert_eq!(
+        checked
+            .stdout
+            .matches("the origin server gets no requests")
+            .count(),
+        1
+    );
     let ended = place.run(&text).end().with_code(0);
     ended.stderr.has_all(&[&remark]);
     place.assert_clean();

@@ -164,7 +164,7 @@ fn what_a_proxy_refuses_is_told_of_the_user_s_file() {
         ("", "read_timeout: 5s"),
         &words,
     );
-    let words = ["cannot be started with a configuration of yours"];
+    let words = ["cannot be started with your own configuration"];
     refused("httpd", &[("httpd.conf", "Listen 18080\n")], plain, &words);
 }
 
@@ -177,12 +177,12 @@ fn what_could_ask_somebody_else_is_refused_where_it_stands() {
         &[("nginx.conf", MAIN), ("site.conf", &site)],
         ("", "gzip: on"),
         &[
-            "arm `baseline`: ~/site.conf:2:3: weir does not know what `frobnicate` asks or writes",
+            "arm `baseline`: ~/site.conf:2:3: weir does not know what `frobnicate` contacts or writes",
             "\nhint: name a copy of your configuration without it in the study",
         ],
     );
     let file = ":18080 {\n\tacme_server\n\treverse_proxy 192.0.2.1:80\n}\n";
-    let words = ["~/Caddyfile:2:2: weir does not know what `acme_server` asks or writes"];
+    let words = ["~/Caddyfile:2:2: weir does not know what `acme_server` contacts or writes"];
     let plain = ("", "rlimit_nofile: 999");
     refused("caddy", &[("Caddyfile", file)], plain, &words);
 }

@@ -131,7 +131,7 @@ fn nginx_refuses_the_configuration() {
         .with_code(1);
     ended
         .stderr
-        .has_all(&[words, "hint: these are nginx's own words"]);
+        .has_all(&[words, "hint: these are nginx's own output"]);
     assert_eq!(ended.stdout, "");
     place.assert_clean();
     assert_eq!(place.records_with(r#""outcome":"failed""#), 1);
@@ -237,7 +237,7 @@ fn a_check_reads_what_loads_name_and_tells_everything_with_its_place() {
         ("9:37", "`many` is not a whole number from 1 to 1024"),
         ("10:20", "cannot read `none.log`: No such file"),
         ("10:38", "`abc` is not 64 hexadecimal digits"),
-        ("11:20", "the trace has methods and paths of its own"),
+        ("11:20", "the trace has its own methods and paths"),
         ("12:39", "cannot read `none.pem`: No such file"),
         ("12:54", "cannot read `none.pem`: No such file"),
         (
