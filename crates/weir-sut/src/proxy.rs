@@ -24,7 +24,7 @@ use crate::{Configuration, Language, Launcher, LoggedRequest, Site, SutError, Ta
 
 /// How long a proxy may take until it accepts connections. nginx tries for 2.5 s to get a port that is
 /// taken (`ngx_open_listening_sockets`: five times, half a second apart).
-const START_LIMIT: Duration = Duration::from_secs(10);
+const START_LIMIT: Duration = Duration::from_secs(30);
 
 /// How long one attempt to connect may take, and how long workers that are missing are waited for
 /// once connections are accepted.

@@ -1,6 +1,6 @@
 //! What a run says so far: its folder is read and analyzed now and then while it goes on.
 //!
-//! The thread is as polite as can be: at nice 19, off the CPUs that proxies have for themselves, and idle for fifty times
+//! The thread is as polite as can be: at nice 10, off the CPUs that proxies have for themselves, and idle for fifty times
 //! the CPU time that the last look took, so that it takes at most 2 % of one CPU.
 
 use std::path::PathBuf;

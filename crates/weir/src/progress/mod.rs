@@ -5,7 +5,7 @@
 //! ```text
 //! weir-lab's events ─┐                          ┌─► lines   for people, on standard error
 //! the load's source ─┼─► Event ─► a thread ─────┼─► JSON Lines, for programs
-//! the analyst ───────┘    (nice 19)             └─► the live view
+//! the analyst ───────┘    (nice 10)             └─► the live view
 //! ```
 //!
 //! Consumers only consume: they know no command, and nothing that works knows them.
@@ -38,7 +38,7 @@ pub(crate) use lines::Lines;
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Nice value of the thread that shows what is going on: whatever measures comes first.
-const POLITE: i32 = 19;
+const POLITE: i32 = 10;
 
 /// What happens while a command works.
 #[derive(Debug, Clone, Serialize)]

@@ -21,7 +21,7 @@ use crate::run_own::User;
 use crate::run_own_cases::check;
 
 /// So many at a time: each waits for most of its time.
-const AT_ONCE: usize = 6;
+const AT_ONCE: usize = 3;
 
 fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/corpus")

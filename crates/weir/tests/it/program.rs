@@ -16,7 +16,7 @@ use weir_record::Run;
 use crate::schema;
 
 /// Far longer than anything takes; only a program that hangs gets there.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// The program, with these arguments.
 pub(crate) fn weir<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
