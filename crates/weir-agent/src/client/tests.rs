@@ -27,10 +27,7 @@ fn an_agent_that_lives_and_answers_nothing_is_given_up() {
         }
     });
     let error = client.ask(Describe).unwrap_err().to_string();
-    assert!(
-        error.contains("did not answer a request"),
-        "{error}"
-    );
+    assert!(error.contains("did not answer a request"), "{error}");
     theirs.shutdown(std::net::Shutdown::Both).unwrap();
     drop(client);
     talker.join().unwrap();

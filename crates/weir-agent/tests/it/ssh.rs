@@ -59,7 +59,9 @@ fn the_copy_is_compressed_on_its_way_and_nothing_else_is() {
     place.options.drain(at.unwrap() - 1..=at.unwrap());
     connect(&place, &weir, "test", PATIENCE).expect("the agent is copied");
     assert_eq!(host.logins() - logins, 3);
-    assert_eq!(enabled(), 1);
+    // sshd may say it in each of its processes; of three sessions one is compressed.
+    let told = enabled();
+    assert!((1..=2).contains(&told), "{told}");
 }
 
 #[test]
