@@ -374,9 +374,10 @@ pub static RULES: [Rule; 25] = [
     Rule {
         name: "connections-missing",
         compares: "connections that were not open when the trial began, of those wanted",
-        limits: both(0.001, 0.05),
-        why: "a load of fewer connections is another load. One that is renewed may be closed at any moment, and \
-              one for each request is not open before",
+        limits: [limits(0.001, NEVER), limits(0.001, 0.05)],
+        why: "a load of fewer connections is another load; in a study it is its arm that lets no more of them be open, \
+              and how it answers then is part of its result. One that is renewed may be closed at any moment, and one \
+              for each request is not open before",
         judge: |e, grade| {
             let (wanted, open) = (e.asking?.wanted, e.asking?.open_at_start);
             grade.share(wanted.saturating_sub(open), wanted, |_| {

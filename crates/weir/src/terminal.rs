@@ -149,6 +149,11 @@ impl StatusLine {
         }
     }
 
+    /// Whether nothing is written.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.kept.is_some()
+    }
+
     /// The lines that were kept.
     pub(crate) fn said(&self) -> &[String] {
         self.kept.as_deref().unwrap_or_default()
@@ -166,7 +171,7 @@ impl StatusLine {
 
     /// Shows a line of work in progress.
     pub(crate) fn show(&mut self, line: &str) {
-        if self.kept.is_some() {
+        if self.is_kept() {
             return;
         }
         if self.rewrites {

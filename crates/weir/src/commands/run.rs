@@ -82,6 +82,9 @@ fn done(
     args: &RunArgs,
     conditions: Option<&Conditions>,
 ) -> Result<ExitCode, Failure> {
+    if args.lab.confirm {
+        confirm::promise(args.lab.progress.is_quiet());
+    }
     let reporter = Reporter::shown(args.lab.progress.word())?;
     let summary = carry_out(options, read, reporter);
     let failed = |error| Failure::of_run(error, Some(&options.folder));

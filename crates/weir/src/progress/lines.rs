@@ -36,8 +36,6 @@ pub(crate) struct Lines {
     session: Option<(Instant, Instant)>,
     /// How sure it is when the whole session will have ended, once that was promised.
     promised: Option<&'static str>,
-    /// Nothing is shown by itself.
-    is_silent: bool,
     /// What goes on, without the time left.
     current: String,
     /// Each interval of a load is a line that stays, and there are no others of it.
@@ -56,10 +54,7 @@ impl Lines {
 
     /// Nothing is shown, and all is known.
     pub(crate) fn silent(stays: bool) -> Lines {
-        Lines {
-            is_silent: true,
-            ..Lines::on(StatusLine::kept(), stays)
-        }
+        Lines::on(StatusLine::kept(), stays)
     }
 
     fn on(line: StatusLine, stays: bool) -> Lines {
@@ -75,7 +70,6 @@ impl Lines {
             left: None,
             session: None,
             promised: None,
-            is_silent: false,
             current: String::new(),
             stays,
             rate: None,
@@ -85,7 +79,6 @@ impl Lines {
 
     /// The lines that stay, of one that shows nothing; they are said from here on.
     pub(crate) fn go_on(&mut self) -> Vec<String> {
-        self.is_silent = false;
         std::mem::replace(&mut self.line, StatusLine::new()).take_said()
     }
 
@@ -132,7 +125,7 @@ impl Lines {
     /// What is left of the whole run, behind what is being done; nothing where nobody knows.
     fn left_of_run(&self) -> String {
         // Who keeps the lines shows the time left by themselves.
-        let promised = self.promised.filter(|_| !self.is_silent);
+        let promised = self.promised.filter(|_| !self.line.is_kept());
         match (promised, self.session_left()) {
             (Some(about), Some(left)) if !left.is_zero() => {
                 let left = number::length(whole_seconds(left));

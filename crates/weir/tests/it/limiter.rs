@@ -150,14 +150,16 @@ fn a_server_of_somebody_else_s_is_looked_at_by_its_address() {
     // Its processes were found by its address: it is nearly idle, whoever else has the CPUs.
     let busiest = limiter["evidence"]["quantities"]["proxy_cpus"]["value"].as_f64();
     assert!(busiest.is_some_and(|cpus| cpus < 0.5), "{busiest:?}");
-    let ended = place
-        .ends(&format!("load {url} -d 1s --observe"))
-        .with_code(2);
-    ended
-        .stderr
-        .has_all(&["--observe: samples are taken every second", "-d 10s"]);
-    let ended = place
-        .ends(&format!("load {url} -d 4s --observe --place origin=x"))
-        .with_code(2);
-    ended.stderr.has("--place proxy=HOST");
+    for (load, told) in [
+        (
+            "-d 1s --observe",
+            "--observe: samples are taken every second",
+        ),
+        ("-d 1s --observe", "-d 10s"),
+        ("-d 3h --observe", "two hours at most"),
+        ("-d 4s --observe --place origin=x", "--place proxy=HOST"),
+    ] {
+        let ended = place.ends(&format!("load {url} {load}")).with_code(2);
+        ended.stderr.has(told);
+    }
 }

@@ -68,8 +68,9 @@ const SLOWER: &str = "size: 1KiB, delay: 50ms";
 const MUCH: &str = "rate: 30000, connections: 32";
 /// Work that is the proxy's alone.
 const COMPRESSED: &str = "rate: 5000, connections: 16, request: {fields: {Accept-Encoding: gzip}}";
-/// Two of them fit into a slice.
-const BURSTS: &str = "rate: 300, burst: 300, connections: 300, connection: per-request";
+/// Two of them fit into a slice. What each asks for takes the proxy some time, so that it accepts the next ones late
+/// however fast the machine is.
+const BURSTS: &str = "rate: 300, burst: 300, connections: 300, connection: per-request, request: {fields: {Accept-Encoding: gzip}}";
 /// The proxy may have all CPUs.
 const ALL_CPUS: &str = "cpus: {proxy: 0-1, generator: 0, origin: 0}\n";
 
@@ -82,9 +83,9 @@ const QUICK: [&str; 4] = ["descriptors", "ports", "server-maxconn", "circuit-bre
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
     row("backlog", ("accept_queue", "backlog"),
-        "kind: nginx, settings: {worker_processes: 1, backlog: 16, origin_keepalive: 64}", PLAIN, BURSTS),
+        "kind: nginx, settings: {worker_processes: 1, backlog: 16, gzip: on, gzip_comp_level: 1, gzip_types: text/plain, origin_keepalive: 64}", LARGE, BURSTS),
     row("somaxconn", ("accept_queue", "net.core.somaxconn"),
-        "kind: nginx, settings: {worker_processes: 1, net.core.somaxconn: 16, origin_keepalive: 64}", PLAIN, BURSTS),
+        "kind: nginx, settings: {worker_processes: 1, net.core.somaxconn: 16, gzip: on, gzip_comp_level: 1, gzip_types: text/plain, origin_keepalive: 64}", LARGE, BURSTS),
     row("ports", ("ports", "net.ipv4.ip_local_port_range"),
         "kind: nginx, settings: {worker_processes: 1, net.ipv4.ip_local_port_range: 20000 20199}",
         "size: 1KiB, delay: 1s", "rate: 400, connections: 350, timeout: 5s"),
@@ -97,8 +98,8 @@ const ROWS: &[Row] = &[
         COMPRESSED),
     Row { beside: SlowDisk, ..row("access-log", ("disk_log", "access_log"),
         "kind: nginx, settings: {worker_processes: 1, access_log: on, origin_keepalive: 64}", PLAIN, "rate: 8000, connections: 32") },
-    row("temporary-files", ("disk_temporary", "proxy_buffering"),
-        "kind: nginx, settings: {worker_processes: 1, origin_keepalive: 64}", "size: 4MiB", "rate: 400, connections: 16, timeout: 20s"),
+    Row { beside: SlowDisk, ..row("temporary-files", ("disk_temporary", "proxy_buffering"),
+        "kind: nginx, settings: {worker_processes: 1, access_log: off, origin_keepalive: 64}", "size: 4MiB", "rate: 400, connections: 16, timeout: 20s") },
     row("keepalive-requests", ("keepalive_inbound", "keepalive_requests"),
         "kind: nginx, settings: {worker_processes: 1, keepalive_requests: 1, origin_keepalive: 64}", PLAIN, MUCH),
     Row { more: ALL_CPUS, ..row("one-worker", ("cpu_one_worker", "worker_processes"),
@@ -308,7 +309,7 @@ impl Prepared {
                 let (image, at) = (place.path("image"), place.path("slow"));
                 let (image, folder) = (image.display(), at.display());
                 shell(&format!(
-                    "truncate -s 256M {image}; mkfs.ext4 -q {image}; mkdir {folder}; mount -o loop,sync {image} {folder}; chmod 755 {folder}"
+                    "truncate -s 1G {image}; mkfs.ext4 -q {image}; mkdir {folder}; mount -o loop,sync {image} {folder}; chmod 755 {folder}"
                 ));
                 prepared.unmount = Some(at);
             }

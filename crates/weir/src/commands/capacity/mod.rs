@@ -34,6 +34,9 @@ pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
     }
     let options = run::options(&args.lab)?;
     let confirm = args.lab.confirm.then(|| options.clone());
+    if args.lab.confirm {
+        confirm::promise(args.lab.progress.is_quiet());
+    }
     let summary = match (&args.resume, &args.flow.url) {
         (Some(folder), _) => {
             only_a_folder(args)?;

@@ -15,6 +15,8 @@ use crate::failure::Failure;
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Two samples lie within it for certain.
 const SHORTEST: Duration = Duration::from_secs(3);
+/// All samples of it are kept in memory.
+const LONGEST: Duration = Duration::from_secs(2 * 3600);
 
 /// Begins to sample, where that was asked for.
 ///
@@ -28,6 +30,12 @@ pub(super) fn begin(job: &Job, args: &LoadArgs) -> Result<Option<Observation>, F
     if Duration::from_nanos(last) < job.plan.ramp_up + SHORTEST {
         let message = "--observe: samples are taken every second, so a load must last at least 3 s";
         return Err(Failure::input(message).hint("give it -d 10s"));
+    }
+    if Duration::from_nanos(last) > LONGEST {
+        let message = "--observe: all samples are kept in memory until the end, so a load may last two hours at most";
+        return Err(Failure::input(message).hint(
+            "leave a long load running without --observe, and observe a short one beside it",
+        ));
     }
     let places = place::roles(&args.place, &args.ssh)?;
     if places.host_of(Role::Generator).is_some() || places.host_of(Role::Origin).is_some() {
