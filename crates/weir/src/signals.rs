@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::flag;
@@ -16,6 +17,9 @@ use crate::terminal;
 
 /// What asks for an end.
 const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+
+/// Signals that follow the first one as soon as that are the same wish: timeout(1) asks a process and its group.
+const ONE_WISH: Duration = Duration::from_millis(500);
 
 /// A flag that the first signal sets. A second one ends weir at once, and what is left is said; the processes
 /// that weir started die with it (see `weir-sut`'s launcher).
@@ -45,7 +49,9 @@ fn watch(stop: &Arc<AtomicBool>, is_ending: &Arc<AtomicBool>) -> std::io::Result
     }
     let (mut signals, is_ending) = (Signals::new(SIGNALS)?, Arc::clone(is_ending));
     std::thread::spawn(move || {
-        if signals.forever().nth(1).is_some() {
+        let mut first: Option<Instant> = None;
+        let is_another = |_: &i32| first.get_or_insert_with(Instant::now).elapsed() > ONE_WISH;
+        if signals.forever().find(is_another).is_some() {
             screen::leave();
             let left = left();
             is_ending.store(true, Ordering::Relaxed);

@@ -43,7 +43,7 @@ pub fn carries(found: &Capacity) -> String {
             found.connections.saturating_mul(MORE),
         ),
         Some(ceiling) if ceiling.of == CeilingOf::Time => format!(
-            "{arm} carries at least {} {UNIT} within {within} {basis}; {}/s held later, for some seconds, and time ran out before a higher rate broke.",
+            "{arm} carries at least {} {UNIT} within {within} {basis}; {}/s held when it was tried again, and time ran out before rates above it were.",
             rate(found.low),
             rate(ceiling.rate)
         ),
@@ -64,7 +64,8 @@ pub fn carries(found: &Capacity) -> String {
 /// What there is to say of an arm; the first sentence is [`carries`].
 pub(super) fn answer(found: &Capacity) -> Vec<String> {
     let mut all = vec![carries(found)];
-    if found.claimed && found.limits.len() > 1 {
+    // Where something else than the server is at the upper end, none of them broke there.
+    if found.claimed && found.limits.len() > 1 && found.ceiling.is_none() {
         all.extend(found.deciding().map(|limit| format!("{limit} decides.")));
     }
     if let Some((low, high)) = found.fresh {

@@ -299,7 +299,7 @@ const ENDS: [(Change, &str); 16] = [
     ),
     (
         |found| found.ceiling = ceiling(CeilingOf::Time),
-        "; 5,000/s held later, for some seconds, and time ran out before a higher rate broke.",
+        "; 5,000/s held when it was tried again, and time ran out before rates above it were.",
     ),
     (
         |found| (found.low, found.verified) = (0.001, 0.001),

@@ -133,6 +133,9 @@ fn limits(source: &mut Source, facts: &mut Facts) {
     source.looked("limits.conf files");
 }
 
+/// Soft limit of descriptors that systemd gives services (DefaultLimitNOFILE= in systemd-system.conf(5)).
+const SYSTEMD_SOFT: u64 = 1024;
+
 /// LimitNOFILE= of the proxy's unit: drop-ins count after the unit's own file.
 fn unit(source: &mut Source, facts: &mut Facts) {
     let running = facts.proxy.as_ref().map(|proxy| proxy.unit.clone());
@@ -161,14 +164,41 @@ fn unit(source: &mut Source, facts: &mut Facts) {
             let Some(value) = line.trim().strip_prefix("LimitNOFILE=") else {
                 continue;
             };
-            let soft = value.split(':').next().unwrap_or_default().trim();
             limit.evidence = Some(format!("{file}:{}: {}", number + 1, line.trim()));
-            limit.soft = match soft {
-                "infinity" => Some(u64::MAX),
-                number => number.parse().ok(),
-            };
+            limit.soft = value.split(':').next().and_then(soft_limit);
         }
+    }
+    if limit.evidence.is_none() {
+        let (soft, evidence) = default_limit(source);
+        limit.evidence = Some(format!("{} has no LimitNOFILE; {evidence}", limit.unit));
+        limit.soft = Some(soft);
     }
     source.looked(format!("the unit {}", limit.unit));
     facts.unit_limit = Some(limit);
+}
+
+/// Soft limit of services that set none themselves (systemd-system.conf(5)), and where that stands.
+fn default_limit(source: &mut Source) -> (u64, String) {
+    let mut files = vec!["/etc/systemd/system.conf".to_owned()];
+    files.extend(source.files("/etc/systemd/system.conf.d", ".conf"));
+    let mut found = (SYSTEMD_SOFT, format!("systemd's default is {SYSTEMD_SOFT}"));
+    for file in files {
+        let text = source.text(&file).unwrap_or_default();
+        for (number, line) in text.lines().enumerate() {
+            let value = line.trim().strip_prefix("DefaultLimitNOFILE=");
+            let soft = value.and_then(|value| soft_limit(value.split(':').next()?));
+            if let Some(soft) = soft {
+                found = (soft, format!("{file}:{}: {}", number + 1, line.trim()));
+            }
+        }
+    }
+    found
+}
+
+/// As systemd writes it.
+fn soft_limit(text: &str) -> Option<u64> {
+    match text.trim() {
+        "infinity" => Some(u64::MAX),
+        number => number.parse().ok(),
+    }
 }

@@ -145,6 +145,16 @@ pub fn gather(request: &Request) -> Result<Facts, GatherError> {
     });
     cgroup::read(&mut source, &mut facts);
     advice::read(&mut source, &mut facts);
+    let is_set = |configuration: &crate::configuration::Configuration| {
+        configuration.main("worker_rlimit_nofile").is_some()
+    };
+    let has_limit = facts.unit_limit.is_some() || facts.configuration.as_ref().is_some_and(is_set);
+    if facts.proxy.is_none() && facts.configuration.is_some() && !has_limit {
+        source.unread(
+            "the descriptors of a worker",
+            "nginx does not run, has no unit, and sets no worker_rlimit_nofile: it will have those of the shell that starts it",
+        );
+    }
     facts.looked_at = source.looked_at;
     facts.unread = source.unread;
     Ok(facts)

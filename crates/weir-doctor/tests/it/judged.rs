@@ -1,7 +1,7 @@
 //! Rule by rule: what sets it off, what does not, and that its own commands put it right.
 
 use proptest::prelude::*;
-use weir_doctor::{Asked, Listener, Severity, examine, text};
+use weir_doctor::{Asked, Finding, Listener, Request, Severity, Unread, examine, gather, text};
 
 use crate::host::{DEBIAN_NGINX, Host, SITE};
 
@@ -77,6 +77,39 @@ fn ports_run_out_by_time_wait_unless_tuples_may_be_reused() {
     let servers = "server 10.0.0.3:8080;\n\tserver 10.0.0.2:8080";
     two.site(&SITE.replace("server 10.0.0.2:8080", servers));
     two.is_silent_about("origin-ports-run-out");
+}
+
+#[test]
+fn a_unit_without_a_limit_of_descriptors_has_that_of_systemd() {
+    let host = Host::debian().asking(50_000, 100.0);
+    // As it would run, and not as it does.
+    let found = || {
+        let named = Request {
+            asked: host.asked,
+            root: Some(host.root().to_owned()),
+            nginx: Some("/etc/nginx/nginx.conf".into()),
+            ..Request::default()
+        };
+        let facts = gather(&named).expect("a host that can be read");
+        let few = examine(&facts).findings.into_iter();
+        let few: Vec<Finding> = few.filter(|one| one.id == "descriptors-too-few").collect();
+        let evidence = few.first().map(|one| one.evidence.join("\n"));
+        (evidence.unwrap_or_default(), facts.unread)
+    };
+    let (evidence, _) = found();
+    assert!(evidence.contains("systemd's default is 1024"), "{evidence}");
+
+    let manager = "[Manager]\n#DefaultLimitNOFILE=10\nDefaultLimitNOFILE=1048576:1048576\n";
+    host.write("/etc/systemd/system.conf", manager);
+    assert_eq!(found().0, "");
+
+    // Without a unit it is the shell's, which nobody knows.
+    let unit = host.root().join("lib/systemd/system/nginx.service");
+    std::fs::remove_file(unit).expect("it was there");
+    let (evidence, unread) = found();
+    assert_eq!(evidence, "");
+    let is_said = |one: &Unread| one.what == "the descriptors of a worker";
+    assert!(unread.iter().any(is_said), "{unread:?}");
 }
 
 #[test]

@@ -261,30 +261,50 @@ fn command(header: &RunHeader) -> String {
 
 fn repeat(input: &ReportInput<'_>) -> Vec<Block> {
     let header = input.header;
-    let save = Text::from("Save the study below as ").and(Role::Code, "study.yaml");
-    let then = match masked(input.study_text) == input.study_text {
-        true => ", then:",
-        false => ", fill in the secrets that are masked in it, then:",
-    };
     let code = |language, text: &str| {
         Block::Code(Code {
             language,
             text: text.to_owned(),
         })
     };
-    vec![
-        Block::Heading(Heading::section("repeat", "How to repeat it")),
-        text(Style::Soft, save.plain(then)),
-        code("", &command(header)),
-        Block::Facts(vec![
-            fact("weir", header.weir_version.as_str()),
-            fact("seed", header.study.blocks.seed.to_string()),
-            fact("record format", header.format.as_str()),
-            fact("run folder", header.run.as_str()),
-        ]),
-        Block::Heading(Heading::part("The study")),
-        code("yaml", input.study_text),
-    ]
+    let mut blocks = vec![Block::Heading(Heading::section(
+        "repeat",
+        "How to repeat it",
+    ))];
+    let made = made_by_weir(input.study_text);
+    match made {
+        Some(typed) if typed.starts_with("weir ") => blocks.push(code("", typed)),
+        Some(_) => blocks.push(text(
+            Style::Soft,
+            "weir made this study by itself, for the run that its folder is in: repeat that one.",
+        )),
+        None => {
+            let save = Text::from("Save the study below as ").and(Role::Code, "study.yaml");
+            let then = match masked(input.study_text) == input.study_text {
+                true => ", then:",
+                false => ", fill in the secrets that are masked in it, then:",
+            };
+            blocks.push(text(Style::Soft, save.plain(then)));
+            blocks.push(code("", &command(header)));
+        }
+    }
+    blocks.push(Block::Facts(vec![
+        fact("weir", header.weir_version.as_str()),
+        fact("seed", header.study.blocks.seed.to_string()),
+        fact("record format", header.format.as_str()),
+        fact("run folder", header.run.as_str()),
+    ]));
+    if made.is_none() {
+        blocks.push(Block::Heading(Heading::part("The study")));
+        blocks.push(code("yaml", input.study_text));
+    }
+    blocks
+}
+
+/// What stands in the place of a study that nobody wrote: one line, a comment.
+fn made_by_weir(study_text: &str) -> Option<&str> {
+    let line = study_text.trim_end().strip_prefix("# ")?;
+    (!line.contains('\n')).then_some(line)
 }
 
 #[cfg(test)]

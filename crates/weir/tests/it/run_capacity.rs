@@ -123,6 +123,17 @@ fn connections_that_let_no_more_through_are_told_or_raised() {
     assert_eq!(parts[..4], [50, 25, 100, 200]);
     // What it goes on with is the most that it has tried.
     assert_eq!(parts.last(), parts.iter().max(), "{parts:?}");
+
+    // There is no study to save: it is repeated as it was typed.
+    let shown = place.ends("report 'a run' --format markdown").with_code(0);
+    let (_, repeat) = shown
+        .stdout
+        .split_once("How to repeat it")
+        .expect("a section");
+    assert!(
+        repeat.contains("weir capacity http") && !repeat.contains("study.yaml"),
+        "{repeat}"
+    );
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Runs that are interrupted, killed or broken: whoever is at fault is named, what was measured is kept,
 //! nothing is left running, and the run can go on.
 
+use std::time::Duration;
+
 use std::fs;
 
 use rustix::process::Signal;
@@ -107,7 +109,10 @@ fn resumes_with_five(place: &Place, ends: &[Outcome]) {
 fn an_interrupted_run_of_five_proxies_goes_on() {
     let place = Place::new();
     let run = begun(&place, &long());
-    run.signal(Signal::INT);
+    // As timeout(1) may: one wish.
+    run.signal(Signal::TERM);
+    std::thread::sleep(Duration::from_millis(5));
+    run.signal(Signal::TERM);
     let ended = run.end().with_code(130);
     place.assert_clean();
     let ended = ended.says(&["Interrupted. Continue with: weir run --resume "]);

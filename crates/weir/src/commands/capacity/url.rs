@@ -338,7 +338,8 @@ pub(super) fn explained(error: LabError, study: &Study, folder: &Path) -> Failur
                 300..=399 => {
                     format!("use the URL that it redirects to; or, if the redirect is what you want to measure: -e status={status}")
                 }
-                _ => format!("if that is right: -e status={status}"),
+                100..=599 => format!("if that is right: -e status={status}"),
+                _ => "that is no status of HTTP (RFC 9110 section 15): is this the right server?".to_owned(),
             })
         }
         LabError::Answer { what, .. } => {
