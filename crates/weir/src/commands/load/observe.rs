@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use weir_analysis::findings::LimiterFindings;
-use weir_lab::{Observation, Role};
+use weir_lab::{Observation, PlaceSpec};
 use weir_model::load_report::LoadReport;
 
 use super::Job;
 use crate::args::LoadArgs;
-use crate::commands::{place, run};
+use crate::commands::run;
 use crate::failure::Failure;
 
 /// From one sample to the next.
@@ -20,7 +20,11 @@ const SHORTEST: Duration = Duration::from_secs(3);
 ///
 /// # Errors
 /// The measured time is too short for samples, or the server's host cannot be reached.
-pub(super) fn begin(job: &Job, args: &LoadArgs) -> Result<Option<Observation>, Failure> {
+pub(super) fn begin(
+    job: &Job,
+    args: &LoadArgs,
+    places: PlaceSpec,
+) -> Result<Option<Observation>, Failure> {
     if !args.observe {
         return Ok(None);
     }
@@ -28,11 +32,6 @@ pub(super) fn begin(job: &Job, args: &LoadArgs) -> Result<Option<Observation>, F
     if Duration::from_nanos(last) < job.plan.ramp_up + SHORTEST {
         let message = "--observe: samples are taken every second, so a load must last at least 3 s";
         return Err(Failure::input(message).hint("give it -d 10s"));
-    }
-    let places = place::roles(&args.place, &args.ssh)?;
-    if places.host_of(Role::Generator).is_some() || places.host_of(Role::Origin).is_some() {
-        let message = "--place: weir load sends from this host, and starts no origin server";
-        return Err(Failure::input(message).hint("--place proxy=HOST"));
     }
     let options = run::options_at(places)?;
     let address = job.flows[0].target.address.clone();
