@@ -250,13 +250,12 @@ impl Bench {
         let (send, told) = channel();
         let job = LoadJob {
             flows: (0..arms).map(|arm| self.flow(arm, rate)).collect(),
-            traces: Vec::new(),
-            files: BTreeMap::new(),
             slices: order.iter().enumerate().map(slice).collect(),
             drain: Duration::from_secs(2),
             spin: Spin::OFF,
             threads: vec![Some(self.cpu)],
             descriptors: 1024,
+            ..LoadJob::default()
         };
         self.agent.begin(job, move |part| drop(send.send(part)))?;
         let Part::Event(LoadEvent::Started { at_ns }) = told.recv_timeout(LATEST)? else {
@@ -311,8 +310,8 @@ fn counted(told: &Receiver<Part<LoadJob>>, slices: usize) -> Result<Vec<SliceDat
     let mut all: BTreeMap<usize, SliceData> = BTreeMap::new();
     loop {
         match told.recv_timeout(LATEST)? {
-            Part::Event(LoadEvent::Slice { slice, data }) => drop(all.insert(slice, *data)),
-            Part::Event(LoadEvent::Started { .. }) => {}
+            Part::Event(LoadEvent::Slice { slice, data, .. }) => drop(all.insert(slice, *data)),
+            Part::Event(LoadEvent::Ready | LoadEvent::Started { .. }) => {}
             Part::End(end) => {
                 let LoadEnd { errors, .. } = end?;
                 let failed = |data: &SliceData| {

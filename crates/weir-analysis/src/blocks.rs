@@ -3,12 +3,13 @@
 
 use weir_model::load::Lifetime;
 use weir_model::record::{
-    ConnectionCounts, PartRecord, Phase, QuantileSummary, RunHeader, TrialRecord, Validity,
+    ConnectionCounts, GeneratorShare, GeneratorStart, PartRecord, Phase, QuantileSummary,
+    RunHeader, TrialRecord, Validity,
 };
 use weir_model::study::{Arm, LoadSpec, Metric, Study};
 use weir_record::Run;
 
-use crate::evidence::{Evidence, Overflows, evidence};
+use crate::evidence::{Evidence, Overflows, evidence, of_generators};
 use crate::outcomes::{Answers, UNANSWERED, sum};
 use crate::validity::{RULES, Reason, Use, judge};
 use crate::{connections::is_with, counters};
@@ -29,6 +30,14 @@ fn only_the_lab(trial: &TrialRecord) -> impl Iterator<Item = Reason> {
     })
 }
 
+/// What speaks against a trial by itself, and against each of several generators in it.
+pub(crate) fn of_trial(trial: &TrialRecord, header: &RunHeader) -> Vec<Reason> {
+    let known = evidence(trial, header);
+    let each = of_generators(trial, &known, header);
+    let all = std::iter::once(&known).chain(&each);
+    all.flat_map(|known| judge(Use::Study, known)).collect()
+}
+
 /// A continuous trial, and what all of its blocks saw together.
 pub(crate) struct Part<'a> {
     pub(crate) part: &'a PartRecord,
@@ -37,8 +46,13 @@ pub(crate) struct Part<'a> {
     pub(crate) received_bytes: u64,
     pub(crate) origin_connects: u64,
     /// As for [`Evidence::lag`], of all arms together: what is held against one is held against all.
-    pub(crate) lag: Vec<(&'static str, u64, u64)>,
+    pub(crate) lag: Lag,
+    /// The same of each of several generators, with its host.
+    pub(crate) generators: Vec<(&'a str, Lag)>,
 }
+
+/// Names of quantiles, dispatch lag and response time there, in nanoseconds.
+pub(crate) type Lag = Vec<(&'static str, u64, u64)>;
 
 impl<'a> Part<'a> {
     fn of(run: &'a Run, part: &'a PartRecord, load: &'a LoadSpec) -> Part<'a> {
@@ -57,7 +71,27 @@ impl<'a> Part<'a> {
             ("p50", typical(|times| times.p50)),
             ("p99", typical(|times| times.p99)),
         ];
+        let hosts = own.first().map_or(&[][..], |trial| &trial.generators[..]);
+        let of_host = |host: &'a str| {
+            let shares = own.iter().copied();
+            let shares = shares.flat_map(|trial: &'a TrialRecord| &trial.generators);
+            let shares = shares.filter(move |share| share.host == host);
+            let typical = |field: fn(&GeneratorShare) -> u64| median(shares.clone().map(field));
+            let lag = [
+                ("p50", typical(|one| one.dispatch_lag[0])),
+                ("p99", typical(|one| one.dispatch_lag[1])),
+            ];
+            let response = [
+                typical(|one| one.response_time[0]),
+                typical(|one| one.response_time[1]),
+            ];
+            let pairs = lag.into_iter().zip(response);
+            pairs.map(|((name, lag), of)| (name, lag, of)).collect()
+        };
+        let generators = hosts.iter().filter(|_| load.is_open());
+        let generators = generators.map(|share| (&*share.host, of_host(&share.host)));
         Part {
+            generators: generators.collect(),
             part,
             load,
             responses: total(|slice| slice.completed_whole),
@@ -88,8 +122,18 @@ impl<'a> Part<'a> {
                 .map(|own| own.asking)
                 .filter(|asking| asks && wanted(asking)),
             held: own.map(|own| own.held).filter(wanted),
+            start_spread: GeneratorStart::spread_ns(&part.starts),
             ..Evidence::default()
         }
+    }
+
+    /// What its trials say of each of several generators.
+    fn of_generators(&self) -> impl Iterator<Item = Evidence<'a>> {
+        self.generators.iter().map(|(host, lag)| Evidence {
+            name: Some(host),
+            lag: lag.clone(),
+            ..Evidence::default()
+        })
     }
 
     /// What an arm's own namespace counts is the arm's and no reason to doubt: it is shown among its
@@ -214,10 +258,12 @@ impl<'a> LoadData<'a> {
                 let mut block: Block<'a> = study.arms.iter().map(|_| None).collect();
                 for trial in trials {
                     if let Some(arm) = study.arms.iter().position(|arm| arm.name == trial.arm) {
-                        let mut reasons = judge(Use::Study, &evidence(trial, &run.header));
+                        let mut reasons = of_trial(trial, &run.header);
                         reasons.extend(only_the_lab(trial));
                         if let Some(part) = parts.iter().find(|part| holds(part.part, trial)) {
                             reasons.extend(judge(Use::Study, &part.evidence(&trial.arm)));
+                            let of_each = part.of_generators();
+                            reasons.extend(of_each.flat_map(|one| judge(Use::Study, &one)));
                             let hops = counters::hops(run, part.part, &trial.arm);
                             reasons.extend(hops.flat_map(|hop| judge(Use::Study, &hop.into())));
                         }

@@ -1,7 +1,9 @@
 //! What is known of a measurement before its outcome is looked at: the rules of `validity` judge nothing else.
 
 use weir_model::load::{Censored, ErrorCount};
-use weir_model::record::{ConnectionCounts, Phase, RunHeader, SliceRecord, TrialRecord};
+use weir_model::record::{
+    ConnectionCounts, GeneratorShare, Phase, RunHeader, SliceRecord, TrialRecord,
+};
 
 use crate::outcomes::sum;
 
@@ -56,6 +58,9 @@ pub(crate) struct Evidence<'a> {
     pub(crate) slices: Option<Slices>,
     /// A hop that an arm is to go past TCP on.
     pub(crate) hop: Option<Hop>,
+    /// Time between the first start and the last one of several generators, and by how much that may be wrong,
+    /// nanoseconds.
+    pub(crate) start_spread: Option<(u64, u64)>,
 }
 
 /// What became of the requests that were due in measured time.
@@ -157,7 +162,7 @@ pub(crate) fn evidence<'a>(trial: &'a TrialRecord, header: &RunHeader) -> Eviden
         _ => load.map_or(study.blocks.discard, |load| load.discard(&study.blocks)),
     };
     let mut slices = Slices::of(trial, header, discard);
-    let generator_time_ns = slices.whole_ns * header.cpus.generator.cpus().len() as f64;
+    let generator_time_ns = slices.whole_ns * header.generator_cpus() as f64;
     let stolen_ns = of_trial(|slice| slice.generator_steal_ns) - TICK_NS;
     let mut known = Evidence {
         steal: Some(stolen_ns / generator_time_ns),
@@ -177,6 +182,31 @@ pub(crate) fn evidence<'a>(trial: &'a TrialRecord, header: &RunHeader) -> Eviden
     }
     known.slices = Some(slices);
     known
+}
+
+/// What is known of each generator by itself, where several shared the load of `trial`, of which `of_all` is known.
+pub(crate) fn of_generators<'a>(
+    trial: &'a TrialRecord,
+    of_all: &Evidence<'_>,
+    header: &RunHeader,
+) -> Vec<Evidence<'a>> {
+    let whole_ns = of_all.slices.map_or(0.0, |slices| slices.whole_ns);
+    let cpus = header.cpus.generator.cpus().len() as f64;
+    let of_one = |share: &'a GeneratorShare| Evidence {
+        name: Some(&share.host),
+        is_open: of_all.is_open,
+        schedule: of_all.schedule.map(|_| Due {
+            due: share.due,
+            sent: share.sent,
+            queued: share.queued,
+            dropped: share.dropped,
+        }),
+        generator_busy: of_all
+            .generator_busy
+            .map(|_| share.cpu_ns as f64 / (whole_ns * cpus)),
+        ..Evidence::default()
+    };
+    trial.generators.iter().map(of_one).collect()
 }
 
 /// What became of what was due; `None` in records of before it was kept, and in a closed loop.
@@ -233,7 +263,7 @@ fn peer(trial: &TrialRecord, header: &RunHeader, whole_ns: f64) -> (&'static str
     let generator_ns = sum([trial], |slice| slice.generator_cpu_ns);
     let origin_ns = sum([trial], |slice| slice.origin_cpu_ns);
     let (_, shared) = header.shared_cpus();
-    let (generators, origins) = (cpus.generator.cpus().len(), cpus.origin.cpus().len());
+    let (generators, origins) = (header.generator_cpus(), cpus.origin.cpus().len());
     let used = |ns: f64, count: usize| ns / (whole_ns * count as f64);
     let (generator, origin) = (used(generator_ns, generators), used(origin_ns, origins));
     let both = used(generator_ns + origin_ns, generators + origins - shared);

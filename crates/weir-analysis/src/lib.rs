@@ -64,7 +64,6 @@ use crate::capacity::CapacityFindings;
 use crate::compare::Comparer;
 use crate::findings::{Findings, LoadFindings, MisreadArm};
 use crate::idle::Idle;
-use crate::validity::Use;
 
 pub use crate::counters::is_telling;
 pub use crate::load::load_validity;
@@ -75,8 +74,7 @@ pub use crate::values::bad_shares;
 /// Every reason not to use `trial`, or to use it with care; none: VALID. The end of the continuous trial that
 /// it is part of may give more.
 pub fn validity(trial: &TrialRecord, header: &RunHeader) -> Vec<ValidityReason> {
-    let evidence = evidence::evidence(trial, header);
-    let reasons = validity::judge(Use::Study, &evidence).into_iter();
+    let reasons = blocks::of_trial(trial, header).into_iter();
     reasons.map(|found| found.reason).collect()
 }
 

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 
 use weir_model::load::{Arrivals, Censored, ErrorCount, Lifetime};
-use weir_model::load_report::{Counts, LoadReport, LoadShape, Rates, StatusCount, TimeReport};
-use weir_model::record::{ConnectionCounts, ValidityReason};
+use weir_model::load_report::{
+    Counts, LoadGenerator, LoadReport, LoadShape, Rates, StatusCount, TimeReport,
+};
+use weir_model::record::{ConnectionCounts, GeneratorStart, ValidityReason};
 
-use crate::blocks::RECEIVE;
+use crate::blocks::{Lag, RECEIVE};
 use crate::evidence::{Due, Evidence, Overflows};
 use crate::validity::{Use, judge};
 
@@ -25,7 +27,15 @@ pub fn load_validity(report: &LoadReport) -> Vec<ValidityReason> {
 fn evidence(report: &LoadReport) -> Vec<Evidence<'_>> {
     let flows = figures(report);
     let of_all = of_all(report, flows.iter().any(|flow| !flow.is_held()));
-    match &flows[..] {
+    let generators = report.generators.iter();
+    let generators = generators.map(|one| of_generator(report, one));
+    let mut all = of_flows(of_all, &flows);
+    all.extend(generators);
+    all
+}
+
+fn of_flows<'a>(of_all: Evidence<'a>, flows: &[Figures<'a>]) -> Vec<Evidence<'a>> {
+    match flows {
         [alone] => vec![alone.evidence(of_all)],
         several => {
             let each = several.iter().map(|flow| {
@@ -39,15 +49,45 @@ fn evidence(report: &LoadReport) -> Vec<Evidence<'_>> {
     }
 }
 
-/// What the generator and its host know, whichever flow it belongs to.
+/// The largest part of the measured time that a thread was busy in. Who has time to wait awake is not.
+fn busiest(cpu_ns: &[u64], spun_ns: &[u64], report: &LoadReport) -> f64 {
+    let seconds = report.phases.sustain + report.phases.ramp_up;
+    let spun = spun_ns.iter().chain(std::iter::repeat(&0));
+    let used = cpu_ns.iter().zip(spun);
+    let busiest = used.map(|(cpu, spun)| cpu.saturating_sub(*spun)).max();
+    busiest.unwrap_or(0) as f64 / 1e9 / seconds
+}
+
+/// What one of several generators and its host know.
+fn of_generator<'a>(report: &'a LoadReport, one: &'a LoadGenerator) -> Evidence<'a> {
+    let cpus: Option<BTreeSet<u32>> = one.cpus.iter().copied().collect();
+    let is_open = report.rates.intended.is_some();
+    // With a limit on requests the schedule ends before the last second does.
+    let is_scheduled = is_open && report.load.requests.is_none();
+    Evidence {
+        name: Some(&one.start.host),
+        is_open,
+        threads: cpus.map(|cpus| (one.cpus.len(), cpus.len())),
+        generator_busy: (one.completed > 0)
+            .then(|| busiest(&one.cpu_ns, &one.generator.spun_ns, report)),
+        steal: Some(one.generator.steal),
+        schedule: is_scheduled.then_some(Due {
+            due: one.due,
+            sent: one.dispatch_lag.count,
+            queued: one.queued,
+            dropped: one.dropped,
+        }),
+        lag: lag(&one.dispatch_lag, &one.response_time, is_open),
+        resolution_ns: RESOLUTION_NS,
+        ..Evidence::default()
+    }
+}
+
+/// What the generator and its host know, whichever flow it belongs to. What several know stands with each of them.
 fn of_all(report: &LoadReport, is_asking: bool) -> Evidence<'_> {
     let (counts, generator) = (&report.counts, &report.generator);
-    let seconds = report.phases.sustain + report.phases.ramp_up;
-    let spun = generator.spun_ns.iter().chain(std::iter::repeat(&0));
-    let used = report.generator_cpu_ns.iter().zip(spun);
-    // Who has time to wait awake is not busy.
-    let busiest = used.map(|(cpu, spun)| cpu.saturating_sub(*spun)).max();
-    let busiest = busiest.unwrap_or(0) as f64 / 1e9;
+    let is_alone = report.generators.is_empty();
+    let starts = report.generators.iter().map(|one| one.start.clone());
     let cpus: Option<BTreeSet<u32>> = report.load.cpus.iter().copied().collect();
     let threads = report.generator_cpu_ns.len().max(1);
     let at_once = cpus
@@ -59,10 +99,12 @@ fn of_all(report: &LoadReport, is_asking: bool) -> Evidence<'_> {
         is_open: report.rates.intended.is_some(),
         answered: is_asking.then_some(counts.completed_whole),
         errors: &report.errors,
-        threads: cpus.map(|cpus| (threads, cpus.len())),
-        generator_busy: (counts.completed_whole > 0).then_some(busiest / seconds),
+        threads: cpus.filter(|_| is_alone).map(|cpus| (threads, cpus.len())),
+        generator_busy: (counts.completed_whole > 0 && is_alone)
+            .then(|| busiest(&report.generator_cpu_ns, &generator.spun_ns, report)),
         capacity: capacity.map(|most| (report.rates.offered, most)),
-        steal: Some(generator.steal),
+        steal: is_alone.then_some(generator.steal),
+        start_spread: GeneratorStart::spread_ns(&starts.collect::<Vec<_>>()),
         starved: Some((generator.starved, receives)),
         overflows: Some(Overflows {
             seen: generator.listen_overflows,
@@ -150,17 +192,21 @@ impl<'a> Figures<'a> {
                 queued: counts.queued,
                 dropped: counts.dropped,
             }),
-            lag: match is_open && self.response_time.count > 0 {
-                true => [("p50", 0.5), ("p99", 0.99)]
-                    .map(|(name, q)| (name, at(self.dispatch_lag, q), at(self.response_time, q)))
-                    .to_vec(),
-                false => Vec::new(),
-            },
+            lag: lag(self.dispatch_lag, self.response_time, is_open),
             resolution_ns: RESOLUTION_NS,
             asking: (is_kept && !self.is_held()).then_some(connections),
             held: self.is_held().then_some(connections),
             ..known
         }
+    }
+}
+
+/// Dispatch lag beside response times; nothing in a closed loop.
+fn lag(lag: &TimeReport, response: &TimeReport, is_open: bool) -> Lag {
+    let both = |(name, q)| (name, at(lag, q), at(response, q));
+    match is_open && response.count > 0 {
+        true => [("p50", 0.5), ("p99", 0.99)].map(both).to_vec(),
+        false => Vec::new(),
     }
 }
 

@@ -5,6 +5,7 @@ mod capacity;
 mod effects;
 mod evidence;
 pub(crate) mod fixture;
+mod generators;
 mod growth;
 mod headline;
 mod limits;

@@ -35,7 +35,7 @@ pub(crate) fn judge(used: Use, evidence: &Evidence<'_>) -> Vec<Reason> {
 }
 
 /// Every rule, in the order in which reasons are named.
-pub static RULES: [Rule; 25] = [
+pub static RULES: [Rule; 26] = [
     Rule {
         name: "nothing-answered",
         compares: "whether no response was complete",
@@ -236,6 +236,24 @@ pub static RULES: [Rule; 25] = [
             let offered = d.sent + d.queued + d.dropped;
             grade.share(d.due.abs_diff(offered), d.due, |_| {
                 format!("{offered} requests were offered where {} were due", d.due)
+            })
+        },
+    },
+    Rule {
+        name: "start-spread",
+        compares: "milliseconds between the first start and the last one of several generators",
+        limits: both(5.0, NEVER),
+        why: "each keeps its share of the schedule by its own clock from its own start: so much later a share of the \
+              requests comes than it is meant to, side by side with others instead of between them",
+        judge: |e, grade| {
+            let (spread, unsure) = e.start_spread?;
+            let ms = |ns: u64| ns as f64 / 1e6;
+            grade.of(ms(spread), || {
+                format!(
+                    "the generators started {:.1} ms apart (known to {:.1} ms)",
+                    ms(spread),
+                    ms(unsure)
+                )
             })
         },
     },

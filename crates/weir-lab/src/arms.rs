@@ -350,8 +350,8 @@ impl<'a> Arms<'a> {
         // When it would ask does not matter.
         let when: Vec<When> = load.flows().map(When::said).collect();
         let main = self.flows(&flows, id, 0, &when)?.swap_remove(0);
-        let generator = self.bench.hosts.host(Role::Generator);
-        answer.ask(generator, main, flows.files)
+        let mut generators = self.bench.hosts.generators();
+        generators.try_for_each(|host| answer.ask(host, main.clone(), flows.files.clone()))
     }
 
     /// Every proxy still runs as it was started.

@@ -1,11 +1,12 @@
 //! Blocks put together: the load's slices and the counters of all hosts come in as they come.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use hdrhistogram::Histogram;
 use weir_agent::message::Reading;
 use weir_load::SliceData;
-use weir_model::record::SliceRecord;
+use weir_model::record::{GeneratorShare, SliceRecord};
 
 use crate::timeline::Timeline;
 
@@ -21,6 +22,8 @@ pub(crate) struct ArmBlock {
     /// Response times of an open loop in the slices in which the machine did not stand still, where there are such and
     /// others.
     pub(crate) undisturbed: Option<Histogram<u64>>,
+    /// What each of several generators had of it.
+    pub(crate) generators: Vec<GeneratorShare>,
 }
 
 /// A block of which everything is known.
@@ -60,6 +63,8 @@ pub(crate) struct Assembly<'a> {
     before: Before,
     /// Hosts that read counters.
     hosts: usize,
+    /// Those of the generators.
+    generators: Vec<String>,
     /// At the begin of each slice, the counters of its arm.
     readings: Vec<Gathered>,
     /// At the end of the trial, the counters of each arm.
@@ -76,12 +81,20 @@ struct OpenBlock {
     places: Vec<usize>,
     /// Data of each arm.
     data: Vec<SliceData>,
+    /// Where there are several generators, data of each of them, by arm.
+    of_each: Vec<Vec<SliceData>>,
     /// Response times of each slice in an open loop: whether the machine stood still is known later.
     responses: Vec<Option<Histogram<u64>>>,
 }
 
 impl<'a> Assembly<'a> {
-    pub(crate) fn new(timeline: &'a Timeline, before: Before, hosts: usize) -> Assembly<'a> {
+    /// For so many hosts; `generators` are the names of those that the load is dealt to.
+    pub(crate) fn new(
+        timeline: &'a Timeline,
+        before: Before,
+        hosts: usize,
+        generators: Vec<String>,
+    ) -> Assembly<'a> {
         let slices = timeline.slices.len();
         let mut open: VecDeque<OpenBlock> = VecDeque::new();
         for (place, turn) in timeline.turns.iter().enumerate() {
@@ -92,6 +105,7 @@ impl<'a> Assembly<'a> {
                     block,
                     places: vec![place],
                     data: Vec::new(),
+                    of_each: vec![Vec::new(); timeline.arms],
                     responses: Vec::new(),
                 }),
             }
@@ -100,6 +114,7 @@ impl<'a> Assembly<'a> {
             timeline,
             before,
             hosts,
+            generators,
             readings: vec![Gathered::default(); slices],
             last: vec![Gathered::default(); timeline.arms],
             records: vec![None; slices],
@@ -108,10 +123,15 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    pub(crate) fn take(&mut self, place: usize, data: &SliceData) {
+    /// Takes what each generator has counted of a slice.
+    pub(crate) fn take(&mut self, place: usize, each: &[SliceData]) {
         let turn = self.timeline.turns[place];
         let slice = self.timeline.slices[place];
         let Some(block) = turn.block else { return };
+        let data = match each {
+            [data] => Cow::Borrowed(data),
+            several => Cow::Owned(sum(several)),
+        };
         // In an open loop the rate is given.
         let is_closed = data.due == 0;
         self.records[place] = Some(SliceRecord {
@@ -121,10 +141,7 @@ impl<'a> Assembly<'a> {
             whole_ns: (slice.end - slice.start) * u64::from(self.timeline.is_stepped),
             offered: data.offered,
             due: data.due,
-            sent: match data.due {
-                0 => 0,
-                _ => data.histograms.dispatch_lag.len(),
-            },
+            sent: sent(&data),
             queued: data.queued,
             dropped: data.dropped,
             completed: data.completed,
@@ -143,7 +160,14 @@ impl<'a> Assembly<'a> {
         while open.data.len() < self.timeline.arms {
             open.data.push(self.spare.pop().unwrap_or_default());
         }
-        open.data[turn.arm].add(data);
+        open.data[turn.arm].add(&data);
+        if each.len() > 1 {
+            let own = &mut open.of_each[turn.arm];
+            own.resize_with(each.len(), || self.spare.pop().unwrap_or_default());
+            own.iter_mut()
+                .zip(each)
+                .for_each(|(own, data)| own.add(data));
+        }
         open.responses.resize(open.places.len(), None);
         let own = open.places.iter().position(|own| *own == place);
         if let Some(own) = own.filter(|_| data.due > 0) {
@@ -183,6 +207,9 @@ impl<'a> Assembly<'a> {
                     slices: Vec::new(),
                     data,
                     undisturbed: None,
+                    generators: (self.generators.iter().zip(&open.of_each[arm]))
+                        .map(|(host, data)| share(host, data))
+                        .collect(),
                 })
                 .collect();
             let responses = open.responses.into_iter();
@@ -205,8 +232,9 @@ impl<'a> Assembly<'a> {
                 arms,
             };
             on_block(&block);
-            self.spare.extend(block.arms.into_iter().map(|arm| {
-                let mut data = arm.data;
+            let used = block.arms.into_iter().map(|arm| arm.data);
+            let used = used.chain(open.of_each.into_iter().flatten());
+            self.spare.extend(used.map(|mut data| {
                 data.clear();
                 data
             }));
@@ -249,5 +277,38 @@ impl<'a> Assembly<'a> {
     fn at(&self, place: usize, arm: usize) -> Option<Reading> {
         let gathered = self.readings.get(place).unwrap_or(&self.last[arm]);
         (gathered.hosts == self.hosts).then_some(gathered.reading)
+    }
+}
+
+/// What all generators have counted. Histograms are added exactly: all have the same bounds.
+fn sum(each: &[SliceData]) -> SliceData {
+    let mut all = SliceData::new();
+    each.iter().for_each(|data| all.add(data));
+    all
+}
+
+/// What a generator had of an arm's slices in a block.
+fn share(host: &str, data: &SliceData) -> GeneratorShare {
+    let histograms = &data.histograms;
+    let at = |histogram: &Histogram<u64>| [0.5, 0.99].map(|q| histogram.value_at_quantile(q));
+    GeneratorShare {
+        host: host.to_owned(),
+        due: data.due,
+        sent: sent(data),
+        queued: data.queued,
+        dropped: data.dropped,
+        completed: data.completed,
+        cpu_ns: data.cpu_ns,
+        timed: histograms.response.len(),
+        response_time: at(&histograms.response),
+        dispatch_lag: at(&histograms.dispatch_lag),
+    }
+}
+
+/// Requests that were due and sent, of an open loop.
+fn sent(data: &SliceData) -> u64 {
+    match data.due {
+        0 => 0,
+        _ => data.histograms.dispatch_lag.len(),
     }
 }

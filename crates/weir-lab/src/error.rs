@@ -1,6 +1,6 @@
 //! Why a run could not be made.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use weir_agent::ssh::SshError;
@@ -120,6 +120,14 @@ pub enum LabError {
         /// The host.
         host: String,
     },
+    /// Several generators would not ask the same listener.
+    #[error("{host} is reached at {} by {}, and at {} by {}: all generators must reach it at one address", ways[0].1, ways[0].0, ways[1].1, ways[1].0)]
+    Addresses {
+        /// The host that is asked.
+        host: String,
+        /// Two of those that ask, each with the address.
+        ways: [(String, IpAddr); 2],
+    },
     /// An agent tells an address of somebody else's.
     #[error(
         "the agent on {host} says that its {what} listens at {told}, but the place that was named is {named}"
@@ -147,7 +155,7 @@ pub enum LabError {
         ours: String,
     },
     /// A CPU that the study names is not one that weir may use.
-    #[error("the study needs CPUs {wanted}, but weir may use {allowed} on {host}")]
+    #[error("CPUs {wanted} are asked for, but weir may use {allowed} on {host}")]
     Cpus {
         /// Where.
         host: String,
@@ -215,9 +223,10 @@ impl LabError {
     /// changed: an arm could not be started, or asked, with what it says. Such a run leaves no folder.
     pub fn is_refused(&self) -> bool {
         match self {
-            LabError::Address { .. } | LabError::Request { .. } | LabError::Unexpected { .. } => {
-                true
-            }
+            LabError::Address { .. }
+            | LabError::Addresses { .. }
+            | LabError::Request { .. }
+            | LabError::Unexpected { .. } => true,
             _ if self.is_of_a_server() => true,
             LabError::Agent(AgentError::Failed(failure)) => {
                 failure.arm().is_some() && failure.kind == FailureKind::BadInput
@@ -321,6 +330,10 @@ impl LabError {
                 "give the host's address as HostName in ~/.ssh/config: weir sends load to that address"
                     .to_owned(),
             ),
+            LabError::Addresses { .. } => Some(
+                "run that role on a host that all generators reach over one network, named with --place"
+                    .to_owned(),
+            ),
             LabError::Elsewhere { .. } => Some(
                 "weir sends load to the places that you named and to nobody else: check which program runs as weir on that host"
                     .to_owned(),
@@ -329,7 +342,7 @@ impl LabError {
                 "install this version of weir there, or leave out --agent: weir then copies itself"
                     .to_owned(),
             ),
-            LabError::Cpus { .. } => Some("change `cpus` in the study".to_owned()),
+            LabError::Cpus { .. } => Some("change `cpus` in the study, or --cpus".to_owned()),
             _ => None,
         }
     }

@@ -10,7 +10,7 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use weir_agent::message::{
-    Describe, Description, LoadJob, Question, Rows, SampleJob, Task, WatchJob,
+    Describe, Description, LoadJob, Question, Rows, SampleJob, StartLoad, Task, WatchJob,
 };
 use weir_agent::ssh::{self, SshPlace};
 use weir_agent::{AgentError, Client, Part, local, server};
@@ -152,6 +152,11 @@ impl Host {
         }
     }
 
+    /// Whether it is only modelled.
+    pub(crate) fn is_simulated(&self) -> bool {
+        matches!(self.link, Link::Simulated(_))
+    }
+
     /// Whether threads of this process run there.
     pub(crate) fn is_this_one(&self) -> bool {
         matches!(self.link, Link::Here(_))
@@ -185,8 +190,12 @@ impl Host {
         to: &Sender<Told>,
     ) -> Result<u64, AgentError> {
         let to = to.clone();
-        // Its start, and each slice.
-        let most = 1 + job.slices.len();
+        // That it is ready, its start, and each slice.
+        let slices = match job.is_whole {
+            true => job.engine_slices().len() * job.flows.len(),
+            false => job.slices.len(),
+        };
+        let most = 2 + slices;
         // Whoever waited may have given up.
         let tell = at_most(most, self.called().to_owned(), move |part| {
             drop(to.send(Told::Load(generator, part)));
@@ -194,6 +203,18 @@ impl Host {
         match &self.link {
             Link::Here(agent) | Link::Ssh { agent, .. } => agent.begin(job, tell),
             Link::Simulated(world) => Ok(world.borrow_mut().begin_load(job, Box::new(tell))),
+        }
+    }
+
+    /// Has a load start that waits for it: `at_ns` is by its clock.
+    pub(crate) fn start_load(&self, load: u64, at_ns: u64) -> Result<(), AgentError> {
+        match &self.link {
+            // Nobody waits for the answer: others are to be told as soon.
+            Link::Here(agent) | Link::Ssh { agent, .. } => {
+                agent.begin(StartLoad { load, at_ns }, |_| {}).map(drop)
+            }
+            // They start together by themselves.
+            Link::Simulated(_) => Ok(()),
         }
     }
 

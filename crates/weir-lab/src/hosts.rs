@@ -13,19 +13,22 @@ use weir_model::quantity::CpuSet;
 use weir_model::record::PlacesUsed;
 use weir_model::room;
 use weir_model::study::{CpuRoles, ExternalSpec, ProxyKind, ProxyRole, ProxySpec, Study};
-use weir_probe::source_towards;
 use weir_simulation::World;
 
 use crate::host::Host;
 use crate::options::{Options, ROLES, Role};
 use crate::{LabError, cpus};
 
+mod addresses;
+
+pub use addresses::is_own;
+
 /// Where everything is.
 pub(crate) struct Hosts {
     hosts: Vec<Host>,
     /// The host of each role; of the generators the first.
     of: [usize; 3],
-    /// The hosts of all generators, which share a load: at least one.
+    /// The hosts of all generators, to which a load is dealt: at least one.
     generators: Vec<usize>,
     /// Source addresses towards each arm, where all have network namespaces of their own.
     networks: Option<u8>,
@@ -49,21 +52,25 @@ impl Hosts {
             let generators = (0..hosts.len()).collect();
             return Ok(Hosts::of(hosts, [0; 3], generators));
         }
+        let places = &options.places;
         let mut names: Vec<Option<&str>> = Vec::new();
-        let of = ROLES.map(|role| {
-            let name = options.places.host_of(role);
+        let mut place_of = |name| {
             let known = names.iter().position(|known| *known == name);
             known.unwrap_or_else(|| {
                 names.push(name);
                 names.len() - 1
             })
-        });
+        };
+        let generators = places.generators().into_iter().map(&mut place_of);
+        let generators: Vec<usize> = generators.collect();
+        let [proxy, origin] =
+            [Role::Proxy, Role::Origin].map(|role| place_of(places.host_of(role)));
         let open = |name: &Option<&str>| match name {
             None => Host::here(options),
             Some(name) => Host::distant(name, options),
         };
         let hosts = names.iter().map(open).collect::<Result<_, _>>()?;
-        Ok(Hosts::of(hosts, of, vec![of[Role::Generator as usize]]))
+        Ok(Hosts::of(hosts, [generators[0], proxy, origin], generators))
     }
 
     fn of(hosts: Vec<Host>, of: [usize; 3], generators: Vec<usize>) -> Hosts {
@@ -81,95 +88,67 @@ impl Hosts {
     }
 
     /// Every generator.
-    pub(crate) fn generators(&self) -> impl ExactSizeIterator<Item = &Host> {
-        self.generators.iter().map(|&place| &self.hosts[place])
+    pub(crate) fn generators(&self) -> impl ExactSizeIterator<Item = &Host> + Clone {
+        self.places(Role::Generator)
+            .iter()
+            .map(|&place| &self.hosts[place])
+    }
+
+    /// The places of a role's hosts.
+    fn places(&self, role: Role) -> &[usize] {
+        match role {
+            Role::Generator => &self.generators,
+            _ => std::slice::from_ref(&self.of[role as usize]),
+        }
+    }
+
+    /// The place of each generator's host among all hosts.
+    pub(crate) fn places_of_generators(&self) -> &[usize] {
+        &self.generators
     }
 
     /// Every host once, with its roles.
     pub(crate) fn each(&self) -> impl ExactSizeIterator<Item = (&Host, Vec<Role>)> {
         self.hosts.iter().enumerate().map(|(place, host)| {
-            let is_here = |role: &Role| match role {
-                Role::Generator => self.generators.contains(&place),
-                _ => self.of[*role as usize] == place,
-            };
+            let is_here = |role: &Role| self.places(*role).contains(&place);
             (host, ROLES.into_iter().filter(is_here).collect())
         })
     }
 
     /// Whether all roles are on one host.
     pub(crate) fn together(&self) -> bool {
-        self.of.iter().all(|place| *place == self.of[0])
+        self.share(Role::Generator, Role::Proxy) && self.share(Role::Generator, Role::Origin)
     }
 
-    /// Whether two roles are on the same host.
+    /// Whether two roles are on the same host alone, all generators of a load among them.
     pub(crate) fn share(&self, one: Role, other: Role) -> bool {
-        self.of[one as usize] == self.of[other as usize]
+        let mut all = self.places(one).iter().chain(self.places(other));
+        all.all(|place| self.is_same(*place, self.of[one as usize]))
+    }
+
+    /// Whether two roles are both on some host.
+    pub(crate) fn meet(&self, one: Role, other: Role) -> bool {
+        let others = self.places(other);
+        self.places(one).iter().any(|place| others.contains(place))
+    }
+
+    /// All simulated generators are in the world of the proxies.
+    fn is_same(&self, one: usize, other: usize) -> bool {
+        one == other
+            || [one, other]
+                .iter()
+                .all(|place| self.hosts[*place].is_simulated())
     }
 
     /// For the run's header.
     pub(crate) fn used(&self) -> PlacesUsed {
         let name = |role| self.host(role).name().map(str::to_owned);
+        let more = self.generators().skip(1);
         PlacesUsed {
             generator: name(Role::Generator),
+            more_generators: more.map(|host| host.called().to_owned()).collect(),
             proxy: name(Role::Proxy),
             origin: name(Role::Origin),
-        }
-    }
-
-    /// Where a role listens without a namespace of its own, for `asker` to ask it there: loopback for
-    /// one on the same host, else the address that ssh finds the host at. This host has none of that
-    /// kind, and is asked at the address that it reaches the other from.
-    ///
-    /// # Errors
-    /// Nobody here knows an address of one of the two hosts.
-    pub(crate) fn address(&self, role: Role, asker: Role) -> Result<IpAddr, LabError> {
-        if self.share(role, asker) {
-            return Ok(IpAddr::V4(Ipv4Addr::LOCALHOST));
-        }
-        let unknown = |host: &Host| LabError::Address {
-            host: host.called().to_owned(),
-        };
-        let (host, other) = (self.host(role), self.host(asker));
-        match (host.name(), other.address()) {
-            (Some(_), _) => host.address().ok_or_else(|| unknown(host)),
-            (None, None) => Err(unknown(other)),
-            (None, Some(other)) => source_towards(other).ok_or_else(|| unknown(host)),
-        }
-    }
-
-    /// An address that the agent of a role's host tells for the arm in a slot, and that `asker` is to send to.
-    ///
-    /// # Errors
-    /// It is not the address of that host, or of the slot's own network: an agent does not choose who gets
-    /// the load.
-    pub(crate) fn own_address(
-        &self,
-        role: Role,
-        asker: Role,
-        slot: usize,
-        told: SocketAddr,
-    ) -> Result<SocketAddr, LabError> {
-        let named = match (self.networks, role) {
-            (None, _) => self.address(role, asker)?,
-            (Some(_), Role::Origin) => networks::origin_address(slot).ip(),
-            (Some(_), _) => networks::arm_addresses(slot).0.ip(),
-        };
-        match told.ip() == named {
-            true => Ok(told),
-            false => Err(self.elsewhere(role, told, named.to_string())),
-        }
-    }
-
-    /// What is said of an agent that tells another address than the one that was named.
-    pub(crate) fn elsewhere(&self, role: Role, told: SocketAddr, named: String) -> LabError {
-        LabError::Elsewhere {
-            host: self.host(role).called().to_owned(),
-            what: match role {
-                Role::Origin => "origin server",
-                _ => "proxy",
-            },
-            told,
-            named,
         }
     }
 
@@ -223,35 +202,29 @@ impl Hosts {
 
     /// The CPUs of each role: those that the study names, or a share of those that there are.
     pub(crate) fn cpu_roles(&self, study: &Study) -> Result<CpuRoles, LabError> {
-        let of = |role| &self.host(role).is.cpus;
         let Some(roles) = &study.cpus else {
-            return Ok(self.shared_out());
+            return self.shared_out();
         };
-        let named = [
-            (&roles.generator, Role::Generator),
-            (&roles.proxy, Role::Proxy),
-            (&roles.origin, Role::Origin),
-        ];
-        for (wanted, role) in named {
-            let allowed = of(role);
-            if wanted.shared_with(allowed).len() != wanted.cpus().len() {
-                let (wanted, allowed) = (wanted.to_string(), allowed.to_string());
-                let host = self.host(role).called().to_owned();
-                return Err(LabError::Cpus {
-                    wanted,
-                    allowed,
-                    host,
-                });
+        let named = [&roles.generator, &roles.proxy, &roles.origin];
+        for (wanted, role) in named.into_iter().zip(ROLES) {
+            for host in self.places(role).iter().map(|place| &self.hosts[*place]) {
+                let allowed = &host.is.cpus;
+                if wanted.shared_with(allowed).len() != wanted.cpus().len() {
+                    return Err(LabError::Cpus {
+                        wanted: wanted.to_string(),
+                        allowed: allowed.to_string(),
+                        host: host.called().to_owned(),
+                    });
+                }
             }
         }
         Ok(roles.clone())
     }
 
-    fn shared_out(&self) -> CpuRoles {
+    fn shared_out(&self) -> Result<CpuRoles, LabError> {
         let of = |role| self.host(role).is.cpus.clone();
-        let [generator, proxy, origin] = self.of;
         if self.together() {
-            return cpus::share_out(&of(Role::Proxy));
+            return Ok(cpus::share_out(&of(Role::Proxy)));
         }
         let mut roles = CpuRoles {
             generator: of(Role::Generator),
@@ -259,14 +232,23 @@ impl Hosts {
             origin: of(Role::Origin),
         };
         // Two on one host: the one that is measured, or asks, gets what it can.
-        if generator == origin {
-            (roles.generator, roles.origin) = cpus::split(&roles.generator);
-        } else if proxy == origin {
+        if self.meet(Role::Generator, Role::Origin) {
+            (roles.generator, roles.origin) = cpus::split(&of(Role::Origin));
+        } else if self.meet(Role::Proxy, Role::Origin) {
             (roles.proxy, roles.origin) = cpus::split(&roles.proxy);
-        } else if proxy == generator {
+        } else if self.meet(Role::Proxy, Role::Generator) {
             (roles.proxy, roles.generator) = cpus::split(&roles.proxy);
         }
-        roles
+        // All generators use the same numbers, so each has as large a share of a load.
+        for host in self.generators() {
+            let both = roles.generator.shared_with(&host.is.cpus);
+            roles.generator = CpuSet::new(both).ok_or_else(|| LabError::Cpus {
+                host: host.called().to_owned(),
+                wanted: format!("{} for every generator", roles.generator),
+                allowed: host.is.cpus.to_string(),
+            })?;
+        }
+        Ok(roles)
     }
 
     /// Keeps the agents, which have little to do, off the proxy's CPUs.
@@ -318,7 +300,7 @@ impl Hosts {
             Some(external) => external.addresses().any(|one| is_own(one.ip())),
             None => true,
         });
-        self.share(one, other) && (has_proxy || ![one, other].contains(&Role::Proxy))
+        self.meet(one, other) && (has_proxy || ![one, other].contains(&Role::Proxy))
     }
 }
 
@@ -336,11 +318,11 @@ fn beside_proxy<'r>(here: &[Role], roles: &'r CpuRoles) -> Option<&'r CpuSet> {
 pub struct Facts {
     /// CPUs that the proxies can have.
     pub cpus: CpuSet,
-    /// Descriptors that a process of the generator may have at most.
+    /// Descriptors that a process of each generator may have at most.
     pub most_descriptors: u64,
     /// Whether each thread of the generator can have a table of descriptors of its own.
     pub own_tables: bool,
-    /// Local ports of the generator for each source address.
+    /// Local ports of the generators for each source address.
     pub local_ports: u64,
     /// Whether all roles are on one host.
     pub one_machine: bool,
@@ -352,21 +334,14 @@ pub struct Facts {
 /// A host cannot be reached.
 pub fn facts(options: &Options) -> Result<Facts, LabError> {
     let places = Hosts::open(options)?;
-    let generator = &places.host(Role::Generator).is;
+    let each = || places.generators().map(|host| &host.is);
     Ok(Facts {
         cpus: places.host(Role::Proxy).is.cpus.clone(),
-        most_descriptors: generator.most_descriptors,
-        own_tables: generator.own_tables,
-        local_ports: generator.local_ports,
+        most_descriptors: each().map(|is| is.most_descriptors).min().unwrap_or(0),
+        own_tables: each().all(|is| is.own_tables),
+        local_ports: each().map(|is| is.local_ports).sum(),
         one_machine: places.together(),
     })
-}
-
-/// Whether an address is one of this host's.
-pub fn is_own(address: IpAddr) -> bool {
-    let address = address.to_canonical();
-    // What is sent to oneself comes from where it goes to.
-    address.is_loopback() || address.is_unspecified() || source_towards(address) == Some(address)
 }
 
 #[cfg(test)]

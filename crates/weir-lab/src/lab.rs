@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use weir_agent::message::LoadJob;
 use weir_agent::{AgentError, FailureKind};
+use weir_model::deal::Others;
 use weir_model::quantity::CpuSet;
 use weir_model::record::{
     ArmRecord, CountersRecord, NetworkUsed, Phase, Record, RunHeader, TrialRecord,
@@ -19,11 +20,12 @@ use crate::cell::{ArmId, Block, Cell, CellEnd, Outcome, Renewal};
 use crate::flows::Flows;
 use crate::history::History;
 use crate::hosts::Hosts;
+use crate::preflight::{self, Dealt};
 use crate::record::{self, Recorder};
 use crate::sampling::{Said, Sampled};
 use crate::timeline::Timeline;
 use crate::trial::{Heard, Trial, TrialEnd, Watched};
-use crate::{Event, LabError, arrivals, deal, preflight};
+use crate::{Event, LabError, arrivals};
 
 /// Hosts, arms and records of a run, ready to measure.
 pub(crate) struct Lab<'a> {
@@ -165,14 +167,18 @@ impl Lab<'_> {
         }
     }
 
-    /// The load's share for each generator.
+    /// The load for each generator.
     fn jobs(&self, cell: &Cell, timeline: &Timeline) -> Result<Vec<LoadJob>, LabError> {
         let flows = Flows::read(&cell.load, Some(cell.slice))?;
         let each = cell.arms.iter().enumerate().map(|(place, &arm)| {
             let when = arrivals::of(cell, timeline, place);
             self.arms.flows(&flows, arm, place, &when)
         });
-        let (threads, descriptors) = preflight::threads(
+        let Dealt {
+            generators,
+            threads,
+            descriptors,
+        } = preflight::dealt(
             &self.header.study,
             &cell.load,
             self.hosts,
@@ -182,13 +188,13 @@ impl Lab<'_> {
             flows: each.collect::<Result<Vec<_>, LabError>>()?.concat(),
             traces: flows.traces,
             files: flows.files,
-            slices: Vec::new(),
             drain: cell.load.longest_timeout(),
             spin: cell.load.spin,
             threads,
             descriptors,
+            ..LoadJob::default()
         };
-        Ok(deal::deal(&job, self.hosts.generators().len()))
+        Ok(deal(&job, generators))
     }
 
     /// Runs the trial and records its blocks as they come; what was seen is left in `seen`.
@@ -319,6 +325,19 @@ impl Lab<'_> {
         }
         Ok(())
     }
+}
+
+/// The same job for so many generators, each with the numbers of its threads among those of all.
+fn deal(job: &LoadJob, generators: u32) -> Vec<LoadJob> {
+    let each = job.threads.len() as u32;
+    let of_one = |number| LoadJob {
+        others: Others {
+            before: number * each,
+            behind: (generators - 1 - number) * each,
+        },
+        ..job.clone()
+    };
+    (0..generators).map(of_one).collect()
 }
 
 /// Whether more is kept of a cell than its trials.

@@ -70,8 +70,8 @@ pub(crate) const ROLES: [Role; 3] = [Role::Generator, Role::Proxy, Role::Origin]
 /// Which host each role is on, as it was asked for; a role that is not named is on this host.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PlaceSpec {
-    /// Hosts as ssh(1) takes them, in the order generator, proxy, origin.
-    hosts: [Option<String>; 3],
+    /// Hosts as ssh(1) takes them, in the order generator, proxy, origin; none: this one. A load is dealt to all generators.
+    hosts: [Vec<String>; 3],
     /// Further words for ssh(1).
     pub(crate) ssh_options: Vec<String>,
     /// The weir to run there, instead of a copy of this one.
@@ -101,36 +101,58 @@ impl PlaceSpec {
     /// The places of a run that goes on, reached with the same words.
     pub(crate) fn again(&self, used: &PlacesUsed) -> PlaceSpec {
         PlaceSpec {
-            hosts: [&used.generator, &used.proxy, &used.origin].map(Clone::clone),
+            hosts: [
+                used.generator
+                    .iter()
+                    .chain(&used.more_generators)
+                    .cloned()
+                    .collect(),
+                used.proxy.iter().cloned().collect(),
+                used.origin.iter().cloned().collect(),
+            ],
             ..self.clone()
         }
     }
 
     /// Whether all roles are on this host.
     pub fn is_here(&self) -> bool {
-        self.hosts.iter().all(Option::is_none)
+        self.hosts.iter().all(Vec::is_empty)
     }
 
-    /// Puts a role on a host.
+    /// Puts a role on a host; the generator on one more.
     pub fn put(&mut self, role: Role, host: String) {
-        self.hosts[role as usize] = Some(host);
+        self.hosts[role as usize].push(host);
     }
 
-    /// The host of a role; `None`: this one.
+    /// The host of a role, of several generators the first; `None`: this one.
     pub fn host_of(&self, role: Role) -> Option<&str> {
-        self.hosts[role as usize].as_deref()
+        self.hosts[role as usize].first().map(String::as_str)
+    }
+
+    /// The hosts of all generators.
+    pub fn generators(&self) -> Vec<Option<&str>> {
+        match &self.hosts[Role::Generator as usize][..] {
+            [] => vec![None],
+            hosts => hosts.iter().map(|host| Some(&**host)).collect(),
+        }
     }
 }
 
 impl fmt::Display for PlaceSpec {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = |role| self.host_of(role).unwrap_or(local::PLACE);
+        let name = |host: Option<&str>| host.unwrap_or(local::PLACE).to_owned();
+        let generators = self.generators();
         write!(
             to,
-            "the generator on {}, the proxies on {} and the origin server on {}",
-            name(Role::Generator),
-            name(Role::Proxy),
-            name(Role::Origin)
+            "the generator{} on {}, the proxies on {} and the origin server on {}",
+            if generators.len() > 1 { "s" } else { "" },
+            generators
+                .into_iter()
+                .map(name)
+                .collect::<Vec<_>>()
+                .join(", "),
+            name(self.host_of(Role::Proxy)),
+            name(self.host_of(Role::Origin))
         )
     }
 }

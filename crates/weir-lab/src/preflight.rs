@@ -46,23 +46,23 @@ fn room(path: &Path, free: u64, needed: u64) -> Result<(), LabError> {
     })
 }
 
-/// Whether there is room for all connections of the generator and the origin server.
+/// Whether there is room for all connections of the generators and the origin server.
 ///
 /// # Errors
-/// Some load has more connections than the generator's process, or as many threads of it as it can
+/// Some load has more connections for a generator than its process, or as many threads of it as it can
 /// have, may have descriptors, or than it has ports; or than the origin server's process may have.
 pub(crate) fn connections(study: &Study, roles: &CpuRoles, hosts: &Hosts) -> Result<(), LabError> {
-    let generator = hosts.host(Role::Generator);
+    let cpus = roles.generator.cpus().len() as u64;
     study.loads.iter().try_for_each(|load| {
-        let wanted = descriptors(study, load, hosts);
-        // First as many as one thread would need: what is not there then takes more threads.
-        let limit = generator.is.most_descriptors;
-        let cpus = roles.generator.cpus().len() as u64;
-        enough(wanted.for_each_of(wanted.threads(limit, cpus)), generator)?;
-        ports(load, hosts)
+        generators(study, load, hosts).try_for_each(|(generator, wanted)| {
+            // First as many as one thread would need: what is not there then takes more threads.
+            let limit = generator.is.most_descriptors;
+            enough(wanted.for_each_of(wanted.threads(limit, cpus)), generator)?;
+            ports(load, hosts, generator)
+        })
     })?;
     let arms = study.arms.len() as u64;
-    match hosts.share(Role::Generator, Role::Origin) || !Hosts::has_origin(study) {
+    match hosts.meet(Role::Generator, Role::Origin) || !Hosts::has_origin(study) {
         true => Ok(()),
         false => enough(
             room::at_origin(&study.loads, arms),
@@ -71,7 +71,7 @@ pub(crate) fn connections(study: &Study, roles: &CpuRoles, hosts: &Hosts) -> Res
     }
 }
 
-fn enough(needed: u64, host: &Host) -> Result<(), LabError> {
+pub(crate) fn enough(needed: u64, host: &Host) -> Result<(), LabError> {
     let limit = host.is.most_descriptors;
     match needed <= limit {
         true => Ok(()),
@@ -83,10 +83,9 @@ fn enough(needed: u64, host: &Host) -> Result<(), LabError> {
     }
 }
 
-/// Between hosts the generator has one address, and each arm a port of its own to be asked at.
-fn ports(load: &LoadSpec, hosts: &Hosts) -> Result<(), LabError> {
-    let generator = hosts.host(Role::Generator);
-    let needed = load.asking() + load.held();
+/// Between hosts a generator has one address, and each arm a port of its own to be asked at.
+pub(crate) fn ports(load: &LoadSpec, hosts: &Hosts, generator: &Host) -> Result<(), LabError> {
+    let needed = (load.asking() + load.held()).div_ceil(hosts.generators().len() as u64);
     let ports = generator.is.local_ports;
     match needed <= ports || hosts.together() {
         true => Ok(()),
@@ -99,25 +98,54 @@ fn ports(load: &LoadSpec, hosts: &Hosts) -> Result<(), LabError> {
     }
 }
 
-/// The generator's threads under a load, each with the CPU that it is bound to: one for each CPU,
-/// and more, in turn, where connections need the descriptors of more of them. And the descriptors
-/// that each may need.
-pub(crate) fn threads(
-    study: &Study,
-    load: &LoadSpec,
-    hosts: &Hosts,
-    cpus: &CpuSet,
-) -> (Vec<Option<u32>>, u64) {
-    let wanted = descriptors(study, load, hosts);
-    let limit = hosts.host(Role::Generator).is.most_descriptors;
-    let threads = wanted.threads(limit, cpus.cpus().len() as u64);
-    let cpus = cpus.cpus().iter().copied().map(Some).cycle();
-    let threads: Vec<Option<u32>> = cpus.take(threads as usize).collect();
-    (threads, wanted.at_most())
+/// What each generator of a load has.
+pub(crate) struct Dealt {
+    /// How many generators have a share of it: no more than its smallest flow has connections.
+    pub(crate) generators: u32,
+    /// The threads of each, with the CPUs that they are bound to: one for each CPU, and more, in turn, where connections
+    /// need the descriptors of more of them.
+    pub(crate) threads: Vec<Option<u32>>,
+    /// Descriptors that each thread may need.
+    pub(crate) descriptors: u64,
 }
 
-fn descriptors(study: &Study, load: &LoadSpec, hosts: &Hosts) -> Descriptors {
-    let at_origin = hosts.share(Role::Generator, Role::Origin) && Hosts::has_origin(study);
-    let own_tables = hosts.host(Role::Generator).is.own_tables;
-    Descriptors::of_load(load, study.arms.len() as u64, at_origin, own_tables)
+/// How a load is dealt: all generators have as much of it.
+pub(crate) fn dealt(study: &Study, load: &LoadSpec, hosts: &Hosts, cpus: &CpuSet) -> Dealt {
+    let each = generators(study, load, hosts);
+    let generators = each.clone().count() as u32;
+    let wanted = each.map(|(host, wanted)| {
+        let threads = wanted.threads(host.is.most_descriptors, cpus.cpus().len() as u64);
+        (threads, wanted.at_most())
+    });
+    let (threads, descriptors) = wanted
+        .reduce(|one, other| (one.0.max(other.0), one.1.max(other.1)))
+        .unwrap_or((1, 0));
+    let cpus = cpus.cpus().iter().copied().map(Some).cycle();
+    Dealt {
+        generators,
+        threads: cpus.take(threads as usize).collect(),
+        descriptors,
+    }
+}
+
+/// The generators that have a share of a load, and the descriptors that each needs.
+fn generators<'h>(
+    study: &Study,
+    load: &LoadSpec,
+    hosts: &'h Hosts,
+) -> impl Iterator<Item = (&'h Host, Descriptors)> + Clone {
+    let arms = study.arms.len() as u64;
+    let all = hosts.generators().len() as u64;
+    let of = move |at_origin, own_tables| Descriptors::of_load(load, arms, at_origin, own_tables);
+    let count = all.min(of(false, false).most_threads).max(1);
+    let origin = Hosts::has_origin(study).then(|| hosts.host(Role::Origin));
+    let each = hosts.generators().take(count as usize);
+    let with_room = each.map(|host| {
+        // Simulated hosts are one, whichever of them is asked.
+        let at_origin = origin.is_some_and(|origin| {
+            std::ptr::eq(origin, host) || hosts.share(Role::Generator, Role::Origin)
+        });
+        (host, of(at_origin, host.is.own_tables).dealt(count))
+    });
+    with_room.collect::<Vec<_>>().into_iter()
 }

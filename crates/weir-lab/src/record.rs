@@ -67,6 +67,7 @@ impl Recorder<'_> {
             first_byte: summarize("", &data.histograms.first_byte, 0),
             dispatch_lag,
             bad: Vec::new(),
+            generators: arm.generators.clone(),
             validity: Vec::new(),
         };
         let buckets = data.histograms.response.iter_recorded();
@@ -144,6 +145,7 @@ impl Recorder<'_> {
             watch,
             answered,
             clocks,
+            starts,
             samples_at_ns,
             samples_cpu_ns,
         } = end;
@@ -166,6 +168,7 @@ impl Recorder<'_> {
             listen_overflows: watch.listen_overflows,
             late_ns: watch.late_ns,
             clocks,
+            starts,
             samples_at_ns,
             samples_cpu_ns,
             errors: load.errors,

@@ -46,7 +46,7 @@ fn fixed_plan(options: &Options) -> impl FnMut(&RunHeader, u32) -> Box<dyn Propo
     move |header, session| {
         if !header.check_alone && !header.study.capacity.is_empty() {
             let each = options.generator_carries;
-            let threads = header.cpus.generator.cpus().len() as f64;
+            let threads = header.generator_cpus() as f64;
             return Box::new(Capacity::new(header, each.map(|rate| rate * threads)));
         }
         let folder = options.folder.clone();

@@ -51,12 +51,17 @@ impl Around<'_> {
             (origin, Role::Proxy, Role::Origin),
         ];
         for (_, from, to) in ways.into_iter().filter(|(is_there, ..)| *is_there) {
-            self.add((from, to), self.between(from, to), &mut found);
+            for host in self.askers(from) {
+                self.add((from, host, to), self.between(from, host, to), &mut found);
+            }
         }
         let external = self.external();
         for &at in external.iter().take(MOST_EXTERNAL) {
-            let link = self.measure(Role::Generator, LinkWay::Connect(at));
-            self.add((Role::Generator, Role::Proxy), link, &mut found);
+            let (from, to) = (Role::Generator, Role::Proxy);
+            for host in self.askers(from) {
+                let link = self.measure(from, host, LinkWay::Connect(at));
+                self.add((from, host, to), link, &mut found);
+            }
         }
         if external.len() > MOST_EXTERNAL {
             let what = format!("links to {} more addresses", external.len() - MOST_EXTERNAL);
@@ -65,6 +70,16 @@ impl Around<'_> {
         }
         let spoilt = weir_analysis::surroundings::remarks(&found, self.roles, self.study);
         (found, spoilt.into_iter().map(Remark::of_run).collect())
+    }
+
+    /// The hosts of a role, each of which has a link of its own to the next.
+    fn askers(&self, role: Role) -> Vec<&Host> {
+        match role {
+            Role::Generator if self.network == NetworkUsed::Hosts => {
+                self.hosts.generators().collect()
+            }
+            _ => vec![self.hosts.host(role)],
+        }
     }
 
     fn starts_a_proxy(&self) -> bool {
@@ -82,12 +97,16 @@ impl Around<'_> {
     /// Puts down what was found of a link, and what was not.
     fn add(
         &self,
-        (from, to): (Role, Role),
+        (from, host, to): (Role, &Host, Role),
         found: Result<LinkFigures, String>,
         to_all: &mut Surroundings,
     ) {
+        let host = (self.askers(from).len() > 1).then(|| host.called().to_owned());
         let (from, to) = (end(from), end(to));
-        let name = |what: &str| format!("{what} {from} to {to}").trim_start().to_owned();
+        let on = host
+            .as_ref()
+            .map_or(String::new(), |host| format!(" on {host}"));
+        let name = |what: &str| format!("{what} {from}{on} to {to}").trim_start().to_owned();
         let figures = match found {
             Ok(figures) => figures,
             Err(error) => return to_all.unmeasured.push(Unmeasured::new(name(""), error)),
@@ -102,6 +121,7 @@ impl Around<'_> {
             from,
             to,
             peer: figures.peer.to_string(),
+            host,
             trips: figures.trips,
             mtu: figures.mtu,
             forth: figures.forth.filter(is_rate),
@@ -110,11 +130,12 @@ impl Around<'_> {
     }
 
     /// The link that an arm's bytes would take.
-    fn between(&self, from: Role, to: Role) -> Result<LinkFigures, String> {
+    fn between(&self, from: Role, host: &Host, to: Role) -> Result<LinkFigures, String> {
         let (hosts, theirs) = (self.hosts, self.cpus(to).clone());
         if let NetworkUsed::Namespaces { mtu } = self.network {
             return self.measure(
                 from,
+                host,
                 LinkWay::Namespaces {
                     networks: NetworksJob { mtu, sources: 1 },
                     to: end(to),
@@ -133,16 +154,15 @@ impl Around<'_> {
         if at.ip() != address {
             return Err(said(hosts.elsewhere(to, at, address.to_string())));
         }
-        self.measure(from, LinkWay::Listener { at, secret })
+        self.measure(from, host, LinkWay::Listener { at, secret })
     }
 
-    fn measure(&self, from: Role, way: LinkWay) -> Result<LinkFigures, String> {
+    fn measure(&self, from: Role, host: &Host, way: LinkWay) -> Result<LinkFigures, String> {
         if self.interrupted.load(Ordering::Relaxed) {
             return Err(INTERRUPTED.to_owned());
         }
         let cpus = self.cpus(from).clone();
-        let asked = self.hosts.host(from).ask(LinkJob { way, cpus });
-        asked.map_err(said)
+        host.ask(LinkJob { way, cpus }).map_err(said)
     }
 
     fn cpus(&self, role: Role) -> &CpuSet {
@@ -210,9 +230,9 @@ impl Around<'_> {
 
     /// Addresses on other hosts that a role exchanges bytes with.
     fn others(&self, role: Role) -> Vec<IpAddr> {
-        let far = |other: Role| match self.is_there(other) && !self.hosts.share(role, other) {
-            true => self.hosts.address(other, role).ok(),
-            false => None,
+        let far = |other: Role| match self.is_there(other) {
+            true => self.hosts.ways(other, role),
+            false => BTreeSet::new(),
         };
         match role {
             Role::Generator => {
@@ -222,7 +242,7 @@ impl Around<'_> {
             }
             Role::Proxy => [Role::Generator, Role::Origin]
                 .into_iter()
-                .filter_map(far)
+                .flat_map(far)
                 .collect(),
             Role::Origin => far(Role::Proxy).into_iter().collect(),
         }

@@ -3,8 +3,8 @@
 //!
 //! The load and the counters may be on different hosts. Whoever has counters is told when the trial
 //! began, in the time of its own clock, and reads by the timeline from then on. How far the clocks are
-//! apart is found out before the load begins: it takes some round trips. A load may be shared by several
-//! generators: what they count of a slice is added.
+//! apart is found out before the load begins: it takes some round trips. A load may be dealt to several
+//! generators, which start together: what they count of a slice is added.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use weir_agent::message::{LoadEnd, LoadEvent, LoadJob, SliceJob, WatchEnd, Watch
 use weir_agent::{AgentError, Part};
 use weir_load::SliceData;
 use weir_model::quantity::CpuSet;
-use weir_model::record::ClockOffset;
+use weir_model::record::{ClockOffset, GeneratorStart};
 use weir_model::study::{Taken, TakenFrom};
 
 use crate::assembly::{Assembly, Before, FinishedBlock};
@@ -23,6 +23,7 @@ use crate::host::{Host, Told};
 use crate::hosts::Hosts;
 use crate::options::Role;
 use crate::sampling::{Said, Sampled, Sampling};
+use crate::start::Start;
 use crate::timeline::Timeline;
 
 /// How often the user's wish to stop is looked for.
@@ -34,7 +35,7 @@ const NEWS: u64 = 60_000_000_000;
 /// What a trial is to do.
 pub(crate) struct Trial<'a> {
     pub(crate) timeline: &'a Timeline,
-    /// Each generator's share of the load, but for the slices, which are the timeline's.
+    /// The load of each generator, but for the slices, which are the timeline's.
     pub(crate) jobs: Vec<LoadJob>,
     pub(crate) hosts: &'a Hosts,
     pub(crate) watched: Watched<'a>,
@@ -97,6 +98,8 @@ pub(crate) struct TrialEnd {
     pub(crate) answered: Vec<u64>,
     /// Of the hosts, where there are several.
     pub(crate) clocks: Vec<ClockOffset>,
+    /// Of the generators, where there are several.
+    pub(crate) starts: Vec<GeneratorStart>,
     /// What is added to the time of a slice for that of samples, nanoseconds, where there are any.
     pub(crate) samples_at_ns: Option<i64>,
     /// CPU time that samples took, nanoseconds.
@@ -110,19 +113,35 @@ impl Trial<'_> {
         &self,
         hear: &mut dyn FnMut(Heard<'_>) -> bool,
     ) -> Result<TrialEnd, AgentError> {
-        let (generator_ahead, ahead) = self.clocks_ahead()?;
+        let ahead = self.clocks_ahead()?;
         let clocks = self.clocks(&ahead);
+        let generators = self
+            .hosts
+            .generators()
+            .zip(self.hosts.places_of_generators());
+        let generators = generators.take(self.jobs.len());
+        let names = generators.clone().map(|(host, _)| host.called().to_owned());
+        let start = Start::of(
+            generators
+                .clone()
+                .map(|(host, place)| (host, ahead[*place])),
+        );
         let (send, told) = channel();
         let mut going = Going {
             trial: self,
             send,
             loads: Vec::new(),
-            generator_ahead,
+            start,
             ahead,
             watches: Vec::new(),
             sampling: Sampling::default(),
             dealt: BTreeMap::new(),
-            assembly: Assembly::new(self.timeline, self.before, self.hosts.each().len()),
+            assembly: Assembly::new(
+                self.timeline,
+                self.before,
+                self.hosts.each().len(),
+                names.collect(),
+            ),
             end: TrialEnd {
                 answered: vec![0; self.timeline.arms],
                 clocks,
@@ -134,6 +153,7 @@ impl Trial<'_> {
             going.stop();
             going.sampling.stop();
         }
+        going.end.starts = going.start.starts();
         result.map(|()| going.end)
     }
 
@@ -147,31 +167,22 @@ impl Trial<'_> {
         slices.collect()
     }
 
-    /// How far the generator's clock is ahead of this host's, and each host's of the generator's, nanoseconds.
-    fn clocks_ahead(&self) -> Result<(i64, Vec<i64>), AgentError> {
-        let generator = self.hosts.host(Role::Generator);
-        let is_alone = self.hosts.each().len() == 1;
-        if is_alone && generator.is_this_one() {
-            return Ok((0, vec![0]));
-        }
-        let (generator_ahead, _) = generator.clock_offset_ns()?;
-        if is_alone {
-            return Ok((generator_ahead, vec![0]));
-        }
-        let ahead = |host: &Host| match std::ptr::eq(host, generator) {
+    /// How far the clock of each host is ahead of this process's, nanoseconds.
+    fn clocks_ahead(&self) -> Result<Vec<i64>, AgentError> {
+        let ahead = |host: &Host| match host.is_this_one() {
             true => Ok(0),
-            false => Ok(host.clock_offset_ns()?.0.wrapping_sub(generator_ahead)),
+            false => Ok(host.clock_offset_ns()?.0),
         };
-        let each: Result<_, AgentError> = self.hosts.each().map(|(host, _)| ahead(host)).collect();
-        Ok((generator_ahead, each?))
+        self.hosts.each().map(|(host, _)| ahead(host)).collect()
     }
 
-    /// The same for the records.
+    /// The same of the generator's, of several the first one's, for the records.
     fn clocks(&self, ahead: &[i64]) -> Vec<ClockOffset> {
+        let generator = ahead[self.hosts.places_of_generators()[0]];
         let hosts = self.hosts.each().zip(ahead);
-        let clocks = hosts.map(|((host, _), &ahead_ns)| ClockOffset {
+        let clocks = hosts.map(|((host, _), ahead)| ClockOffset {
             host: host.called().to_owned(),
-            ahead_ns,
+            ahead_ns: ahead.wrapping_sub(generator),
         });
         match ahead {
             [_] => Vec::new(),
@@ -212,15 +223,14 @@ struct Going<'a> {
     send: Sender<Told>,
     /// One for each generator.
     loads: Vec<Request<'a>>,
-    /// How far the generator's clock is ahead of this host's, nanoseconds.
-    generator_ahead: i64,
-    /// How far the clock of each host is ahead of the generator's, nanoseconds.
+    start: Start<'a>,
+    /// How far the clock of each host is ahead of this process's, nanoseconds.
     ahead: Vec<i64>,
     /// One for each host, once the load has begun.
     watches: Vec<Request<'a>>,
     sampling: Sampling<'a>,
-    /// Slices that some generators have told of and others not yet: what was counted, and by how many.
-    dealt: BTreeMap<usize, (SliceData, usize)>,
+    /// Slices that some generators have told of and others not yet: what each has counted.
+    dealt: BTreeMap<usize, Vec<Option<SliceData>>>,
     assembly: Assembly<'a>,
     end: TrialEnd,
 }
@@ -268,15 +278,10 @@ impl Going<'_> {
         let Some(sampled) = self.trial.sampled else {
             return Ok(());
         };
-        let of_generator = self.generator_ahead;
-        let ahead = self
-            .ahead
-            .iter()
-            .map(|ahead| ahead.wrapping_add(of_generator));
-        let ahead: Vec<i64> = ahead.collect();
+        let ahead = &self.ahead;
         let (hosts, slots) = (self.trial.hosts, &self.trial.watched.slots);
         let length = self.trial.timeline.length();
-        self.sampling = Sampling::begin(sampled, hosts, slots, (&ahead, length), &self.send)?;
+        self.sampling = Sampling::begin(sampled, hosts, slots, (ahead, length), &self.send)?;
         Ok(())
     }
 
@@ -311,19 +316,22 @@ impl Going<'_> {
 
     fn take(&mut self, told: Told) -> Result<(), AgentError> {
         match told {
+            Told::Load(generator, Part::Event(LoadEvent::Ready)) => {
+                self.start.ready(generator, |place| self.loads[place].id)
+            }
             Told::Load(generator, Part::Event(LoadEvent::Started { at_ns })) => {
-                let here_ns = at_ns.wrapping_add_signed(self.generator_ahead.wrapping_neg());
+                let here_ns = self.start.started(generator, at_ns);
                 let now = self.loads[generator].host.now().as_nanos() as u64;
                 match here_ns.abs_diff(now) > NEWS {
                     true => Err(self.confused(generator, "a load that began at another time")),
                     false => {
                         self.begun(here_ns);
-                        self.watch_all(at_ns)
+                        self.watch_all(here_ns)
                     }
                 }
             }
-            Told::Load(generator, Part::Event(LoadEvent::Slice { slice, data })) => {
-                self.counted(generator, slice, &data)
+            Told::Load(generator, Part::Event(LoadEvent::Slice { slice, data, .. })) => {
+                self.counted(generator, slice, *data)
             }
             Told::Load(generator, Part::End(end)) => {
                 // What cannot be understood may go on all the same.
@@ -370,23 +378,21 @@ impl Going<'_> {
         &mut self,
         generator: usize,
         slice: usize,
-        data: &SliceData,
+        data: SliceData,
     ) -> Result<(), AgentError> {
         let Some(turn) = self.trial.timeline.turns.get(slice) else {
             return Err(self.confused(generator, "a slice that the trial does not have"));
         };
         self.end.answered[turn.arm] += data.completed_whole;
-        if self.loads.len() == 1 {
-            self.assembly.take(slice, data);
-            return Ok(());
-        }
-        let (sum, tellers) = self.dealt.entry(slice).or_default();
-        sum.add(data);
-        *tellers += 1;
-        if *tellers == self.loads.len()
-            && let Some((sum, _)) = self.dealt.remove(&slice)
+        let generators = self.loads.len();
+        let told = self.dealt.entry(slice).or_default();
+        told.resize(generators, None);
+        told[generator] = Some(data);
+        if told.iter().all(Option::is_some)
+            && let Some(each) = self.dealt.remove(&slice)
         {
-            self.assembly.take(slice, &sum);
+            let each: Vec<SliceData> = each.into_iter().flatten().collect();
+            self.assembly.take(slice, &each);
         }
         Ok(())
     }
@@ -401,14 +407,14 @@ impl Going<'_> {
         self.end.samples_at_ns.get_or_insert(at_ns);
     }
 
-    /// Has all hosts read their counters, once. `at_ns` is the start by the generator's clock.
+    /// Has all hosts read their counters, once. `at_ns` is the start by this process's clock.
     fn watch_all(&mut self, at_ns: u64) -> Result<(), AgentError> {
         if !self.watches.is_empty() {
             return Ok(());
         }
         let hosts = self.trial.hosts.each().zip(&self.ahead);
         for (place, ((host, here), &ahead)) in hosts.enumerate() {
-            let job = self.trial.watch(&here, at_ns.saturating_add_signed(ahead));
+            let job = self.trial.watch(&here, at_ns.wrapping_add_signed(ahead));
             let id = host.begin_watch(job, place, &self.send)?;
             self.watches.push(Request {
                 host,

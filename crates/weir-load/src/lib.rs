@@ -39,11 +39,13 @@ pub mod template;
 pub mod tls;
 pub mod trace;
 pub mod trial;
+mod watch;
 
 pub use ledger::{Errors, Histograms, SliceData};
 pub use plan::{Flow, Plan, Slice};
 pub use reactor::{Io, Route};
 pub use request_set::RequestSet;
 pub use trace::{Trace, TraceError};
-pub use trial::{Control, LoadError, Outcome, run};
+pub use trial::{Appointment, Control, LoadError, Outcome, run};
+pub use watch::Watch;
 pub use weir_stats::SplitMix64;

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use weir_model::deal::{Deal, Others};
 use weir_model::flow::{ArrivalsSpec, FlowSpec};
 use weir_model::load::{Arrivals, Assignment, Close, Lifetime, Overflow};
 use weir_model::spin::Spin;
@@ -33,6 +34,8 @@ pub struct Plan {
     pub io: Io,
     /// CPUs, one thread pinned to each. At least one.
     pub cpus: Vec<Option<u32>>,
+    /// Threads of other generators. Flows are then those of all generators together, and each thread takes its share.
+    pub others: Others,
 }
 
 /// Connections that send the same mix of requests to the same server in the same manner.
@@ -205,6 +208,7 @@ impl Plan {
             spin: Spin::OFF,
             io,
             cpus: vec![None],
+            others: Others::default(),
         }
     }
 
@@ -244,7 +248,12 @@ impl Plan {
         let end = self.end();
         let expected = |flow: &Flow| flow.expected(self.ramp_up, 0, end);
         let all: f64 = self.flows.iter().filter_map(expected).sum();
-        (end as f64 * self.cpus.len() as f64 / all.max(1.0)) as u64
+        (end as f64 * self.deal().all() as f64 / all.max(1.0)) as u64
+    }
+
+    /// What its threads have of the load.
+    pub(crate) fn deal(&self) -> Deal {
+        self.others.beside(self.cpus.len())
     }
 
     /// The place of each flow among those of its arm.
@@ -264,19 +273,8 @@ impl Plan {
 
     /// Connections of one thread, over all flows.
     pub(crate) fn connections_of(&self, thread: usize) -> usize {
-        let share = |flow: &Flow| self.share(flow.connections.into(), thread) as usize;
+        let share = |flow: &Flow| self.deal().share(flow.connections.into(), thread) as usize;
         self.flows.iter().map(share).sum()
-    }
-
-    /// Of `total` things, how many fall to `thread`.
-    pub(crate) fn share(&self, total: u64, thread: usize) -> u64 {
-        let threads = self.cpus.len() as u64;
-        total / threads + u64::from((thread as u64) < total % threads)
-    }
-
-    /// Of `total` things dealt to the threads in turn, how many fall to threads before `thread`.
-    pub(crate) fn share_before(&self, total: u64, thread: usize) -> u64 {
-        (0..thread).map(|earlier| self.share(total, earlier)).sum()
     }
 }
 

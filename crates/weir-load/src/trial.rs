@@ -41,7 +41,29 @@ pub struct Control {
     pub progress: Vec<Progress>,
     /// Start of the trial, CLOCK_MONOTONIC nanoseconds; 0 while connections are being opened.
     pub started_at: AtomicU64,
+    /// Where this generator waits for others that carry out the same load; `None`: it is alone.
+    pub appointment: Option<Appointment>,
 }
+
+/// Where the generators of a load wait for one another. Each says when its connections are open, and somebody who
+/// hears all of them names the start.
+pub struct Appointment {
+    /// Called once, when this generator is ready.
+    pub ready: Box<dyn Fn() + Send + Sync>,
+    /// When to start, CLOCK_MONOTONIC nanoseconds; 0: nobody has said so yet.
+    pub start: Arc<AtomicU64>,
+}
+
+impl std::fmt::Debug for Appointment {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Appointment")
+            .field("start", &self.start)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How often a generator that is ready looks whether it has been told when to start.
+const LOOK: Duration = Duration::from_millis(1);
 
 impl Control {
     /// For a trial of `threads` threads that ends early when `stop` is set.
@@ -53,6 +75,23 @@ impl Control {
             stop,
             progress,
             started_at: AtomicU64::new(0),
+            appointment: None,
+        }
+    }
+
+    /// The start, when all threads are ready; 0 where the trial is stopped before somebody names one.
+    fn agreed_start(&self) -> u64 {
+        let Some(appointment) = &self.appointment else {
+            return monotonic_ns() + LEAD_NS;
+        };
+        (appointment.ready)();
+        loop {
+            match appointment.start.load(Ordering::Relaxed) {
+                0 if self.stop.load(Ordering::Relaxed) => return 0,
+                0 => std::thread::sleep(LOOK),
+                // What is told too late is told of: the generators' starts are compared.
+                start => return start.max(monotonic_ns() + LEAD_NS),
+            }
         }
     }
 }
@@ -132,7 +171,7 @@ pub fn run(
         });
     }
     drop(full);
-    let gate = Gate::new(threads, &control.started_at);
+    let gate = Gate::new(threads, control);
     let crew = Crew {
         plan,
         io,
@@ -250,7 +289,7 @@ fn joined<T>(handle: std::thread::ScopedJoinHandle<'_, T>) -> T {
 /// Where threads wait for each other before the start.
 struct Gate<'a> {
     barrier: Barrier,
-    start: &'a AtomicU64,
+    control: &'a Control,
     connections: AtomicUsize,
     connected: AtomicUsize,
     /// A thread cannot take part, so nobody does.
@@ -258,26 +297,27 @@ struct Gate<'a> {
 }
 
 impl Gate<'_> {
-    fn new(threads: usize, start: &AtomicU64) -> Gate<'_> {
+    fn new(threads: usize, control: &Control) -> Gate<'_> {
         Gate {
             barrier: Barrier::new(threads),
-            start,
+            control,
             connections: AtomicUsize::new(0),
             connected: AtomicUsize::new(0),
             given_up: AtomicBool::new(false),
         }
     }
 
-    /// The common start; 0 when connections were to be opened and none is, anywhere.
+    /// The common start; 0 when connections were to be opened and none is, anywhere, or when the trial was stopped while
+    /// it waited for other generators.
     fn pass(&self, connections: usize, connected: usize) -> u64 {
         self.connections.fetch_add(connections, Ordering::Relaxed);
         self.connected.fetch_add(connected, Ordering::Relaxed);
         if self.barrier.wait().is_leader() && !self.is_hopeless() {
-            self.start
-                .store(monotonic_ns() + LEAD_NS, Ordering::Relaxed);
+            let start = self.control.agreed_start();
+            self.control.started_at.store(start, Ordering::Relaxed);
         }
         self.barrier.wait();
-        self.start.load(Ordering::Relaxed)
+        self.control.started_at.load(Ordering::Relaxed)
     }
 
     /// Lets the others through without a start.

@@ -125,6 +125,7 @@ pub fn trial(load: &str, arm: &str, block: u32) -> TrialRecord {
         first_byte: QuantileSummary::default(),
         dispatch_lag: QuantileSummary::default(),
         bad: Vec::new(),
+        generators: Vec::new(),
         validity: Vec::new(),
     }
 }

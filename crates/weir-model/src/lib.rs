@@ -7,6 +7,7 @@
 pub mod arrivals;
 pub mod bursts;
 pub mod calibration;
+pub mod deal;
 pub mod environment;
 #[cfg(feature = "fixture")]
 pub mod fixture;

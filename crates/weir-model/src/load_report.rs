@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::load::{Arrivals, Assignment, Censored, Close, ErrorCount, Lifetime, Overflow};
-use crate::record::ValidityReason;
+use crate::record::{GeneratorStart, ValidityReason};
 
 /// Version of [`LoadReport`].
 pub const FORMAT: &str = "weir-load/1";
@@ -56,6 +56,9 @@ pub struct LoadReport {
     /// What the generator and its host say about themselves.
     #[serde(default)]
     pub generator: GeneratorReport,
+    /// Each of several generators by itself; everything else is all of them together, and histograms are sums of theirs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub generators: Vec<LoadGenerator>,
     /// Second by second.
     pub over_time: Vec<Second>,
     /// Each flow by itself, when there are several; everything above is then all of them together,
@@ -102,6 +105,34 @@ pub struct FlowReport {
     /// What was negotiated; absent in clear.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsReport>,
+}
+
+/// One of several generators of a load.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadGenerator {
+    /// Its host, and when it started.
+    #[serde(flatten)]
+    pub start: GeneratorStart,
+    /// Its threads, each pinned to the CPU named.
+    pub cpus: Vec<Option<u32>>,
+    /// CPU time of its threads.
+    pub cpu_ns: Vec<u64>,
+    /// Requests that were due.
+    pub due: u64,
+    /// Requests sent.
+    pub offered: u64,
+    /// Requests left out.
+    pub dropped: u64,
+    /// Requests that waited and were never sent.
+    pub queued: u64,
+    /// Responses whose last byte came.
+    pub completed: u64,
+    /// From the intended start to the last byte.
+    pub response_time: TimeReport,
+    /// From due, with a connection idle, to sent.
+    pub dispatch_lag: TimeReport,
+    /// What it says about itself.
+    pub generator: GeneratorReport,
 }
 
 /// TLS handshakes by what they agreed on.

@@ -19,6 +19,7 @@ use crate::study::{Arm, CpuRoles, Study};
 mod asked;
 mod capacity;
 mod confirmation;
+mod generators;
 mod look;
 mod surroundings;
 mod trial;
@@ -28,6 +29,7 @@ pub use capacity::{
     BracketRecord, BurstRecord, CapacityEnd, CapacityRecord, CeilingOf, CeilingRecord, SearchStage,
 };
 pub use confirmation::ConfirmationRecord;
+pub use generators::{GeneratorShare, GeneratorStart};
 pub use look::{DecidedRecord, LookRecord};
 pub use surroundings::{
     CardFacts, Carried, HostFacts, HostRecord, LinkEnd, LinkRecord, RoundTrips, Surroundings,
@@ -153,9 +155,12 @@ impl std::fmt::Display for Remark {
 /// The host of each role by the name that ssh(1) was given; `None`: the host that weir ran on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlacesUsed {
-    /// Of the load engine.
+    /// Of the load engine; of several generators the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator: Option<String>,
+    /// Hosts of further generators, to which each load is dealt as well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_generators: Vec<String>,
     /// Of the proxies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<String>,
@@ -169,25 +174,39 @@ impl PlacesUsed {
     pub fn are_here(&self) -> bool {
         *self == PlacesUsed::default()
     }
+
+    /// How many generators there were.
+    pub fn generators(&self) -> usize {
+        1 + self.more_generators.len()
+    }
+
+    /// Whether one of them was on the host of a role.
+    pub fn has_generator(&self, role: &Option<String>) -> bool {
+        let more = self.more_generators.iter();
+        self.generator == *role || more.map(Some).any(|host| host == role.as_ref())
+    }
 }
 
 impl RunHeader {
+    /// CPUs of all generators.
+    pub fn generator_cpus(&self) -> usize {
+        self.cpus.generator.cpus().len() * self.places.generators()
+    }
+
     /// How many CPUs the proxies had in common with weir's own roles, and generator and origin server with
     /// one another. CPUs of different hosts are different ones, whatever their numbers.
     pub fn shared_cpus(&self) -> (usize, usize) {
         let (cpus, places) = (&self.cpus, &self.places);
-        let shared = |(one, at): (&CpuSet, &Option<String>),
-                      (other, there): (&CpuSet, &Option<String>)| {
-            match at == there {
-                true => one.shared_with(other).len(),
-                false => 0,
-            }
+        let shared = |one: &CpuSet, other: &CpuSet, is_one_host: bool| match is_one_host {
+            true => one.shared_with(other).len(),
+            false => 0,
         };
-        let proxy = (&cpus.proxy, &places.proxy);
-        let generator = (&cpus.generator, &places.generator);
-        let origin = (&cpus.origin, &places.origin);
-        let of_weir = shared(proxy, generator) + shared(proxy, origin);
-        (of_weir, shared(generator, origin))
+        let with_generator = |cpus_there: &CpuSet, role: &Option<String>| {
+            shared(cpus_there, &cpus.generator, places.has_generator(role))
+        };
+        let with_origin = shared(&cpus.proxy, &cpus.origin, places.proxy == places.origin);
+        let of_weir = with_generator(&cpus.proxy, &places.proxy) + with_origin;
+        (of_weir, with_generator(&cpus.origin, &places.origin))
     }
 }
 

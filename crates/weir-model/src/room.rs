@@ -51,6 +51,16 @@ impl Descriptors {
         }
     }
 
+    /// What falls to each of so many generators.
+    pub fn dealt(self, generators: u64) -> Descriptors {
+        let generators = generators.max(1);
+        Descriptors {
+            of_generator: self.of_generator.div_ceil(generators),
+            most_threads: (self.most_threads / generators).max(1),
+            ..self
+        }
+    }
+
     /// With everything in one table.
     pub fn at_most(self) -> u64 {
         self.of_process + self.of_generator
@@ -137,6 +147,10 @@ mod tests {
             ..wanted
         };
         assert_eq!(few.threads(20_000, 8), 3, "each must have one that asks");
+        let dealt = wanted.dealt(4);
+        assert_eq!((dealt.of_generator, dealt.most_threads), (25_013, 12));
+        assert_eq!(dealt.threads(20_000, 1), 2);
+        assert_eq!(few.dealt(2).threads(20_000, 8), 1, "two of three");
     }
 
     #[test]

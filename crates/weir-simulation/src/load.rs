@@ -41,15 +41,17 @@ impl Load {
 
     /// What the flows of a slice's arm send in it, but for those that only hold connections.
     pub(crate) fn senders(&mut self, slice: Slice) -> Vec<Sender> {
+        let deal = self.job.deal();
         let flows = self.job.flows.iter().zip(&mut self.schedules);
         let asking = flows.filter(|(flow, _)| flow.arm == slice.arm && !flow.spec.is_held());
         let sender = asking.map(|(flow, schedule)| Sender {
-            connections: flow.spec.connections,
+            connections: deal.part(flow.spec.connections.into()) as u32,
             timeout_ns: flow.spec.timeout.as_nanos() as u64,
             due: schedule.as_mut().map(|schedule| {
                 schedule.prepare(slice.end);
                 let numbers = schedule.count_before(slice.start)..schedule.count_before(slice.end);
-                numbers.map(|number| schedule.time_of(number)).collect()
+                let own = numbers.filter(|number| deal.has(*number));
+                own.map(|number| schedule.time_of(number)).collect()
             }),
         });
         sender.collect()
@@ -68,7 +70,7 @@ impl Load {
                 true => &mut arms[index].1.held,
                 false => &mut arms[index].1.asking,
             };
-            let wanted = u64::from(flow.spec.connections);
+            let wanted = self.job.deal().part(flow.spec.connections.into());
             let kept = match flow.spec.lifetime {
                 Lifetime::Request => 0,
                 _ => wanted,
@@ -84,6 +86,7 @@ impl Load {
             threads: self.job.threads.len() as u32,
             starved: 0,
             io: "simulated".to_owned(),
+            whole: None,
         }
     }
 }
@@ -91,7 +94,6 @@ impl Load {
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
-    use std::collections::BTreeMap;
     use std::net::{Ipv4Addr, SocketAddr};
     use std::rc::Rc;
     use std::time::Duration;
@@ -123,8 +125,6 @@ mod tests {
         };
         let job = LoadJob {
             flows: flows.iter().map(flow).collect(),
-            traces: Vec::new(),
-            files: BTreeMap::new(),
             slices: vec![SliceJob {
                 arm: 0,
                 start: 0,
@@ -135,6 +135,7 @@ mod tests {
             spin: Spin::OFF,
             threads: vec![None],
             descriptors: 64,
+            ..LoadJob::default()
         };
         let others = ArmModel {
             service: Distribution::Fixed(500e3),
@@ -152,7 +153,7 @@ mod tests {
             job,
             Box::new(move |part| match part {
                 Part::Event(LoadEvent::Slice { data, .. }) => to.borrow_mut().0 = Some(*data),
-                Part::Event(LoadEvent::Started { .. }) => {}
+                Part::Event(LoadEvent::Ready | LoadEvent::Started { .. }) => {}
                 Part::End(end) => to.borrow_mut().1 = Some(end.unwrap()),
             }),
         );

@@ -340,6 +340,8 @@ pub struct Generator {
     pub cpu_ns: f64,
     /// How late counters are read, nanoseconds.
     pub late_ns: u64,
+    /// Of several generators: how much later than the first the others say that they have started, nanoseconds.
+    pub apart_ns: u64,
 }
 
 impl Default for Generator {
@@ -349,6 +351,7 @@ impl Default for Generator {
             held_up: Vec::new(),
             cpu_ns: 10e3,
             late_ns: 20_000,
+            apart_ns: 0,
         }
     }
 }

@@ -23,7 +23,7 @@ pub fn scenarios(seed: u64) -> Vec<(&'static str, Model)> {
 type Row = (&'static str, fn(&mut Model));
 
 #[rustfmt::skip]
-static SCENARIOS: [Row; 22] = [
+static SCENARIOS: [Row; 23] = [
     ("quiet", |_| {}),
     ("slower", |host| *sick(host) = ArmModel::default().slower(1.1)),
     ("white noise", |host| host.machine.noise.white = 0.05),
@@ -50,6 +50,10 @@ static SCENARIOS: [Row; 22] = [
     ("counters late", |host| host.generator.late_ns = 10_000_000),
     ("steal", |host| host.machine.steal = 0.1),
     ("two generators", |host| host.generators = 2),
+    ("generators that start apart", |host| {
+        host.generators = 2;
+        host.generator.apart_ns = 6_000_000;
+    }),
 ];
 
 /// The arm that something happens to.

@@ -154,6 +154,7 @@ impl World {
                 self.origin_ns = self.now_ns + OPENING_NS;
             }
             load.has_told = true;
+            let late_ns = self.model.generator.apart_ns * u64::from(load.job.others.before > 0);
             if let Err(failure) = opened(&load.job, &self.arms, self.now_ns) {
                 for mut load in std::mem::take(&mut self.loads) {
                     (load.to)(Part::End(Err(failure.clone().into())));
@@ -161,7 +162,7 @@ impl World {
                 self.slice = 0;
                 return true;
             }
-            let at_ns = self.origin_ns;
+            let at_ns = self.origin_ns + late_ns;
             (load.to)(Part::Event(LoadEvent::Started { at_ns }));
             return true;
         }
@@ -206,6 +207,7 @@ impl World {
         for (load, data) in self.loads.iter_mut().zip(played) {
             (load.to)(Part::Event(LoadEvent::Slice {
                 slice: place,
+                flow: 0,
                 data: Box::new(data),
             }));
         }

@@ -6,17 +6,19 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use weir_load::{SliceData, Trace};
+use weir_load::engine::FlowTotals;
+use weir_load::{Plan, Slice, SliceData, Trace};
+use weir_model::deal::{Deal, Others};
 use weir_model::flow::FlowSpec;
 use weir_model::load::{Arrivals, ErrorCount};
-use weir_model::load_report::TlsReport;
+use weir_model::load_report::{GeneratorReport, TlsReport};
 use weir_model::record::ConnectionCounts;
 use weir_model::spin::Spin;
 
 use super::Bytes;
 
 /// To carry a load out: a continuous trial over several arms, as the load engine sees it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadJob {
     /// Those of each arm.
     pub flows: Vec<FlowJob>,
@@ -34,6 +36,52 @@ pub struct LoadJob {
     pub threads: Vec<Option<u32>>,
     /// Descriptors that one of them may need.
     pub descriptors: u64,
+    /// Threads of other generators, with which this one shares the flows: each takes what falls to it by number, and all
+    /// start together, see [`StartLoad`].
+    pub others: Others,
+    /// The load grows evenly for this long.
+    pub ramp_up: Duration,
+    /// Whether this is a load test of one arm: its only slice is told second by second, by flow, with all that a result is
+    /// made of.
+    pub is_whole: bool,
+}
+
+impl LoadJob {
+    /// What falls to its threads.
+    pub fn deal(&self) -> Deal {
+        self.others.beside(self.threads.len())
+    }
+
+    /// The slices as the engine has them.
+    pub fn engine_slices(&self) -> Vec<Slice> {
+        if let [whole] = &self.slices[..]
+            && self.is_whole
+        {
+            let sustain = Duration::from_nanos(whole.end).saturating_sub(self.ramp_up);
+            return Plan::seconds(self.ramp_up, sustain);
+        }
+        let slices = self.slices.iter().map(|slice| Slice {
+            arm: slice.arm,
+            start: slice.start,
+            measure_from: slice.measure_from,
+            end: slice.end,
+        });
+        slices.collect()
+    }
+
+    /// Whether it is dealt to several generators.
+    pub fn is_shared(&self) -> bool {
+        self.others != Others::default()
+    }
+}
+
+/// To start a load that several generators share, once all of them are ready.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct StartLoad {
+    /// The number of the request that the load is.
+    pub load: u64,
+    /// When, by this generator's CLOCK_MONOTONIC, nanoseconds.
+    pub at_ns: u64,
 }
 
 /// All that the engine has to know about one flow to one arm.
@@ -75,26 +123,6 @@ pub struct TraceJob {
     pub requests: Vec<(String, String)>,
     /// For each arrival its place among them; `None`: all are those of the description.
     pub which: Option<Vec<u32>>,
-}
-
-impl TraceJob {
-    /// Every so manieth arrival, from the `number`-th on.
-    #[must_use]
-    pub fn share(&self, number: usize, of: usize) -> TraceJob {
-        let Trace {
-            times,
-            requests,
-            which,
-            ..
-        } = Trace::from(self);
-        let which = which.map(|which| which.iter().copied().skip(number).step_by(of).collect());
-        TraceJob::from(&Trace {
-            times: times.iter().copied().skip(number).step_by(of).collect(),
-            requests,
-            which,
-            skipped: 0,
-        })
-    }
 }
 
 impl From<&Trace> for TraceJob {
@@ -147,6 +175,8 @@ pub struct SliceJob {
     )
 )]
 pub enum LoadEvent<D = Box<SliceData>> {
+    /// All connections are open. Of a load that is shared alone: it is started by [`StartLoad`].
+    Ready,
     /// All connections are open, and slices begin.
     Started {
         /// Start of the trial by the generator's CLOCK_MONOTONIC, nanoseconds.
@@ -156,8 +186,9 @@ pub enum LoadEvent<D = Box<SliceData>> {
     Slice {
         /// Its place.
         slice: usize,
-        /// What the connections that ask have counted, those of all flows together. Times to the first
-        /// byte stay with the generator.
+        /// Of a whole load test the flow; else 0.
+        flow: usize,
+        /// What the flow's connections have counted; else those that ask, of all flows together.
         #[serde(with = "super::slice")]
         data: D,
     },
@@ -176,6 +207,22 @@ pub struct LoadEnd {
     pub starved: u64,
     /// How the kernel was asked: `io_uring` or `epoll`.
     pub io: String,
+    /// Of a whole load test.
+    pub whole: Option<Box<WholeEnd>>,
+}
+
+/// What the result of a load test is made of beside its slices and errors.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct WholeEnd {
+    /// When the measuring ended, nanoseconds since the start.
+    pub ended_at: u64,
+    /// By flow.
+    #[serde(with = "super::slice::totals")]
+    pub flows: Vec<FlowTotals>,
+    /// CPU time of each thread, nanoseconds.
+    pub cpu_ns: Vec<u64>,
+    /// What the generator says about itself.
+    pub generator: GeneratorReport,
 }
 
 /// What became of the connections to one arm.

@@ -33,7 +33,9 @@ use weir_model::study::{
 
 pub use failure::{Failure, FailureKind, Subject};
 pub use link::{FactsJob, LinkFigures, LinkJob, LinkListener, LinkWay};
-pub use load::{FlowEnd, FlowJob, LoadEnd, LoadEvent, LoadJob, SliceJob, TraceJob};
+pub use load::{
+    FlowEnd, FlowJob, LoadEnd, LoadEvent, LoadJob, SliceJob, StartLoad, TraceJob, WholeEnd,
+};
 pub use sample::{SampleEnd, SampleJob};
 pub use wanted::{CopyJob, Missing, Wanted};
 pub use watch::{Reading, WatchEnd, WatchJob};
@@ -123,6 +125,7 @@ questions! {
         Ping -> (),
         Clock -> u64,
         Stop -> (),
+        StartLoad -> (),
     }
     in_order {
         Describe.describe -> Description,

@@ -40,7 +40,9 @@ struct SliceCounts {
     served_thousandths: u64,
     completed_whole: u64,
     received_bytes: u64,
+    content_bytes: u64,
     reconnects: u64,
+    lost: u64,
     statuses: BTreeMap<u16, u64>,
     errors: Vec<ErrorCount>,
     censored: Censored,
@@ -65,7 +67,9 @@ fn counts_of(data: &SliceData) -> SliceCounts {
         served_thousandths: data.served_thousandths,
         completed_whole: data.completed_whole,
         received_bytes: data.received_bytes,
+        content_bytes: data.content_bytes,
         reconnects: data.reconnects,
+        lost: data.lost,
         statuses: statuses.filter(|(_, count)| *count > 0).collect(),
         errors: data.errors.counts(),
         censored: data.censored,
@@ -94,7 +98,9 @@ fn data_of(counts: &SliceCounts) -> Option<SliceData> {
         counts.served_thousandths,
         counts.completed_whole,
         counts.received_bytes,
+        counts.content_bytes,
         counts.reconnects,
+        counts.lost,
         counts.cpu_ns,
         counts.switch_late_ns,
         counts.overflow,
@@ -109,7 +115,8 @@ fn data_of(counts: &SliceCounts) -> Option<SliceData> {
     data.served_thousandths = counts.served_thousandths;
     data.completed_whole = counts.completed_whole;
     data.received_bytes = counts.received_bytes;
-    data.reconnects = counts.reconnects;
+    data.content_bytes = counts.content_bytes;
+    (data.reconnects, data.lost) = (counts.reconnects, counts.lost);
     for (status, count) in &counts.statuses {
         let place = usize::from(status.checked_sub(100)?);
         *data.statuses.get_mut(place)? = *count;
@@ -145,6 +152,73 @@ fn read_into(histogram: &mut Histogram<u64>, bytes: &Bytes) -> Option<()> {
     histogram.add(&read).ok()
 }
 
+/// What flows leave beside their slices, on its way.
+pub(super) mod totals {
+    use weir_load::engine::{FlowTotals, TlsCounts};
+    use weir_load::ledger::new_histogram;
+
+    use super::*;
+
+    #[derive(Serialize, Deserialize)]
+    struct Totals {
+        /// Connections: asked for, open at the start and at the end, opened, lost at rest.
+        counts: [u64; 5],
+        connect_time: Bytes,
+        tls_time: Bytes,
+        tls: TlsCounts,
+    }
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        flows: &[FlowTotals],
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.collect_seq(flows.iter().map(|flow| Totals {
+            counts: [
+                flow.connections,
+                flow.connected,
+                flow.open_at_end,
+                flow.connects,
+                flow.lost_at_rest,
+            ],
+            connect_time: histogram(&flow.connect_time),
+            tls_time: histogram(&flow.tls_time),
+            tls: flow.tls.clone(),
+        }))
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Vec<FlowTotals>, D::Error> {
+        let all = Vec::<Totals>::deserialize(from)?;
+        let flows = all.into_iter().map(flow_of).collect::<Option<_>>();
+        flows.ok_or_else(|| D::Error::custom("a flow's counts or histograms cannot be read"))
+    }
+
+    fn flow_of(totals: Totals) -> Option<FlowTotals> {
+        let tls = &totals.tls;
+        let named = tls.versions.iter().chain(&tls.ciphers).chain(&tls.groups);
+        let counts = [tls.handshakes, tls.resumed, tls.early_data];
+        let mut counts = counts.iter().chain(named).chain(&totals.counts);
+        if counts.any(|count| *count > MOST) {
+            return None;
+        }
+        let [connections, connected, open_at_end, connects, lost_at_rest] = totals.counts;
+        let [mut connect_time, mut tls_time] = [(); 2].map(|()| new_histogram());
+        read_into(&mut connect_time, &totals.connect_time)?;
+        read_into(&mut tls_time, &totals.tls_time)?;
+        Some(FlowTotals {
+            connections,
+            connected,
+            open_at_end,
+            connects,
+            lost_at_rest,
+            connect_time,
+            tls_time,
+            tls: totals.tls,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use weir_model::load::{ErrorCount, ErrorKind};
@@ -159,6 +233,7 @@ mod tests {
         (data.due, data.queued, data.dropped) = (12, 13, 14);
         data.served_thousandths = 15;
         data.switch_late_ns = 16;
+        (data.content_bytes, data.lost) = (18, 19);
         (data.statuses[0], data.statuses[499]) = (7, 8);
         data.censored.in_flight = 9;
         let errors = [ErrorCount {
@@ -180,6 +255,7 @@ mod tests {
         assert_eq!(counts_of(&again), counts);
         assert_eq!((again.due, again.queued, again.dropped), (12, 13, 14));
         assert_eq!((again.served_thousandths, again.switch_late_ns), (15, 16));
+        assert_eq!((again.content_bytes, again.lost), (18, 19));
         assert_eq!(again.histograms.response, data.histograms.response);
         assert_eq!(again.histograms.first_byte.max(), 17);
         assert_eq!(again.errors.counts(), errors);

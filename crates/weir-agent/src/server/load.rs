@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use weir_host::Network;
 use weir_load::engine::{FlowTotals, TlsCounts};
 use weir_load::template::Files;
 use weir_load::tls::Connector;
 use weir_load::{
-    Control, Errors, Flow, Io, LoadError, Outcome, Plan, RequestSet, Route, Slice, SliceData, Trace,
+    Appointment, Control, Errors, Flow, Io, LoadError, Outcome, Plan, RequestSet, Route, SliceData,
+    Trace, Watch,
 };
 use weir_model::flow::words::DEEPEST;
 use weir_model::load::Lifetime;
@@ -22,7 +22,7 @@ use weir_model::tls::{TlsSpec, Trust};
 
 use super::unwritable;
 use crate::message::{
-    Bytes, Failure, FailureKind, FlowEnd, FlowJob, LoadEnd, LoadEvent, LoadJob, SliceJob,
+    Bytes, Failure, FailureKind, FlowEnd, FlowJob, LoadEnd, LoadEvent, LoadJob, SliceJob, WholeEnd,
 };
 
 /// Where a load is made.
@@ -41,6 +41,10 @@ pub(super) fn check(job: &LoadJob) -> Result<(), Failure> {
     let ends = job.slices.iter().map(|slice| slice.end);
     let most = rustix::thread::CpuSet::MAX_CPU;
     let is_cpu = |cpu: &Option<u32>| cpu.is_none_or(|cpu| (cpu as usize) < most);
+    // Those of others too: what fell to a thread without a connection would never be sent.
+    let all = job.deal().all();
+    let has_connections =
+        |flow: &FlowJob| flow.spec.is_held() || u64::from(flow.spec.connections) >= all;
     #[rustfmt::skip]
     let faults = [
         (job.flows.is_empty(), "without flows"),
@@ -54,6 +58,8 @@ pub(super) fn check(job: &LoadJob) -> Result<(), Failure> {
         (!job.flows.iter().all(|flow| flow.spec.pipeline <= DEEPEST),
          "with more requests in flight on a connection than it can have"),
         (!job.threads.iter().all(is_cpu), "with a thread on a CPU that there cannot be"),
+        (!job.flows.iter().all(has_connections), "with more threads than connections"),
+        (job.is_whole && job.slices.len() > 1, "with slices of its own, of which a load test has none"),
     ];
     match faults.into_iter().find(|(is_so, _)| *is_so) {
         Some((_, what)) => Err(Failure::other(format!("a load {what}"))),
@@ -61,11 +67,12 @@ pub(super) fn check(job: &LoadJob) -> Result<(), Failure> {
     }
 }
 
-/// Carries a load out; the calling thread is the load's own, and stays in its namespace.
+/// Carries a load out; the calling thread is the load's own, and stays in its namespace. `appointment` is where it
+/// waits for other generators.
 pub(super) fn run(
     job: &LoadJob,
     place: &Place,
-    stop: Arc<AtomicBool>,
+    (stop, appointment): (Arc<AtomicBool>, Option<Appointment>),
     tell: &(dyn Fn(&LoadEvent<&SliceData>) + Sync),
 ) -> Result<LoadEnd, Failure> {
     // The engine's threads come from this one, and are where it is.
@@ -75,7 +82,11 @@ pub(super) fn run(
     // What is missing shows as connections that cannot be opened; the asking side has done the sums.
     let _ = weir_load::descriptors::make_room(job.descriptors);
     let plan = plan(job, place)?;
-    let control = Arc::new(Control::new(plan.cpus.len(), stop));
+    let mut watch = job.is_whole.then(|| Watch::begin(&plan));
+    let control = Arc::new(Control {
+        appointment,
+        ..Control::new(plan.cpus.len(), stop)
+    });
     let begun = Arc::clone(&control);
     let (send, started) = std::sync::mpsc::sync_channel(1);
     let hook = Box::new(move |slice: usize, _now: u64| {
@@ -91,9 +102,17 @@ pub(super) fn run(
                 tell(&LoadEvent::Started { at_ns });
             }
         });
+        let tell = |slice: usize, flow: usize, data: &SliceData| {
+            tell(&LoadEvent::Slice { slice, flow, data });
+        };
         weir_load::run(&plan, &control, Some(hook), |slice, data| {
-            let data = asking(job, slice, data, &mut held_errors);
-            tell(&LoadEvent::Slice { slice, data: &data });
+            match job.is_whole {
+                true => {
+                    let flows = data.iter().enumerate();
+                    flows.for_each(|(flow, data)| tell(slice, flow, data));
+                }
+                false => tell(slice, 0, &asking(job, slice, data, &mut held_errors)),
+            }
         })
     });
     let mut outcome = outcome.map_err(|error| Failure {
@@ -104,7 +123,16 @@ pub(super) fn run(
         ..Failure::other(error)
     })?;
     outcome.errors.add(&held_errors);
-    Ok(end(job, &outcome))
+    let whole = watch.as_mut().map(|watch| WholeEnd {
+        ended_at: outcome.ended_at,
+        flows: outcome.flows.clone(),
+        cpu_ns: outcome.cpu_ns.clone(),
+        generator: watch.end(&outcome),
+    });
+    Ok(LoadEnd {
+        whole: whole.map(Box::new),
+        ..end(job, &outcome)
+    })
 }
 
 fn plan(job: &LoadJob, place: &Place) -> Result<Plan, Failure> {
@@ -113,20 +141,15 @@ fn plan(job: &LoadJob, place: &Place) -> Result<Plan, Failure> {
         let trace = flow.trace.and_then(|place| traces.get(place));
         engine_flow(job, flow, trace, place)
     });
-    let slices = job.slices.iter().map(|slice| Slice {
-        arm: slice.arm,
-        start: slice.start,
-        measure_from: slice.measure_from,
-        end: slice.end,
-    });
     Ok(Plan {
         flows: flows.collect::<Result<_, _>>()?,
-        slices: slices.collect(),
-        ramp_up: Duration::ZERO,
+        slices: job.engine_slices(),
+        ramp_up: job.ramp_up,
         drain: job.drain,
         spin: job.spin,
         io: Io::Auto,
         cpus: job.threads.clone(),
+        others: job.others,
     })
 }
 
@@ -141,7 +164,7 @@ fn engine_flow(
     let routes = peers.flat_map(|peer| {
         // An arm may be reached through a sockmap.
         let to = Route {
-            reuse: false,
+            reuse: of.is_whole,
             ..Route::to(peer)
         };
         let from = job.sources.iter().map(move |&source| Route {
@@ -246,6 +269,7 @@ fn end(job: &LoadJob, outcome: &Outcome) -> LoadEnd {
         threads: outcome.cpu_ns.len() as u32,
         starved: outcome.starved,
         io: outcome.io.name().to_owned(),
+        whole: None,
     }
 }
 

@@ -30,7 +30,7 @@ use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -43,14 +43,15 @@ use weir_host::HostError;
 use weir_host::journal::JournalError;
 use weir_host::sysctl::SysctlError;
 use weir_load::tls::SetupError;
+use weir_load::{Appointment, SliceData};
 use weir_parameters::Catalog;
 use weir_sut::{Launcher, SutError};
 
 use crate::frame::{self, FrameError};
 use crate::hello::{self, HelloError};
 use crate::message::{
-    Ask, Body, Description, Failure, FailureKind, Incoming, LoadJob, Reply, Request, SampleJob,
-    Stop, WatchJob, answered, raw,
+    Ask, Body, Description, Failure, FailureKind, Incoming, LoadEvent, LoadJob, Reply, Request,
+    SampleJob, StartLoad, Stop, WatchJob, answered, raw,
 };
 use crate::patient::Patient;
 
@@ -140,6 +141,8 @@ struct Shared {
     heard: Mutex<Instant>,
     /// Flags of the requests that go on, by number.
     going_on: Mutex<HashMap<u64, Arc<AtomicBool>>>,
+    /// When loads are to start that wait for other generators, by number: 0 until somebody says so.
+    starts: Mutex<HashMap<u64, Arc<AtomicU64>>>,
 }
 
 impl Default for Shared {
@@ -148,6 +151,7 @@ impl Default for Shared {
             gone: Arc::default(),
             heard: Mutex::new(Instant::now()),
             going_on: Mutex::default(),
+            starts: Mutex::default(),
         }
     }
 }
@@ -179,11 +183,27 @@ impl Shared {
         known.unwrap_or_else(|| Arc::new(AtomicBool::new(true)))
     }
 
+    /// Where the start of a load will stand.
+    fn start_of(&self, id: u64) -> Arc<AtomicU64> {
+        let mut starts = self.starts.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(starts.entry(id).or_default())
+    }
+
+    /// Says when a load is to start; one that does not wait for it knows nothing of it.
+    fn start(&self, StartLoad { load, at_ns }: StartLoad) {
+        let mut starts = self.starts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(start) = starts.remove(&load) {
+            start.store(at_ns, Ordering::Relaxed);
+        }
+    }
+
     fn stop(&self, id: u64) {
         let mut going_on = self.going_on.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(stop) = going_on.remove(&id) {
             stop.store(true, Ordering::Relaxed);
         }
+        let mut starts = self.starts.lock().unwrap_or_else(PoisonError::into_inner);
+        starts.remove(&id);
     }
 
     fn stop_all(&self) {
@@ -234,6 +254,10 @@ fn listen(mut reader: impl Read, outbox: &Outbox, shared: &Shared, to: &Sender<R
             Ok(Ask::Clock(_)) => outbox.end(id, raw(&crate::monotonic_ns())),
             Ok(Ask::Stop(Stop(other))) => {
                 shared.stop(other);
+                outbox.end(id, raw(&()));
+            }
+            Ok(Ask::StartLoad(start)) => {
+                shared.start(start);
                 outbox.end(id, raw(&()));
             }
             Ok(ask) => {
@@ -305,8 +329,15 @@ impl Server {
 
     fn load(&mut self, id: u64, job: LoadJob) {
         let place = load::check(&job).and_then(|()| self.bench.generator_place());
+        let appointment = job.is_shared().then(|| {
+            let outbox = self.outbox.clone();
+            Appointment {
+                ready: Box::new(move || outbox.event(id, &LoadEvent::<&SliceData>::Ready)),
+                start: self.shared.start_of(id),
+            }
+        });
         self.go_on(id, move |outbox, stop| {
-            raw(&load::run(&job, &place?, stop, &|event| {
+            raw(&load::run(&job, &place?, (stop, appointment), &|event| {
                 outbox.event(id, event);
             })?)
         });

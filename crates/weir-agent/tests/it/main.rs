@@ -4,6 +4,7 @@
 mod clock;
 mod link;
 mod samples;
+mod shared_load;
 mod ssh;
 mod ssh_faults;
 mod ssh_support;

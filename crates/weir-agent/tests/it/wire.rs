@@ -1,6 +1,5 @@
 //! The protocol on a real server, over a pair of sockets: what is said rightly, wrongly, and not at all.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr};
@@ -28,7 +27,7 @@ use weir_sut::Launcher;
 use crate::ssh_support::wait_until;
 
 /// A server, and the other end of its line.
-struct Line {
+pub(crate) struct Line {
     socket: UnixStream,
     server: JoinHandle<Result<(), HelloError>>,
     next: u64,
@@ -60,7 +59,7 @@ impl Line {
         }
     }
 
-    fn greeted() -> Line {
+    pub(crate) fn greeted() -> Line {
         let mut line = Line::mute(None);
         line.greet();
         line
@@ -71,7 +70,7 @@ impl Line {
         hello::greet(&mut reader, &mut self.socket, "test").expect("it greets");
     }
 
-    fn send(&mut self, question: impl Question) -> u64 {
+    pub(crate) fn send(&mut self, question: impl Question) -> u64 {
         let id = self.next;
         self.next += 1;
         let ask = question.ask();
@@ -79,12 +78,12 @@ impl Line {
         id
     }
 
-    fn reply(&mut self) -> Option<Reply> {
+    pub(crate) fn reply(&mut self) -> Option<Reply> {
         frame::read(&mut self.socket).expect("whole messages")
     }
 
     /// The end of the answer to a request, past its events and what else is answered.
-    fn end_of(&mut self, id: u64) -> Body {
+    pub(crate) fn end_of(&mut self, id: u64) -> Body {
         loop {
             let reply = self.reply().expect("an answer");
             if reply.id == id && !matches!(reply.body, Body::Event(_)) {
@@ -95,7 +94,7 @@ impl Line {
 
     /// Asks what must fail, and gives the words.
     #[track_caller]
-    fn fails(&mut self, question: impl Question) -> String {
+    pub(crate) fn fails(&mut self, question: impl Question) -> String {
         let id = self.send(question);
         match self.end_of(id) {
             Body::Failed(failure) => failure.evidence,
@@ -104,7 +103,7 @@ impl Line {
     }
 
     #[track_caller]
-    fn works(&mut self, question: impl Question) -> Value {
+    pub(crate) fn works(&mut self, question: impl Question) -> Value {
         let id = self.send(question);
         match self.end_of(id) {
             Body::Done(answer) => serde_json::from_str(answer.get()).expect("JSON"),
@@ -113,7 +112,7 @@ impl Line {
     }
 
     /// The server's own end, when nothing more is said.
-    fn close(self) -> Result<(), HelloError> {
+    pub(crate) fn close(self) -> Result<(), HelloError> {
         self.socket.shutdown(Shutdown::Write).expect("it is open");
         self.ended()
     }
@@ -131,7 +130,7 @@ fn frame_of(value: &Value) -> Vec<u8> {
     bytes
 }
 
-fn load() -> LoadJob {
+pub(crate) fn load() -> LoadJob {
     LoadJob {
         flows: vec![FlowJob {
             arm: 0,
@@ -147,8 +146,6 @@ fn load() -> LoadJob {
             sources: Vec::new(),
             keeps_content: false,
         }],
-        traces: Vec::new(),
-        files: BTreeMap::new(),
         slices: vec![SliceJob {
             arm: 0,
             start: 0,
@@ -159,6 +156,7 @@ fn load() -> LoadJob {
         spin: Spin::OFF,
         threads: vec![None],
         descriptors: 64,
+        ..LoadJob::default()
     }
 }
 

@@ -149,12 +149,14 @@ pub(super) fn opened_again(lifetime: Option<Lifetime>, again: f64, requests: f64
     }
 }
 
-/// What the link from the proxy to the generator carried before the trial. Within one host it is CPU time that limits it,
+/// What the link from the proxy to the generator carried before the trial; of the links to several it is not known what they
+/// have in common. Within one host it is CPU time that limits it,
 /// and a moment before the trial says nothing of that.
 fn link(run: &Run) -> Option<f64> {
     let places = &run.header.places;
     let surroundings = run.header.surroundings.as_ref();
-    let surroundings = surroundings.filter(|_| places.generator != places.proxy);
+    let is_one_link = places.generators() == 1 && places.generator != places.proxy;
+    let surroundings = surroundings.filter(|_| is_one_link);
     surroundings?.proxy_to_generator_bytes_per_s()
 }
 
@@ -197,7 +199,6 @@ fn others(run: &Run, span: &Span<'_>) -> Option<f64> {
     if !study.proxy_of(arm).kind.is_started() {
         return None;
     }
-    let is_elsewhere = |place: &Option<String>| *place != run.header.places.proxy;
     let places = &run.header.places;
     let mut own: Vec<Used> = vec![
         |slice| slice.proxy_cpu_ns,
@@ -205,18 +206,25 @@ fn others(run: &Run, span: &Span<'_>) -> Option<f64> {
         |slice| slice.proxy_cpus_idle_ns,
         |slice| slice.proxy_steal_ns,
     ];
-    let peers: [(&CpuSet, &Option<String>, Used); 2] = [
-        (&cpus.generator, &places.generator, |slice| {
-            slice.generator_cpu_ns
+    // What each of several generators used is not told apart.
+    let is_alone = places.generators() == 1;
+    let peers: [(&CpuSet, bool, bool, Used); 2] = [
+        (
+            &cpus.generator,
+            places.has_generator(&places.proxy),
+            is_alone,
+            |slice| slice.generator_cpu_ns,
+        ),
+        (&cpus.origin, places.origin == places.proxy, true, |slice| {
+            slice.origin_cpu_ns
         }),
-        (&cpus.origin, &places.origin, |slice| slice.origin_cpu_ns),
     ];
-    for (peer, place, used) in peers {
+    for (peer, is_here, is_alone, used) in peers {
         let shared = peer.cpus().iter().filter(|cpu| proxy.contains(cpu)).count();
         match shared {
             0 => {}
-            _ if is_elsewhere(place) => {}
-            all if all == peer.cpus().len() => own.push(used),
+            _ if !is_here => {}
+            all if all == peer.cpus().len() && is_alone => own.push(used),
             // How much of it was on which CPU is not known.
             _ => return None,
         }

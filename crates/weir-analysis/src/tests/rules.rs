@@ -222,6 +222,7 @@ fn of_generator_and_connections() -> Vec<Row> {
     const WRONG_RATE: Said = &[("offered-rate", I)];
     const LAG: Said = &[("dispatch-lag", S)];
     const LATE: Said = &[("dispatch-lag", I)];
+    const APART: Said = &[("start-spread", S)];
     const HELD: Said = &[("held-connections", S)];
     const CLOSED: Said = &[("held-connections", I)];
     vec![
@@ -232,6 +233,9 @@ fn of_generator_and_connections() -> Vec<Row> {
         ("more than 1 % too many", due(101_001, 0, 0), WRONG_RATE, WRONG_RATE),
         ("half found no connection", due(50_000, 50_000, 0), &[], &[]),
         ("none did", due(0, 100_000, 0), &[], &[]),
+        ("5 ms apart", with(|e| e.start_spread = Some((5_000_000, 9_000_000))), &[], &[]),
+        ("more apart", with(|e| e.start_spread = Some((5_000_001, 0))), APART, APART),
+        ("a second apart", with(|e| e.start_spread = Some((1_000_000_000, 0))), APART, APART),
         ("0.1 % left out", due(99_900, 0, 100), &[], &[]),
         ("more left out", due(99_899, 0, 101), &[], &[("dropped", S)]),
         ("all left out", due(0, 0, 100_000), &[], &[("dropped", S)]),
@@ -354,6 +358,7 @@ fn the_manual_lists_the_rules_of_a_load_test() {
             "few-responses" => {
                 [limits.suspect, limits.invalid].map(|l| format!("below {}", 1.0 / l))
             }
+            "start-spread" => [format!("{} ms", limits.suspect), String::new()],
             "threads-crowded" => [format!("{}", limits.suspect), String::new()],
             _ => [limits.suspect, limits.invalid].map(limit),
         };

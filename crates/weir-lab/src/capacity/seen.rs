@@ -145,7 +145,7 @@ impl Frame {
         };
         let origin_ns = sum(|slice| slice.origin_cpu_ns);
         let (_, shared) = self.header.shared_cpus();
-        let (generators, origins) = (cpus.generator.cpus().len(), cpus.origin.cpus().len());
+        let (generators, origins) = (self.header.generator_cpus(), cpus.origin.cpus().len());
         let of = match generator_ns >= origin_ns {
             true => CeilingOf::Generator,
             false => CeilingOf::Origin,
@@ -178,7 +178,7 @@ impl Frame {
     }
 
     fn generators(&self) -> f64 {
-        self.header.cpus.generator.cpus().len() as f64
+        self.header.generator_cpus() as f64
     }
 
     /// Whether so much is more than the objective allows.

@@ -19,7 +19,7 @@ type Row = (
 );
 
 /// Scenarios in which the run goes to its end.
-const ROWS: [Row; 20] = {
+const ROWS: [Row; 21] = {
     use Validity::{Suspect, Valid};
     use Verdict::{Equivalent, Inconclusive, Worse};
     [
@@ -48,6 +48,12 @@ const ROWS: [Row; 20] = {
         ("counters late", Suspect, &["late-counters"], None),
         ("steal", Suspect, &["proxy-steal"], None),
         ("two generators", Valid, &[], Some(Equivalent)),
+        (
+            "generators that start apart",
+            Suspect,
+            &["start-spread"],
+            Some(Equivalent),
+        ),
     ]
 };
 

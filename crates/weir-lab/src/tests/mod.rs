@@ -5,6 +5,7 @@ mod bench;
 mod capacity;
 mod elsewhere;
 mod faults;
+mod generators;
 mod going_on;
 mod hold_ups;
 mod measuring;

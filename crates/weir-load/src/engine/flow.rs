@@ -26,7 +26,7 @@ pub(super) struct FlowState {
     pub(super) connections: u32,
     /// Of these, open now.
     pub(super) open: u32,
-    /// Place of the first connection among the flow's on all threads.
+    /// Place of the first connection among the flow's on all threads of all generators.
     pub(super) offset: u64,
     /// Begin of its streams in [`Engine::in_flight`].
     pub(super) rings: usize,
@@ -59,19 +59,20 @@ impl FlowState {
     /// As the first of its thread.
     pub(super) fn new(plan: &Plan, flow: &Flow, thread: usize) -> FlowState {
         let total = u64::from(flow.connections);
-        let connections = plan.share(total, thread) as u32;
+        let deal = plan.deal();
+        let connections = deal.share(total, thread) as u32;
         let mut schedule = flow.schedule(plan.ramp_up);
         if let Some(schedule) = &mut schedule {
             schedule.prepare(plan.end());
         }
         let per_connection = flow.assignment == Assignment::PerConnection && schedule.is_some();
         // Each thread keeps the pace of its share of the connections.
-        let gap = |rate: f64| 1e9 * plan.cpus.len() as f64 / rate;
+        let gap = |rate: f64| 1e9 * deal.all() as f64 / rate;
         FlowState {
             first: 0,
             connections,
             open: 0,
-            offset: plan.share_before(total, thread),
+            offset: deal.share_before(total, thread),
             rings: 0,
             place: 0,
             free: List::new(Kind::Free),
@@ -87,9 +88,9 @@ impl FlowState {
             },
             budget: flow
                 .limit
-                .map_or(u64::MAX, |total| plan.share(total, thread)),
+                .map_or(u64::MAX, |total| deal.share(total, thread)),
             sent: 0,
-            random: SplitMix64::new(0x7765_6972 + thread as u64),
+            random: SplitMix64::new(0x7765_6972 + deal.number(thread)),
             to_open: VecDeque::with_capacity(connections as usize),
             connect_gap: flow.connect_rate.map_or(0, |rate| gap(rate) as u64),
             next_connect: 0,

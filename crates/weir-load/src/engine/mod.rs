@@ -184,6 +184,7 @@ pub(crate) struct Engine<'a, R> {
     progress: &'a Progress,
     stop: &'a AtomicBool,
     hook: Option<SliceHook>,
+    /// Its number among those of all generators, and how many these are.
     thread: u64,
     threads: u64,
     conns: Vec<Conn>,
@@ -250,8 +251,8 @@ impl<'a, R: Reactor> Engine<'a, R> {
             progress: setup.progress,
             stop: setup.stop,
             hook: setup.hook,
-            thread: thread as u64,
-            threads: plan.cpus.len() as u64,
+            thread: plan.deal().number(thread),
+            threads: plan.deal().all(),
             in_flight: vec![InFlight::default(); rings],
             links: Links::new(conns.len()),
             checks: match plan.flows.iter().any(|flow| flow.requests.expects()) {

@@ -1,5 +1,6 @@
 //! Connections over TLS: handshakes, and records to and from plaintext.
 
+use serde::{Deserialize, Serialize};
 use weir_model::load::ErrorKind;
 use weir_model::load_report::{NameCount, TlsReport};
 use weir_model::tls::TlsVersion;
@@ -15,7 +16,7 @@ const CUT_OFF: &str =
     "closed without close_notify after content without a length: it may be cut off";
 
 /// Handshakes of a flow by what they agreed on.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsCounts {
     /// Handshakes completed.
     pub handshakes: u64,

@@ -5,6 +5,7 @@ use std::ops::RangeBounds;
 use std::sync::mpsc::{channel, sync_channel};
 use std::time::Duration;
 
+use weir_model::deal::Others;
 use weir_model::load::{Arrivals, Assignment, ErrorKind, Overflow, Segment, Spacing};
 
 use super::*;
@@ -177,6 +178,44 @@ fn a_frozen_server_gives_the_response_times_that_theory_says() {
         assert_near(response.value_at_quantile(quantile), expected);
     }
     assert_near(response.max(), SECOND + MS);
+}
+
+#[test]
+fn four_generators_send_in_each_slice_what_one_sends() {
+    let varied = |spacing| Arrivals::Varied {
+        segments: vec![Segment {
+            from: 500.0,
+            to: 1500.0,
+            ns: 4 * SECOND,
+        }],
+        spacing,
+    };
+    for arrivals in [
+        constant(1000.0),
+        varied(Spacing::Poisson { seed: 7 }),
+        varied(Spacing::Burst { size: 6 }),
+    ] {
+        let plan = plan(arrivals, 400, turns(40, &[0], 20 * MS));
+        let alone = simulate(&plan, steady(MS));
+        let each = (0..4).map(|before| {
+            let behind = 3 - before;
+            let plan = Plan {
+                others: Others { before, behind },
+                ..plan.clone()
+            };
+            simulate(&plan, steady(MS))
+        });
+        let each: Vec<Ran> = each.collect();
+        for slice in 0..40 {
+            let (one, own) = (alone.slice(slice), each.iter().map(|ran| ran.slice(slice)));
+            assert!(own.clone().all(|own| own.due > 0 && own.due < one.due));
+            let together = sum(own);
+            assert_eq!((together.due, together.offered), (one.due, one.offered));
+            assert_eq!(together.histograms.response, one.histograms.response);
+        }
+        let connections = each.iter().map(|ran| ran.totals.flows[0].connections);
+        assert_eq!(connections.collect::<Vec<u64>>(), [100; 4]);
+    }
 }
 
 #[test]

@@ -35,7 +35,7 @@ impl Progress {
 }
 
 /// Figures of one flow on one thread that belong to no slice.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct FlowTotals {
     /// Connections asked for.
     pub connections: u64,

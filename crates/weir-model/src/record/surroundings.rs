@@ -80,6 +80,9 @@ pub struct LinkRecord {
     pub to: LinkEnd,
     /// Where: the address.
     pub peer: String,
+    /// Of links from several generators, the host that this one is from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// Round trips.
     pub trips: RoundTrips,
     /// MTU of the path as the kernel knew it after the measurement (IP_MTU, ip(7)), bytes.

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::generators::{GeneratorShare, GeneratorStart};
 use crate::limit::Limit;
 use crate::load::{Censored, ErrorCount};
 use crate::load_report::TlsReport;
@@ -107,6 +108,9 @@ pub struct TrialRecord {
     /// is allowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bad: Vec<f64>,
+    /// What each of several generators had of it; empty where one had all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub generators: Vec<GeneratorShare>,
     /// Reasons why this trial must not be used or must be used with care; empty: VALID.
     pub validity: Vec<ValidityReason>,
 }
@@ -350,6 +354,9 @@ pub struct PartRecord {
     /// before it was kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clocks: Vec<ClockOffset>,
+    /// When each of several generators started; empty where one had all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub starts: Vec<GeneratorStart>,
     /// What is added to `start_ns` of its slices to get their time in the samples of the run, nanoseconds; absent: no
     /// samples were taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]

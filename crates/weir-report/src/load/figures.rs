@@ -1,7 +1,8 @@
 //! What was measured: rates, times, and how the requests ended.
 
 use weir_model::load::{Arrivals, ErrorKind, Lifetime};
-use weir_model::load_report::{LoadReport, NameCount, StatusCount, TimeReport};
+use weir_model::load_report::{LoadGenerator, LoadReport, NameCount, StatusCount, TimeReport};
+use weir_model::record::GeneratorStart;
 
 use crate::number::{bytes_per_second, count, plural, tenths, time};
 use crate::tree::{Block, Cell, Column, Kind, Row, Style, Table, Text, clause, fact};
@@ -38,6 +39,7 @@ pub(super) fn figures(report: &LoadReport, with_generator: bool) -> Vec<Block> {
     all.extend(tls(report));
     all.push(errors(report));
     all.extend(generator(report).filter(|_| with_generator));
+    all.extend(generators(report).filter(|_| with_generator));
     blocks.push(Block::Facts(all));
     blocks.extend(never_ended(report).map(|text| clause(Style::Warning, text)));
     blocks
@@ -152,6 +154,30 @@ fn generator(report: &LoadReport) -> Option<Fact> {
     };
     let spent = format!("{cpu} of CPU time, {each} per response{awake}{io}");
     Some(fact("generator", spent))
+}
+
+/// Each of several generators, and how far apart they started.
+fn generators(report: &LoadReport) -> Option<Fact> {
+    let starts: Vec<GeneratorStart> = report
+        .generators
+        .iter()
+        .map(|one| one.start.clone())
+        .collect();
+    let (spread, unsure) = GeneratorStart::spread_ns(&starts)?;
+    let [spread, unsure] = [spread, unsure].map(|ns| time(ns as f64));
+    let one = |one: &LoadGenerator| {
+        let (half, tail) = (at(&one.response_time, 0.5), at(&one.response_time, 0.99));
+        let late = match is_open(report) {
+            true => format!(", late by {} at p99", at(&one.dispatch_lag, 0.99)),
+            false => String::new(),
+        };
+        let responses = plural(one.completed, "response");
+        let host = &one.start.host;
+        format!("{host}: {responses}, p50 {half}, p99 {tail}{late}")
+    };
+    let lines = report.generators.iter().map(one);
+    let apart = format!("started {spread} apart, by clocks that are known to {unsure}");
+    Some(facts("generators", lines.chain([apart])))
 }
 
 /// What TLS handshakes agreed on.

@@ -105,7 +105,10 @@ fn what_was_run(report: &LoadReport) -> [Block; 3] {
         }
     };
     let threads = plural(report.load.cpus.len() as u64, "thread");
-    let pinning = pinning(&report.load.cpus);
+    let pinning = match report.generators.len() {
+        0 => pinning(&report.load.cpus),
+        several => format!("of {several} generators"),
+    };
     let ramp_up = match report.phases.ramp_up {
         seconds if seconds > 0.0 => format!(" after {} of ramp_up", time(seconds * 1e9)),
         _ => String::new(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use weir_model::quantity::{CpuSet, format_duration};
-use weir_model::record::{NetworkUsed, ProxyRecord, Record, RunHeader};
+use weir_model::record::{GeneratorStart, NetworkUsed, ProxyRecord, Record, RunHeader};
 use weir_model::study::{Arm, Study, Until};
 
 use super::{about, compare, surroundings};
@@ -37,7 +37,9 @@ fn environment(header: &RunHeader, records: &[Record]) -> Vec<Block> {
         blocks.extend(list(remarks.map(|remark| remark.to_string().into()), false));
     }
     blocks.extend([part("Machine"), Block::Facts(machine(header))]);
-    blocks.extend([part("CPUs by role"), Block::Facts(cpus(header))]);
+    let mut roles = cpus(header);
+    roles.extend(start_spread(records));
+    blocks.extend([part("CPUs by role"), Block::Facts(roles)]);
     blocks.extend(surroundings::blocks(header));
     let programs = programs(header, records);
     if !programs.is_empty() {
@@ -79,6 +81,13 @@ fn machine(header: &RunHeader) -> Facts {
 
 fn cpus(header: &RunHeader) -> Facts {
     let places = &header.places;
+    let generators = match &places.more_generators[..] {
+        [] => places.generator.clone(),
+        more => {
+            let all = places.generator.iter().chain(more).cloned();
+            Some(format!("each of {}", all.collect::<Vec<_>>().join(", ")))
+        }
+    };
     let one = |role: &str, cpus: &CpuSet, place: &Option<String>| match place {
         _ if places.are_here() => fact(role, cpus.to_string()),
         Some(host) => fact(role, format!("{cpus} on {host}")),
@@ -86,9 +95,21 @@ fn cpus(header: &RunHeader) -> Facts {
     };
     vec![
         one("proxy", &header.cpus.proxy, &places.proxy),
-        one("generator", &header.cpus.generator, &places.generator),
+        one("generator", &header.cpus.generator, &generators),
         one("origin", &header.cpus.origin, &places.origin),
     ]
+}
+
+/// How far apart several generators started, in the trial where they did most.
+fn start_spread(records: &[Record]) -> Option<(String, Vec<Text>)> {
+    let spreads = records.iter().filter_map(|record| match record {
+        Record::Part(part) => GeneratorStart::spread_ns(&part.starts),
+        _ => None,
+    });
+    let (spread, unsure) = spreads.max()?;
+    let [spread, unsure] = [spread, unsure].map(|ns| number::time(ns as f64));
+    let words = format!("{spread} at most, by clocks that are known to {unsure}");
+    Some(fact("generators started apart", words))
 }
 
 /// Programs with their versions as the host has them, and those of the arms that are not among them.

@@ -63,11 +63,15 @@ fn missing(host: &str, one: &Unmeasured) -> (String, Vec<Text>) {
 
 /// A link, and what it carried.
 fn link(link: &LinkRecord) -> Vec<(String, Vec<Text>)> {
-    let (from, to) = (link.from, link.to);
+    let from = match &link.host {
+        Some(host) => format!("{} on {host}", link.from),
+        None => link.from.to_string(),
+    };
+    let to = link.to.to_string();
     let mut path = vec![trips(&link.trips)];
     path.extend(link.mtu.map(|mtu| format!("path MTU {mtu}")));
     path.push(format!("at {}", link.peer));
-    let carried = [(link.forth, from, to), (link.back, to, from)];
+    let carried = [(link.forth, &from, &to), (link.back, &to, &from)];
     let carried = carried.into_iter().filter_map(|(carried, from, to)| {
         Some(fact(
             format!("one connection, {from} to {to}"),

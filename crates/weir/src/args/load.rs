@@ -32,7 +32,7 @@ pub(crate) struct LoadArgs {
     #[arg(long = "flow", value_name = "NAME: OPTIONS")]
     pub(crate) flows: Vec<String>,
 
-    /// Threads, each pinned to a CPU [default: one for each CPU weir may use, at most one for each
+    /// Threads (of each generator), each pinned to a CPU [default: one for each CPU weir may use, at most one for each
     /// connection, and more if one thread cannot have enough descriptors]
     #[arg(short, long, value_name = "N")]
     pub(crate) threads: Option<u32>,
@@ -54,8 +54,9 @@ pub(crate) struct LoadArgs {
     #[arg(long)]
     pub(crate) observe: bool,
 
-    /// The server's host, named as for ssh, if it is not this one
-    #[arg(long, value_name = "proxy=HOST", requires = "observe")]
+    /// Send from other hosts, named as for ssh, each of which gets its share: generator=HOST,HOST; or name the server's
+    /// host for --observe, if it is not this one: proxy=HOST
+    #[arg(long, value_name = "ROLE=HOST")]
     pub(crate) place: Vec<String>,
 
     #[command(flatten)]

@@ -118,8 +118,8 @@ pub(crate) struct LabArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Put a role on a host, as ROLE=HOST: generator, proxy, origin or all, and a host as for ssh; repeatable
-    /// [default: this host]
+    /// Put a role on a host, as ROLE=HOST: generator, proxy, origin or all, and a host as for ssh; repeatable. Generators
+    /// may be several, each with its share of the load: generator=HOST,HOST [default: this host]
     #[arg(long, value_name = "ROLE=HOST")]
     pub(crate) place: Vec<String>,
 

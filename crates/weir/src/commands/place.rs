@@ -32,7 +32,8 @@ pub(crate) fn connect(host: &str, words: &SshArgs) -> Result<Client, Failure> {
     Ok(ssh::client(host, connected))
 }
 
-/// `generator=HOST`, `proxy=HOST`, `origin=HOST`, each at most once; `all=HOST` for all three.
+/// `generator=HOST`, `proxy=HOST`, `origin=HOST`, each at most once; `all=HOST` for all three. Of generators there may be
+/// several: `generator=HOST,HOST`.
 pub(crate) fn roles(places: &[String], words: &SshArgs) -> Result<PlaceSpec, Failure> {
     let mut spec = PlaceSpec::new(words.ssh_option.clone(), words.agent.clone());
     for text in places {
@@ -47,11 +48,27 @@ pub(crate) fn roles(places: &[String], words: &SshArgs) -> Result<PlaceSpec, Fai
             "all" => &[Role::Generator, Role::Proxy, Role::Origin],
             _ => return Err(unclear(text, "there is no such role")),
         };
-        for &role in roles {
-            if spec.host_of(role).is_some() {
-                return Err(unclear(text, "its role has a host already"));
-            }
-            spec.put(role, host.to_owned());
+        if roles.iter().any(|role| spec.host_of(*role).is_some()) {
+            return Err(unclear(text, "its role has a host already"));
+        }
+        let mut hosts: Vec<&str> = host.split(',').map(str::trim).collect();
+        let count = hosts.len();
+        if count > 1 && roles != [Role::Generator] {
+            return Err(unclear(text, "only generators can be on several hosts"));
+        }
+        if hosts.iter().any(|host| host.is_empty()) {
+            return Err(unclear(text, "one of its hosts has no name"));
+        }
+        for (host, &role) in hosts
+            .iter()
+            .flat_map(|host| roles.iter().map(move |it| (host, it)))
+        {
+            spec.put(role, (*host).to_owned());
+        }
+        hosts.sort_unstable();
+        hosts.dedup();
+        if hosts.len() < count {
+            return Err(unclear(text, "it names a host twice"));
         }
     }
     Ok(spec)
@@ -60,7 +77,7 @@ pub(crate) fn roles(places: &[String], words: &SshArgs) -> Result<PlaceSpec, Fai
 fn unclear(text: &str, why: &str) -> Failure {
     let failure = Failure::input(format!("--place: `{text}` is not understood: {why}"));
     failure.maybe_hint(Some(
-        "such as proxy=web1 or origin=admin@app1; the roles are generator, proxy, origin and all"
+        "such as proxy=web1, origin=admin@app1 or generator=gen1,gen2; the roles are generator, proxy, origin and all"
             .to_owned(),
     ))
 }
@@ -79,19 +96,45 @@ mod tests {
     }
 
     #[test]
-    fn each_role_has_one_host() {
-        let spec = read(&["proxy=web1", "origin=me@app1"]).unwrap();
-        assert_eq!(spec.host_of(Role::Generator), None);
-        assert_eq!(spec.host_of(Role::Proxy), Some("web1"));
-        assert_eq!(spec.host_of(Role::Origin), Some("me@app1"));
-        for wrong in [
-            &["proxy"][..],
-            &["proxy="],
-            &["gateway=a"],
-            &["proxy=a", "proxy=b"],
-            &["all=a", "origin=b"],
+    fn each_role_has_one_host_and_generators_may_have_several() {
+        const HERE: Option<&str> = None;
+        for (places, generators, proxy, origin) in [
+            (&[][..], &[HERE][..], HERE, HERE),
+            (
+                &["proxy=web1", "origin=me@app1"],
+                &[HERE],
+                Some("web1"),
+                Some("me@app1"),
+            ),
+            (&["all=a"], &[Some("a")], Some("a"), Some("a")),
+            (&["generator=a"], &[Some("a")], HERE, HERE),
+            (
+                &["generator=a,me@b, c", "proxy=a"],
+                &[Some("a"), Some("me@b"), Some("c")],
+                Some("a"),
+                HERE,
+            ),
         ] {
-            assert!(read(wrong).is_err(), "{wrong:?}");
+            let spec = read(places).unwrap();
+            assert_eq!(spec.generators(), generators, "{places:?}");
+            assert_eq!(spec.host_of(Role::Proxy), proxy, "{places:?}");
+            assert_eq!(spec.host_of(Role::Origin), origin, "{places:?}");
+        }
+        for (wrong, why) in [
+            (&["proxy"][..], "not ROLE=HOST"),
+            (&["proxy="], "not ROLE=HOST"),
+            (&["gateway=a"], "no such role"),
+            (&["proxy=a", "proxy=b"], "has a host already"),
+            (&["all=a", "origin=b"], "has a host already"),
+            (&["generator=a", "generator=b"], "has a host already"),
+            (&["proxy=a,b"], "only generators"),
+            (&["all=a,b"], "only generators"),
+            (&["generator=a,,b"], "has no name"),
+            (&["generator=a,b,"], "has no name"),
+            (&["generator=a,b,a"], "names a host twice"),
+        ] {
+            let failure = read(wrong).unwrap_err().rendered(false);
+            assert!(failure.contains(why), "{wrong:?}: {failure}");
         }
     }
 }

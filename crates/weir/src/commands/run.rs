@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use weir_lab::{AskedByArm, LabError, Options, PlaceSpec, Summary};
+use weir_lab::{AskedByArm, LabError, Options, PlaceSpec, Role, Summary};
 use weir_model::limit::Limit;
 use weir_model::record::Remark;
 use weir_model::study::{Arm, ArmRole, LoadSpec, Study, Until};
@@ -171,6 +171,7 @@ pub(super) fn options(args: &LabArgs) -> Result<Options, Failure> {
 
 /// The same of a run that nothing else is asked of than where it is.
 pub(super) fn options_at(places: PlaceSpec) -> Result<Options, Failure> {
+    let is_here = places.host_of(Role::Generator).is_none();
     let weir = std::env::current_exe()
         .map_err(|error| Failure::failed(format!("cannot find weir's own program: {error}")))?;
     Ok(Options {
@@ -182,7 +183,8 @@ pub(super) fn options_at(places: PlaceSpec) -> Result<Options, Failure> {
         places,
         allow_host_settings: false,
         check_alone: false,
-        generator_carries: load::carries(),
+        // What was found out is about this host.
+        generator_carries: load::carries().filter(|_| is_here),
         samples: None,
         where_time_goes: false,
         time: None,

@@ -34,7 +34,7 @@ fn what_cannot_be_searched_for_is_refused_before_anything_is_asked() {
         (&[nobody, "-n", "100"], "-n: the search chooses how long it sends"),
         (&[nobody, "--trace", "x"], "--trace: a trace has its own rates"),
         (&[nobody, "--connection", "hold:1s"], "--connection: held connections send nothing"),
-        (&[nobody, "--place", "proxy=a"], "--place: the load for a URL comes from this host"),
+        (&[nobody, "--place", "proxy=a"], "--place: for a URL only generators are started"),
         (&[nobody, "--hold", "0s"], "--hold 0s: give a time from 1s to 1h"),
         (&[nobody, "--burst", "2h"], "--burst 2h: give a time from 1s to 1h"),
         (&[nobody, "--budget", "1s"], "--budget 1s: give a time from 10s to 1h"),

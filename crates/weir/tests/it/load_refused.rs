@@ -9,7 +9,7 @@ use crate::program::{Running, behind, row, run, weir};
 
 /// What is wrong with a line, and what is unlucky: its exit code, and what is said, the hint included.
 #[rustfmt::skip]
-const LINES: [(&str, i32, &str); 43] = [
+const LINES: [(&str, i32, &str); 47] = [
     ("load 127.0.0.1:8080", 2, "`127.0.0.1:8080` has no scheme; is it http://127.0.0.1:8080?"),
     ("load ftp://127.0.0.1/", 2, "has the scheme ftp"),
     ("load http:///index.html", 2, "is not a URL"),
@@ -29,6 +29,10 @@ const LINES: [(&str, i32, &str); 43] = [
     ("load -b x -H Transfer-Encoding:chunked http://ORIGIN/", 2, "field transfer-encoding says `chunked`; leave it out"),
     ("load --fail-if p99>30 http://ORIGIN/", 2, "--fail-if `p99>30`: give a time; write --fail-if 'p99 > 30ms'"),
     ("load --fail-if bad http://ORIGIN/", 2, "--fail-if `bad`: `bad` is none of invalid, suspect"),
+    ("load --place proxy=a http://ORIGIN/", 2, "proxy=HOST is the server's host for --observe, which is not given; add --observe"),
+    ("load --place generator=a,b --io epoll http://ORIGIN/", 2, "--io: not with generators on other hosts"),
+    ("load --place generator=a,b --source 127.0.0.2 http://ORIGIN/", 2, "--source: generators on other hosts send from"),
+    ("load --place generator=a,a http://ORIGIN/", 2, "`generator=a,a` is not understood: it names a host twice"),
     ("load --flow x http://ORIGIN/", 2, "--flow `x`: has no name; a flow is a name, a colon and options"),
     ("load --request-set /nonexistent http://ORIGIN/", 2, "/nonexistent"),
     ("load --expect nothing http://ORIGIN/", 2, "--expect: "),

@@ -37,6 +37,7 @@ mod parameters;
 mod patch;
 mod place;
 mod places;
+mod places_generators;
 mod places_lies;
 mod places_refused;
 mod places_support;

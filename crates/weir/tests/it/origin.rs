@@ -12,7 +12,11 @@ use crate::program::{Ended, HasAll, Running, run, weir};
 /// An origin server on a free port, and its address.
 pub(crate) fn start(flags: &str) -> (Running, String) {
     let line = format!("origin --listen 127.0.0.1:0 {flags}");
-    let mut origin = Running::start(&mut weir(line.split_whitespace()));
+    serving(Running::start(&mut weir(line.split_whitespace())))
+}
+
+/// An origin server that has been started, once it serves, and its address.
+pub(crate) fn serving(mut origin: Running) -> (Running, String) {
     let address = |origin: &Running| {
         let text = origin.stderr();
         let (_, rest) = text.split_once("serving on http://")?;

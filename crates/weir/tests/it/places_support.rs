@@ -12,6 +12,7 @@ use weir_host::Network;
 use weir_probe::process::command_line;
 use weir_record::Run;
 
+use crate::origin::serving;
 use crate::place::{Place, names_in};
 use crate::program::{Running, wait_until};
 use crate::ssh_support::{self, Site};
@@ -120,6 +121,16 @@ impl Lan {
     /// The host of this number, counted from 1 as their names are.
     pub(crate) fn host(&self, number: usize) -> &Host {
         &self.hosts[number - 1]
+    }
+
+    /// An origin server where weir runs, and its address, which all hosts reach.
+    pub(crate) fn origin(&self, flags: &str) -> (Running, String) {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net={}", file_of(&self.here).display()));
+        let line = format!("origin --listen 198.51.100.1:0 {flags}");
+        let weir = env!("CARGO_BIN_EXE_weir");
+        command.arg(weir).args(line.split_whitespace());
+        serving(Running::start(&mut command))
     }
 
     /// weir with these arguments; behind them the words that make ssh know the hosts.

@@ -1,9 +1,8 @@
 //! Runs that are interrupted, killed or broken: whoever is at fault is named, what was measured is kept,
 //! nothing is left running, and the run can go on.
 
-use std::time::Duration;
-
 use std::fs;
+use std::time::Duration;
 
 use rustix::process::Signal;
 use weir_model::record::{Outcome, Record};

@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use weir_lab::{LabError, Options};
+use weir_lab::{LabError, Options, Role};
 use weir_model::flow::{ArrivalsSpec, FlowSpec, LoadSpec};
 use weir_model::limit::Limit;
 use weir_model::quantity::{CpuSet, format_duration};
@@ -41,7 +41,8 @@ pub(super) struct Search {
 
 /// Everything that is asked of a URL, checked as far as that can be done before a load is sent.
 pub(super) fn search(args: &CapacityArgs, options: &Options) -> Result<Search, Failure> {
-    refuse_idle(args)?;
+    refuse_idle(args, options)?;
+    let is_here = options.places.host_of(Role::Generator).is_none();
     let tuning = Tuning::read(args)?;
     let limits = Limit::parse_all(args.objective.as_deref().unwrap_or(OBJECTIVE))
         .map_err(|error| Failure::input(format!("--objective: {error}")))?;
@@ -52,12 +53,14 @@ pub(super) fn search(args: &CapacityArgs, options: &Options) -> Result<Search, F
         timeout: args.flow.timeout.clone().or_else(|| timeout(patience)),
         ..args.flow.clone()
     };
-    let server = Server::of(&flow, |spec, all| {
+    let server = Server::of(&flow, is_here, |spec, all| {
         can_be_seen(patience, spec.timeout)?;
         public::addresses(all, &args.lab)
     })?;
     let spec = flow_of(&server);
-    can_hold(&limits, &server.peers)?;
+    if is_here {
+        can_hold(&limits, &server.peers)?;
+    }
     let mut said = vec![match &args.objective {
         Some(_) => format!("Objective: {}", objective(&limits)),
         None => format!(
@@ -80,17 +83,18 @@ pub(super) fn search(args: &CapacityArgs, options: &Options) -> Result<Search, F
 }
 
 /// Options of a load or of a study that a search at a URL leaves nothing to do for.
-fn refuse_idle(args: &CapacityArgs) -> Result<(), Failure> {
+fn refuse_idle(args: &CapacityArgs, options: &Options) -> Result<(), Failure> {
     let (flow, lab) = (&args.flow, &args.lab);
+    let is_placed = |role| options.places.host_of(role).is_some();
     let holds = |policy: &String| policy == "hold" || policy.starts_with("hold:");
-    let of_study = "the load for a URL comes from this host, and nothing is started; the option is for studies";
+    let of_study = "for a URL nothing is started but generators; the option is for studies";
     #[rustfmt::skip]
     let all = [
         (flow.rate.is_some(), "-R", "the search chooses the rates"),
         (flow.trace.is_some(), "--trace", "a trace has its own rates, but the search chooses the rates"),
         (flow.requests.is_some(), "-n", "the search chooses how long it sends"),
         (flow.connection.as_ref().is_some_and(holds), "--connection", "held connections send nothing"),
-        (!lab.place.is_empty(), "--place", of_study),
+        (is_placed(Role::Proxy) || is_placed(Role::Origin), "--place", "for a URL only generators are started: generator=HOST,HOST"),
         (lab.confirm, "--confirm", "weir did not start the server and cannot change it; the option is for studies"),
         (lab.allow_host_settings, "--allow-host-settings", of_study),
         (!lab.parameters.is_empty(), "--parameters", of_study),
@@ -178,27 +182,35 @@ fn round_trip(peer: SocketAddr) -> std::io::Result<Duration> {
     Ok(shortest)
 }
 
-/// The CPUs of the generator: those that were named, or all, unless the server needs some of them.
+/// The CPUs of the generator: those that were named, or all, unless the server needs some of them or generators are on
+/// other hosts.
 fn cpus(
     args: &CapacityArgs,
     server: &Server,
     options: &Options,
 ) -> Result<Option<CpuRoles>, Failure> {
     let own = server.peers.iter().any(|peer| weir_lab::is_own(peer.ip()));
-    let all = match &args.cpus {
+    let is_here = options.places.host_of(Role::Generator).is_none();
+    let of_this_host = || {
+        let facts = weir_lab::facts(options);
+        facts
+            .map(|facts| facts.cpus)
+            .map_err(|error| Failure::of_run(error, None))
+    };
+    let generator = match &args.cpus {
         Some(text) => flag("--cpus", text.parse::<CpuSet>())?,
         // The lab shares them out.
-        None if own => return Ok(None),
-        None => {
-            weir_lab::facts(options)
-                .map_err(|error| Failure::of_run(error, None))?
-                .cpus
-        }
+        None if own || !is_here => return Ok(None),
+        None => of_this_host()?,
+    };
+    let others = match is_here {
+        true => generator.clone(),
+        false => of_this_host()?,
     };
     Ok(Some(CpuRoles {
-        proxy: all.clone(),
-        origin: all.clone(),
-        generator: all,
+        proxy: others.clone(),
+        origin: others,
+        generator,
     }))
 }
 

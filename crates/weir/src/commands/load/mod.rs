@@ -10,7 +10,8 @@ use std::time::Instant;
 
 use weir_analysis::findings::LimiterFindings;
 use weir_http::ParseError;
-use weir_load::{Control, LoadError, Plan, SliceData};
+use weir_lab::Role;
+use weir_load::{Control, LoadError, Plan, SliceData, Watch};
 use weir_model::load::{ErrorKind, Lifetime};
 use weir_model::load_report::LoadReport;
 use weir_model::quantity::parse_duration;
@@ -24,6 +25,7 @@ use crate::progress::{Consumer, JsonLines, Reporter};
 use crate::{signals, terminal};
 
 mod calibrate;
+mod distant;
 mod floor;
 mod job;
 mod observe;
@@ -31,30 +33,35 @@ mod result;
 mod source;
 mod stretches;
 mod tls_port;
-mod watch;
 
 pub(crate) use calibrate::carries;
+use distant::{Carried, Distant};
 use job::Job;
 pub(crate) use job::Server;
 use result::{Collected, End};
 use source::{Load, locked};
-use watch::Watch;
 
 /// Runs the command.
 pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
+    let places = distant::places(args)?;
     if args.calibrate {
         return calibrate::run(args);
     }
     let conditions = Conditions::read(&args.fail_if)?;
-    let job = Job::new(args)?;
+    let is_here = places.host_of(Role::Generator).is_none();
+    let mut job = Job::new(args, is_here)?;
     if args.floor {
         return floor::run(&job, args);
     }
     if let Some(path) = &args.output {
         can_be_written(path)?;
     }
-    let observed = observe::begin(&job, args)?;
-    let (report, conditions) = measure(&job, args, conditions)?;
+    let distant = match is_here {
+        true => None,
+        false => Some(Distant::of(&mut job, args, places.clone())?),
+    };
+    let observed = observe::begin(&job, args, places)?;
+    let (report, conditions) = measure((&job, distant.as_ref()), args, conditions)?;
     let judged = conditions.judge(&report);
     let limiter = observed.map(|observed| observe::end(observed, &report));
     let text = match args.format {
@@ -154,21 +161,25 @@ pub(crate) fn hint(words: &str) -> Option<&'static str> {
 }
 
 fn measure(
-    job: &Job,
+    (job, distant): (&Job, Option<&Distant>),
     args: &LoadArgs,
     conditions: Conditions,
 ) -> Result<(LoadReport, Conditions), Failure> {
     let stop = signals::stop_flag()?;
-    let control = Control::new(job.plan.cpus.len(), Arc::clone(&stop));
+    let senders = distant.map_or(job.plan.cpus.len(), Distant::count);
+    let control = Control::new(senders, Arc::clone(&stop));
     let stays = args.every.is_some() && args.format != LoadFormat::Jsonl;
     let reporter = Reporter::new(args.progress.word(), lines(args, &stop)?, stays)?;
-    let watch = Mutex::new(Watch::begin(&job.plan));
+    // What happens on this host is nothing to those who send from others.
+    let watch = distant
+        .is_none()
+        .then(|| Mutex::new(Watch::begin(&job.plan)));
     let collected = Mutex::new(Collected::new(&job.plan, Some(every(args)?)));
     let load = Load {
         job,
         control: &control,
         collected: &collected,
-        watch: &watch,
+        watch: watch.as_ref(),
         started_at: jiff::Timestamp::now(),
         begun: Instant::now(),
         running: None,
@@ -183,21 +194,30 @@ fn measure(
                 windows.take(measured, all, wrong);
             }
         };
-        let outcome = weir_load::run(&job.plan, &control, None, take)?;
-        locked(&collected).end(outcome.ended_at);
-        Ok::<_, LoadError>(outcome)
+        let carried = match distant {
+            Some(distant) => distant.carry_out(&job.plan, &control, take)?,
+            None => {
+                let outcome = weir_load::run(&job.plan, &control, None, take);
+                let interrupted = stop.load(Ordering::Relaxed);
+                Carried::here(outcome.map_err(|error| explain(job, error, interrupted))?)
+            }
+        };
+        locked(&collected).end(carried.outcome.ended_at);
+        Ok::<_, Failure>(carried)
     });
     let interrupted = stop.load(Ordering::Relaxed);
-    let outcome = outcome.map_err(|error| explain(job, error, interrupted))?;
-    let mut generator = locked(&watch).seen(outcome.io, outcome.starved);
-    generator.spun_ns.clone_from(&outcome.spun_ns);
-    generator.woken_late_ns = Some(outcome.woken_late).filter(|late| late[1] > 0);
-    if is_calibrated_kind(&job.plan) {
-        generator.self_capacity = calibrate::recall(&generator.io).map(|way| way.capacity);
+    let mut carried = outcome?;
+    if let Some(watch) = &watch {
+        carried.generator = locked(watch).end(&carried.outcome);
+        if is_calibrated_kind(&job.plan) {
+            let way = calibrate::recall(&carried.generator.io);
+            carried.generator.self_capacity = way.map(|way| way.capacity);
+        }
     }
     let end = End {
-        outcome: &outcome,
-        generator,
+        outcome: &carried.outcome,
+        generator: carried.generator,
+        generators: carried.generators,
         started_at,
         interrupted,
         times: weir_report::load::time_report,

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use weir_analysis::findings::LimiterFindings;
-use weir_lab::{Observation, Role};
+use weir_lab::{Observation, PlaceSpec};
 use weir_model::load_report::LoadReport;
 
 use super::Job;
 use crate::args::LoadArgs;
-use crate::commands::{place, run};
+use crate::commands::run;
 use crate::failure::Failure;
 
 /// From one sample to the next.
@@ -22,7 +22,11 @@ const LONGEST: Duration = Duration::from_secs(2 * 3600);
 ///
 /// # Errors
 /// The measured time is too short for samples, or the server's host cannot be reached.
-pub(super) fn begin(job: &Job, args: &LoadArgs) -> Result<Option<Observation>, Failure> {
+pub(super) fn begin(
+    job: &Job,
+    args: &LoadArgs,
+    places: PlaceSpec,
+) -> Result<Option<Observation>, Failure> {
     if !args.observe {
         return Ok(None);
     }
@@ -36,11 +40,6 @@ pub(super) fn begin(job: &Job, args: &LoadArgs) -> Result<Option<Observation>, F
         return Err(Failure::input(message).hint(
             "leave a long load running without --observe, and observe a short one beside it",
         ));
-    }
-    let places = place::roles(&args.place, &args.ssh)?;
-    if places.host_of(Role::Generator).is_some() || places.host_of(Role::Origin).is_some() {
-        let message = "--place: weir load sends from this host, and starts no origin server";
-        return Err(Failure::input(message).hint("--place proxy=HOST"));
     }
     let options = run::options_at(places)?;
     let address = job.flows[0].target.address.clone();

@@ -10,8 +10,8 @@ use weir_load::plan::Plan;
 use weir_load::{Flow, Outcome, Slice, SliceData};
 use weir_model::load::Arrivals;
 use weir_model::load_report::{
-    Counts, FORMAT, FlowReport, GeneratorReport, LoadReport, LoadShape, PhaseSeconds, Rates,
-    Second, StatusCount, TimeReport, TlsReport,
+    Counts, FORMAT, FlowReport, GeneratorReport, LoadGenerator, LoadReport, LoadShape,
+    PhaseSeconds, Rates, Second, StatusCount, TimeReport, TlsReport,
 };
 use weir_model::progress::{LoadFigures, Quantiles};
 
@@ -44,6 +44,8 @@ pub(crate) struct Collected<'a> {
 pub(crate) struct End<'a> {
     pub(crate) outcome: &'a Outcome,
     pub(crate) generator: GeneratorReport,
+    /// Each of several.
+    pub(crate) generators: Vec<LoadGenerator>,
     pub(crate) started_at: Timestamp,
     pub(crate) interrupted: bool,
     /// How distributions are told: with their histogram or without.
@@ -208,6 +210,7 @@ impl<'a> Collected<'a> {
             tls: together.tls,
             generator_cpu_ns: outcome.cpu_ns.clone(),
             generator: end.generator,
+            generators: end.generators,
             over_time: self.seconds.clone(),
             flows: if flows.len() > 1 { flows } else { Vec::new() },
             validity: Vec::new(),

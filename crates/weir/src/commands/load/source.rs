@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use weir_load::engine::{FlowTotals, Progress, TlsCounts};
 use weir_load::ledger::new_histogram;
-use weir_load::{Control, Errors, Outcome, Plan};
+use weir_load::{Control, Errors, Outcome, Plan, Watch};
 use weir_model::load::{Arrivals, Lifetime};
 use weir_model::load_report::LoadReport;
 use weir_model::progress::{LoadInterval, LoadPhase, LoadState};
@@ -16,7 +16,6 @@ use weir_report::load::{human, time_report, time_summary};
 
 use super::job::Job;
 use super::result::{Collected, End};
-use super::watch::Watch;
 use crate::progress::{Event, Source};
 use crate::terminal;
 
@@ -28,7 +27,8 @@ pub(super) struct Load<'a> {
     pub(super) job: &'a Job,
     pub(super) control: &'a Control,
     pub(super) collected: &'a Mutex<Collected<'a>>,
-    pub(super) watch: &'a Mutex<Watch>,
+    /// Of this host, where it sends the load.
+    pub(super) watch: Option<&'a Mutex<Watch>>,
     pub(super) started_at: Timestamp,
     /// When connections were begun to be opened.
     pub(super) begun: Instant,
@@ -204,7 +204,11 @@ impl Load<'_> {
             self.job,
             End {
                 outcome: &outcome,
-                generator: locked(self.watch).seen(plan.io, 0),
+                generator: self
+                    .watch
+                    .map(|watch| locked(watch).seen(plan.io))
+                    .unwrap_or_default(),
+                generators: Vec::new(),
                 started_at: self.started_at,
                 interrupted: false,
                 times: if whole { time_report } else { time_summary },

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use weir_lab::Asked;
 use weir_load::request_set::SetError;
 use weir_load::template::Files;
 use weir_load::tls::Connector;
@@ -20,12 +21,13 @@ use crate::failure::Failure;
 pub(super) struct Prepared {
     pub(super) plan: Flow,
     pub(super) named: Named,
+    pub(super) asked: Asked,
     /// How long it takes when nobody says for how long.
     pub(super) length: Option<Duration>,
 }
 
-/// Reads the files that a flow names, and finds out whom it asks.
-pub(super) fn prepare(flow: &Described) -> Result<Prepared, Failure> {
+/// Reads the files that a flow names, and finds out whom it asks; whether anybody is there, if requests come from here.
+pub(super) fn prepare(flow: &Described, is_here: bool) -> Result<Prepared, Failure> {
     let (spec, url) = (&flow.spec, &flow.url);
     let trace = engine::trace(spec).map_err(|error| Failure::input(format!("--trace {error}")))?;
     if let Some(fault) = trace
@@ -49,16 +51,26 @@ pub(super) fn prepare(flow: &Described) -> Result<Prepared, Failure> {
     };
     let peers = match &flow.to {
         Some(text) => addresses::targets(text)?,
-        None => vec![url.reachable(spec.timeout)?],
+        None if is_here => vec![url.reachable(spec.timeout)?],
+        None => vec![url.first()?],
     };
     let arrivals = match (&trace, &spec.arrivals) {
         (Some(trace), ArrivalsSpec::Trace(named)) => trace.arrivals(&named.file),
         _ => spec.resolved(None),
     };
-    let routes = routes(&peers, &spec.sources)?;
+    let routes = match (&spec.sources, is_here) {
+        (SourceSpec::These(_), false) => {
+            let message =
+                "--source: generators on other hosts send from their hosts' own addresses";
+            return Err(Failure::input(message));
+        }
+        (sources, _) => routes(&peers, sources)?,
+    };
     let mut plan = Flow::described(spec, requests, routes, arrivals, trace.as_ref());
     plan.tls = tls;
-    room::enough_ports(&plan)?;
+    if is_here {
+        room::enough_ports(&plan)?;
+    }
     let request = spec.request();
     let target = Target {
         url: url.text.clone(),
@@ -70,6 +82,11 @@ pub(super) fn prepare(flow: &Described) -> Result<Prepared, Failure> {
     let length =
         trace.map(|trace| Duration::from_nanos(trace.length_ns()) + Duration::from_millis(1));
     Ok(Prepared {
+        asked: Asked {
+            peers,
+            authority: url.authority.clone(),
+            name: url.host.clone(),
+        },
         length: spec.limit.map(|_| LONGEST).or(length).or(flow.steps),
         plan,
         named: Named {

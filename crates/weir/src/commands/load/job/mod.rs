@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use clap::Parser;
+use weir_lab::Asked;
 use weir_load::{Io, Plan};
+use weir_model::deal::Others;
 use weir_model::flow::{ArrivalsSpec, CONNECTIONS, FlowSpec, LoadSpec, MAIN};
 use weir_model::load_report::Target;
 use weir_model::quantity::{CpuSet, parse_duration};
@@ -37,6 +39,9 @@ pub(crate) struct Job {
     pub(crate) plan: Plan,
     /// What the report says about each flow of the plan.
     pub(crate) flows: Vec<Named>,
+    /// The load as it was described, and whom each of its flows asks.
+    pub(crate) spec: LoadSpec,
+    pub(crate) asked: Vec<Asked>,
 }
 
 /// A flow's name and whom it asks.
@@ -46,7 +51,8 @@ pub(crate) struct Named {
 }
 
 impl Job {
-    pub(crate) fn new(args: &LoadArgs) -> Result<Job, Failure> {
+    /// `is_here` says whether this host sends the load. Whether others have room for it they know best.
+    pub(crate) fn new(args: &LoadArgs, is_here: bool) -> Result<Job, Failure> {
         let ramp_up = flag("--ramp-up", parse_duration(&args.ramp_up))?;
         let spin = flag("--spin", args.spin.parse())?;
         let given = duration(args)?;
@@ -55,19 +61,27 @@ impl Job {
             described.push(describe(&name, &flow, given).map_err(within(&name))?);
         }
         let load = load(&described, given);
-        let cpus = cpus(args, &load)?;
-        // Before a name is resolved or an address is tried.
-        room::enough_for_each_thread(&load, cpus.len())?;
+        let cpus = match is_here {
+            true => cpus(args, &load)?,
+            false => vec![None],
+        };
+        if is_here {
+            // Before a name is resolved or an address is tried.
+            room::enough_for_each_thread(&load, cpus.len())?;
+        }
         let prepared: Vec<Prepared> = described
             .iter()
-            .map(|flow| flow::prepare(flow).map_err(within(&flow.spec.name)))
+            .map(|flow| flow::prepare(flow, is_here).map_err(within(&flow.spec.name)))
             .collect::<Result<_, _>>()?;
         let sustain = given.unwrap_or_else(|| default_duration(&prepared));
-        let (plans, flows) = prepared
-            .into_iter()
-            .map(|flow| (flow.plan, flow.named))
-            .unzip();
+        let (mut plans, mut flows, mut asked) = (Vec::new(), Vec::new(), Vec::new());
+        for flow in prepared {
+            plans.push(flow.plan);
+            flows.push(flow.named);
+            asked.push(flow.asked);
+        }
         let plan = Plan {
+            others: Others::default(),
             flows: plans,
             slices: Plan::seconds(ramp_up, sustain),
             ramp_up,
@@ -80,7 +94,12 @@ impl Job {
             },
             cpus,
         };
-        Ok(Job { plan, flows })
+        Ok(Job {
+            plan,
+            flows,
+            spec: load,
+            asked,
+        })
     }
 }
 

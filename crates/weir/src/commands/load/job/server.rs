@@ -24,9 +24,10 @@ pub(crate) struct Server {
 
 impl Server {
     /// Reads what was typed, asks `may_ask` about it and all addresses that it names, and only then whether
-    /// anybody is there.
+    /// anybody is there, if requests come from here.
     pub(crate) fn of(
         args: &FlowArgs,
+        is_here: bool,
         may_ask: impl FnOnce(&FlowSpec, Vec<SocketAddr>) -> Result<(), Failure>,
     ) -> Result<Server, Failure> {
         let described = describe(MAIN, args, None)?;
@@ -35,7 +36,7 @@ impl Server {
             None => described.url.addresses()?,
         };
         may_ask(&described.spec, addresses)?;
-        let routes = flow::prepare(&described)?.plan.routes;
+        let routes = flow::prepare(&described, is_here)?.plan.routes;
         let mut peers: Vec<SocketAddr> = Vec::new();
         for route in routes {
             if !peers.contains(&route.peer) {

@@ -85,6 +85,16 @@ impl Url {
         })
     }
 
+    /// The first of them, whoever is to reach it.
+    pub(super) fn first(&self) -> Result<SocketAddr, Failure> {
+        let first = self.addresses()?.into_iter().next();
+        first.ok_or_else(|| self.without_address())
+    }
+
+    fn without_address(&self) -> Failure {
+        Failure::failed(format!("{}: the name has no address", self.host))
+    }
+
     /// The first of them that a connection can be opened to.
     pub(super) fn reachable(&self, patience: Duration) -> Result<SocketAddr, Failure> {
         let mut refused = None;
@@ -97,7 +107,7 @@ impl Url {
         Err(match refused {
             Some((address, error)) => Failure::failed(format!("{}: {address}: {error}", self.text))
                 .hint("is a server listening there?"),
-            None => Failure::failed(format!("{}: the name has no address", self.host)),
+            None => self.without_address(),
         })
     }
 }

@@ -1,14 +1,16 @@
 //! What the host does while a trial runs: time that the hypervisor takes, listen queues that
 //! overflow.
 
-use weir_load::Io;
-use weir_load::plan::Plan;
 use weir_model::load_report::GeneratorReport;
 use weir_model::quantity::CpuSet;
 use weir_probe::{CpuTimes, CpuTimesReader, listen_overflows};
 
+use crate::plan::Plan;
+use crate::reactor::Io;
+use crate::trial::Outcome;
+
 /// The host's counters at the begin of a trial.
-pub(crate) struct Watch {
+pub struct Watch {
     cpus: Option<CpuTimesReader>,
     times: CpuTimes,
     overflows: u64,
@@ -16,7 +18,7 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Reads them. Counters that cannot be read count nothing: a result without them is still one.
-    pub(crate) fn begin(plan: &Plan) -> Watch {
+    pub fn begin(plan: &Plan) -> Watch {
         let cpus: Option<Vec<u32>> = plan.cpus.iter().copied().collect();
         let set = cpus.and_then(CpuSet::new);
         let mut cpus = set.and_then(|set| CpuTimesReader::open(&set).ok());
@@ -28,19 +30,26 @@ impl Watch {
         }
     }
 
-    /// What has happened since, without what only the end of a trial tells; the generator asked the kernel by `io`, and bytes had to wait for a buffer as often.
-    pub(crate) fn seen(&mut self, io: Io, starved: u64) -> GeneratorReport {
+    /// What has happened since, without what only the end of a trial tells; the generator asked the kernel by `io`.
+    pub fn seen(&mut self, io: Io) -> GeneratorReport {
         let now = self.cpus.as_mut().and_then(|cpus| cpus.read().ok());
         let spent = now.unwrap_or(self.times) - self.times;
         let all = spent.busy_ns + spent.idle_ns + spent.steal_ns;
         GeneratorReport {
             io: io.name().to_owned(),
-            spun_ns: Vec::new(),
-            woken_late_ns: None,
-            starved,
             steal: spent.steal_ns as f64 / all.max(1) as f64,
             listen_overflows: listen_overflows() - self.overflows,
-            self_capacity: None,
+            ..GeneratorReport::default()
+        }
+    }
+
+    /// What has happened, at the end of the trial.
+    pub fn end(&mut self, outcome: &Outcome) -> GeneratorReport {
+        GeneratorReport {
+            spun_ns: outcome.spun_ns.clone(),
+            woken_late_ns: Some(outcome.woken_late).filter(|late| late[1] > 0),
+            starved: outcome.starved,
+            ..self.seen(outcome.io)
         }
     }
 }

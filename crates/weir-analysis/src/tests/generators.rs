@@ -1,0 +1,41 @@
+//! Several generators: which of them a reason is about.
+
+use weir_model::record::{GeneratorShare, TrialRecord};
+
+use super::fixture::{SLICE_NS, header, slice, three_arms, trial};
+use crate::validity;
+
+#[test]
+fn the_generator_that_is_short_or_busy_is_named() {
+    let mut header = header(three_arms());
+    header.places.generator = Some("h1".to_owned());
+    header.places.more_generators = vec!["h2".to_owned()];
+    let slices = vec![slice(0, 10_000.0), slice(1, 10_000.0)];
+    let mut trial = trial("open", "stock", 0, slices);
+    for slice in &mut trial.slices {
+        (slice.due, slice.sent) = (800, 796);
+    }
+    let share = |host: &str, sent, percent| GeneratorShare {
+        host: host.to_owned(),
+        due: 800,
+        sent,
+        cpu_ns: 2 * SLICE_NS * percent / 100,
+        ..GeneratorShare::default()
+    };
+    trial.generators = vec![share("h1", 800, 96), share("h2", 792, 50)];
+    let said = |trial: &TrialRecord| -> Vec<String> {
+        let reasons = validity(trial, &header);
+        let named = reasons.iter().map(|r| format!("{} {}", r.rule, r.seen));
+        named.collect()
+    };
+    assert_eq!(
+        said(&trial),
+        [
+            "offered-rate 1592 requests were offered where 1600 were due",
+            "generator-busy h1: the generator used 96 % of its CPU time",
+            "offered-rate h2: 792 requests were offered where 800 were due",
+        ]
+    );
+    trial.generators.clear();
+    assert_eq!(said(&trial).len(), 1, "of all together");
+}

@@ -1,0 +1,252 @@
+//! A load test that generators on other hosts carry out, without a lab around it: `weir load --place generator=...`.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use weir_agent::message::{LoadEnd, LoadEvent, LoadJob, SliceJob};
+use weir_agent::{AgentError, Part};
+use weir_load::Plan;
+use weir_model::deal::Others;
+use weir_model::flow::LoadSpec;
+use weir_model::record::GeneratorStart;
+use weir_model::room::Descriptors;
+
+use crate::LabError;
+use crate::arrivals::When;
+use crate::flows::{Doors, Flows, From};
+use crate::host::{Host, Told};
+use crate::hosts::Hosts;
+use crate::options::Options;
+use crate::preflight;
+use crate::start::Start;
+
+/// How often the user's wish to stop is looked for.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Hosts that generate load.
+pub struct Generators(Hosts);
+
+/// A generator's threads, each with its CPU.
+pub type Threads = Vec<Option<u32>>;
+
+/// Whom a flow asks.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// Addresses, in turn; at least one.
+    pub peers: Vec<SocketAddr>,
+    /// The server as Host fields have it.
+    pub authority: String,
+    /// Its name for handshakes, if nothing else was said.
+    pub name: String,
+}
+
+impl Generators {
+    /// Reaches every host.
+    ///
+    /// # Errors
+    /// A host cannot be reached.
+    pub fn open(options: &Options) -> Result<Generators, LabError> {
+        Hosts::open(options).map(Generators)
+    }
+
+    /// The jobs of all generators for a load with this plan. `wanted` says which threads a generator with so many CPUs is to
+    /// have; `None`: as many as are good for it.
+    ///
+    /// # Errors
+    /// There are not enough connections, descriptors or ports, or a file cannot be read.
+    pub fn jobs(
+        &self,
+        (load, asked): (&LoadSpec, &[Asked]),
+        plan: &Plan,
+        wanted: &dyn Fn(&[u32]) -> Option<Threads>,
+    ) -> Result<Vec<LoadJob>, LabError> {
+        let hosts = self.0.generators();
+        let count = hosts.len();
+        let fewest = load.flows().map(|flow| flow.connections).min().unwrap_or(1);
+        let most = fewest as usize / count;
+        let room = |host: &Host| {
+            Descriptors::of_load(load, 1, false, host.is.own_tables).dealt(count as u64)
+        };
+        let threads = |host: &Host| {
+            let cpus = host.is.cpus.cpus();
+            wanted(cpus).unwrap_or_else(|| {
+                let threads = room(host).threads(host.is.most_descriptors, cpus.len() as u64);
+                let cpus = cpus.iter().copied().map(Some).cycle();
+                cpus.take(most.min(threads as usize)).collect()
+            })
+        };
+        let threads: Vec<Threads> = hosts.clone().map(threads).collect();
+        if most == 0 || threads.iter().any(|own| own.len() > most) {
+            return Err(LabError::Request {
+                load: load.name.clone(),
+                what: format!(
+                    "{fewest} connections are fewer than the threads of {count} generators"
+                ),
+            });
+        }
+        let job = whole(load, asked, plan)?;
+        let mut others = Others {
+            before: 0,
+            behind: threads.iter().map(Vec::len).sum::<usize>() as u32,
+        };
+        let mut jobs = Vec::new();
+        for (host, threads) in hosts.zip(threads) {
+            let is_there = |cpu: &u32| host.is.cpus.cpus().contains(cpu);
+            if let Some(cpu) = threads.iter().flatten().find(|cpu| !is_there(cpu)) {
+                return Err(LabError::Cpus {
+                    host: host.called().to_owned(),
+                    wanted: cpu.to_string(),
+                    allowed: host.is.cpus.to_string(),
+                });
+            }
+            preflight::enough(room(host).for_each_of(threads.len() as u64), host)?;
+            preflight::ports(load, &self.0, host)?;
+            let own = threads.len() as u32;
+            others.behind -= own;
+            jobs.push(LoadJob {
+                threads,
+                descriptors: room(host).at_most(),
+                others,
+                ..job.clone()
+            });
+            others.before += own;
+        }
+        Ok(jobs)
+    }
+
+    /// Carries the jobs out, one by each generator: when several of them started, and what each has counted beside slices.
+    /// `hear` is told what each tells.
+    ///
+    /// # Errors
+    /// A generator is lost, or could not open a connection: the others are stopped.
+    pub fn run(
+        &self,
+        jobs: &[LoadJob],
+        stop: &AtomicBool,
+        hear: &mut dyn FnMut(usize, LoadEvent),
+    ) -> Result<(Vec<GeneratorStart>, Vec<LoadEnd>), LabError> {
+        let mut going = Going {
+            generators: self.0.generators().collect(),
+            ids: Vec::new(),
+            // Clocks are compared when all are ready.
+            start: Start::of(self.0.generators().map(|host| (host, 0))),
+            ends: jobs.iter().map(|_| None).collect(),
+        };
+        let result = going.through(jobs, stop, hear);
+        if result.is_err() {
+            going.stop();
+        }
+        result?;
+        let ends = going.ends.into_iter().flatten().collect();
+        Ok((going.start.starts(), ends))
+    }
+}
+
+/// A load that goes on.
+struct Going<'a> {
+    generators: Vec<&'a Host>,
+    ids: Vec<u64>,
+    start: Start<'a>,
+    ends: Vec<Option<LoadEnd>>,
+}
+
+impl Going<'_> {
+    fn through(
+        &mut self,
+        jobs: &[LoadJob],
+        stop: &AtomicBool,
+        hear: &mut dyn FnMut(usize, LoadEvent),
+    ) -> Result<(), AgentError> {
+        let (send, told) = channel();
+        for (place, (host, job)) in self.generators.iter().zip(jobs).enumerate() {
+            self.ids.push(host.begin_load(job.clone(), place, &send)?);
+        }
+        let flows = jobs.first().map_or(0, |job| job.flows.len());
+        let slices = jobs.first().map_or(0, |job| job.engine_slices().len());
+        let mut stopping = false;
+        while self.ends.iter().any(Option::is_none) {
+            if let Ok(Told::Load(generator, part)) = told.recv_timeout(LOOK) {
+                match part {
+                    Part::Event(LoadEvent::Ready) => {
+                        self.start.ready(generator, |place| self.ids[place])?;
+                    }
+                    Part::Event(LoadEvent::Slice { slice, flow, .. })
+                        if slice >= slices || flow >= flows =>
+                    {
+                        return Err(AgentError::Confused {
+                            place: self.generators[generator].called().to_owned(),
+                            words: "a slice that the load does not have".to_owned(),
+                        });
+                    }
+                    Part::Event(event) => {
+                        if let LoadEvent::Started { at_ns } = event {
+                            self.start.started(generator, at_ns);
+                        }
+                        hear(generator, event);
+                    }
+                    Part::End(end) => self.ends[generator] = Some(end?),
+                }
+            }
+            if !stopping && stop.load(Ordering::Relaxed) {
+                stopping = true;
+                self.stop();
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends what still goes on, as far as it can be reached.
+    fn stop(&self) {
+        let all = self.generators.iter().zip(&self.ids).zip(&self.ends);
+        let going_on = all.filter(|(_, end)| end.is_none());
+        going_on.for_each(|((host, id), _)| host.stop(*id));
+    }
+}
+
+/// The job of all generators together, but for what each has of it.
+fn whole(load: &LoadSpec, asked: &[Asked], plan: &Plan) -> Result<LoadJob, LabError> {
+    let flows = Flows::read(load, None)?;
+    let when = plan.flows.iter().map(|flow| When {
+        arrivals: flow.arrivals.clone(),
+        every_ns: None,
+    });
+    let any = SocketAddr::from(([0, 0, 0, 0], 0));
+    let doors = Doors {
+        clear: any,
+        also: &[],
+        tls: Some((any, "")),
+        asked: &[],
+    };
+    // The kernel's choice of addresses: they are the generators' own.
+    let from = From {
+        addresses: &[],
+        ports: u64::MAX,
+    };
+    let mut jobs = flows.of_arm(0, &when.collect::<Vec<_>>(), doors, from)?;
+    for (job, asked) in jobs.iter_mut().zip(asked) {
+        job.peer = asked.peers[0];
+        job.also = asked.peers[1..].to_vec();
+        job.host.clone_from(&asked.authority);
+        if let Some(tls) = &mut job.spec.tls {
+            tls.server_name.get_or_insert_with(|| asked.name.clone());
+        }
+    }
+    Ok(LoadJob {
+        flows: jobs,
+        traces: flows.traces,
+        files: flows.files,
+        slices: vec![SliceJob {
+            arm: 0,
+            start: 0,
+            measure_from: plan.ramp_up.as_nanos() as u64,
+            end: plan.slices.last().map_or(0, |slice| slice.end),
+        }],
+        drain: plan.drain,
+        spin: plan.spin,
+        ramp_up: plan.ramp_up,
+        is_whole: true,
+        ..LoadJob::default()
+    })
+}

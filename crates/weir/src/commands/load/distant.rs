@@ -1,0 +1,261 @@
+//! `--place generator=HOST,HOST`: other hosts send the load together, and what they count is added.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use weir_agent::message::{LoadEnd, LoadEvent, LoadJob, WholeEnd};
+use weir_lab::{Generators, PlaceSpec, Role, Threads};
+use weir_load::engine::FlowTotals;
+use weir_load::{Control, Errors, Io, Outcome, Plan, SliceData};
+use weir_model::load_report::{GeneratorReport, LoadGenerator};
+use weir_model::quantity::CpuSet;
+use weir_model::record::GeneratorStart;
+use weir_report::load::time_report;
+
+use super::Job;
+use crate::args::{IoChoice, LoadArgs};
+use crate::commands::{flag, place, run};
+use crate::failure::Failure;
+
+/// What a load test came to.
+pub(super) struct Carried {
+    pub(super) outcome: Outcome,
+    /// Of all generators together.
+    pub(super) generator: GeneratorReport,
+    /// Of each, where they are on other hosts and several.
+    pub(super) generators: Vec<LoadGenerator>,
+}
+
+impl Carried {
+    /// Of a load that this host has sent.
+    pub(super) fn here(outcome: Outcome) -> Carried {
+        Carried {
+            outcome,
+            generator: GeneratorReport::default(),
+            generators: Vec::new(),
+        }
+    }
+}
+
+/// Generators on other hosts, and what each is to do.
+pub(super) struct Distant {
+    generators: Generators,
+    jobs: Vec<LoadJob>,
+}
+
+/// The hosts of the generators and of the server.
+///
+/// # Errors
+/// What was typed names others, or asks for what only this host can do.
+pub(super) fn places(args: &LoadArgs) -> Result<PlaceSpec, Failure> {
+    let places = place::roles(&args.place, &args.ssh)?;
+    if places.host_of(Role::Origin).is_some() {
+        let message = "--place: weir load starts no origin server";
+        return Err(Failure::input(message).hint("--place generator=HOST, --place proxy=HOST"));
+    }
+    if places.host_of(Role::Proxy).is_some() && !args.observe {
+        let message = "--place: proxy=HOST is the server's host for --observe, which is not given";
+        return Err(Failure::input(message).hint("add --observe, or name generators"));
+    }
+    if places.host_of(Role::Generator).is_none() {
+        return Ok(places);
+    }
+    let only_here = [
+        (args.observe, "--observe"),
+        (args.calibrate, "--calibrate"),
+        (args.floor, "--floor"),
+        (args.io != IoChoice::Auto, "--io"),
+    ];
+    match only_here.into_iter().find(|(is_given, _)| *is_given) {
+        Some((_, flag)) => Err(Failure::input(format!(
+            "{flag}: not with generators on other hosts (--place)"
+        ))),
+        None => Ok(places),
+    }
+}
+
+impl Distant {
+    /// Reaches the hosts and deals the load to them; the job has all of their threads then.
+    ///
+    /// # Errors
+    /// A host cannot be reached, or has no room for its share.
+    pub(super) fn of(
+        job: &mut Job,
+        args: &LoadArgs,
+        places: PlaceSpec,
+    ) -> Result<Distant, Failure> {
+        let given = match &args.cpus {
+            Some(text) => Some(flag("--cpus", text.parse::<CpuSet>())?),
+            None => None,
+        };
+        let wanted = |cpus: &[u32]| -> Option<Threads> {
+            let (cpus, count) = match (&given, args.threads) {
+                (Some(set), _) => (set.cpus(), set.cpus().len()),
+                (None, count) => (cpus, count?.max(1) as usize),
+            };
+            Some(cpus.iter().copied().map(Some).cycle().take(count).collect())
+        };
+        let failed = |error| Failure::of_run(error, None);
+        let generators = Generators::open(&run::options_at(places)?).map_err(failed)?;
+        let jobs = generators.jobs((&job.spec, &job.asked[..]), &job.plan, &wanted);
+        let jobs = jobs.map_err(failed)?;
+        let threads = jobs.iter().flat_map(|job| job.threads.iter().copied());
+        job.plan.cpus = threads.collect();
+        Ok(Distant { generators, jobs })
+    }
+
+    /// How many generators there are.
+    pub(super) fn count(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Carries the load out. `take` is given each slice, all generators together, by flow.
+    ///
+    /// # Errors
+    /// A generator is lost, or no connection could be opened.
+    pub(super) fn carry_out(
+        &self,
+        plan: &Plan,
+        control: &Control,
+        mut take: impl FnMut(usize, &[SliceData]),
+    ) -> Result<Carried, Failure> {
+        let none = |count: usize| vec![SliceData::new(); count];
+        let (flows, mut own) = (plan.flows.len(), none(self.jobs.len()));
+        let mut started = 0;
+        // Slices that not all have told of: what was counted, by flow, and how often somebody has told of one.
+        let mut pending: BTreeMap<usize, (Vec<SliceData>, usize)> = BTreeMap::new();
+        let mut hear = |generator: usize, event: LoadEvent| match event {
+            LoadEvent::Ready => {}
+            LoadEvent::Started { .. } => {
+                started += 1;
+                if started == self.jobs.len() {
+                    has_started(plan, control);
+                }
+            }
+            LoadEvent::Slice { slice, flow, data } => {
+                own[generator].add(&data);
+                self.progress(control, generator, &own[generator]);
+                let (together, told) = pending.entry(slice).or_insert_with(|| (none(flows), 0));
+                together[flow].add(&data);
+                *told += 1;
+                if *told == flows * self.jobs.len()
+                    && let Some((together, _)) = pending.remove(&slice)
+                {
+                    take(slice, &together);
+                }
+            }
+        };
+        let ran = self.generators.run(&self.jobs, &control.stop, &mut hear);
+        // The input was right: what is wrong happened on the way.
+        let ran = ran.map_err(|error| Failure::failed(&error).maybe_hint(error.hint()))?;
+        // A generator that has sent its share early, or was stopped, never came to the last slices.
+        for (slice, (together, _)) in pending {
+            take(slice, &together);
+        }
+        let carried = self.carried(ran, &own);
+        match carried.outcome.ended_at {
+            0 => Err(Failure::interrupted(
+                "interrupted before the generators had started",
+            )),
+            _ => Ok(carried),
+        }
+    }
+
+    /// What is known of a generator while it goes on: its slices.
+    fn progress(&self, control: &Control, generator: usize, own: &SliceData) {
+        let progress = &control.progress[generator];
+        // Of each of its threads: none of them is busier than it can be.
+        let cpu_ns = own.cpu_ns / self.jobs[generator].threads.len().max(1) as u64;
+        for (to, value) in [
+            (&progress.completed, own.completed_whole),
+            (&progress.errors, own.errors.total()),
+            (&progress.received_bytes, own.received_bytes),
+            (&progress.cpu_ns, cpu_ns),
+        ] {
+            to.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// All generators as if they were one, and each of several by itself.
+    fn carried(
+        &self,
+        (starts, ends): (Vec<GeneratorStart>, Vec<LoadEnd>),
+        own: &[SliceData],
+    ) -> Carried {
+        let mut outcome = Outcome {
+            ended_at: 0,
+            flows: Vec::new(),
+            errors: Errors::default(),
+            cpu_ns: Vec::new(),
+            spun_ns: Vec::new(),
+            woken_late: [0; 2],
+            starved: 0,
+            io: Io::Auto,
+        };
+        let mut all = GeneratorReport::default();
+        let wholes = ends.into_iter().map(|end| {
+            outcome.errors.add(&Errors::told(&end.errors));
+            let whole = end.whole.unwrap_or_default();
+            outcome.ended_at = outcome.ended_at.max(whole.ended_at);
+            outcome.cpu_ns.extend(&whole.cpu_ns);
+            add_flows(&mut outcome.flows, &whole.flows);
+            add(&mut all, &whole.generator);
+            whole
+        });
+        let wholes: Vec<Box<WholeEnd>> = wholes.collect();
+        let each = starts
+            .into_iter()
+            .zip(wholes)
+            .zip(self.jobs.iter().zip(own));
+        let generators = each.map(|((start, whole), (job, data))| LoadGenerator {
+            start,
+            cpus: job.threads.clone(),
+            cpu_ns: whole.cpu_ns,
+            due: data.due,
+            offered: data.offered,
+            dropped: data.dropped,
+            queued: data.queued,
+            completed: data.completed,
+            response_time: time_report(&data.histograms.response),
+            dispatch_lag: time_report(&data.histograms.dispatch_lag),
+            generator: whole.generator,
+        });
+        Carried {
+            generators: generators.collect(),
+            outcome,
+            generator: all,
+        }
+    }
+}
+
+/// Connections are open, and the measuring begins.
+fn has_started(plan: &Plan, control: &Control) {
+    let connections = plan.flows.iter().map(|flow| u64::from(flow.connections));
+    let open = &control.progress[0].open;
+    open.store(connections.sum(), Ordering::Relaxed);
+    let now = weir_agent::monotonic_ns();
+    control.started_at.store(now, Ordering::Relaxed);
+}
+
+fn add_flows(all: &mut Vec<FlowTotals>, flows: &[FlowTotals]) {
+    match all.is_empty() {
+        true => all.extend_from_slice(flows),
+        false => all
+            .iter_mut()
+            .zip(flows)
+            .for_each(|(all, one)| all.add(one)),
+    }
+}
+
+/// Counts are added; of lateness and of what the hypervisor took the worst stands.
+fn add(all: &mut GeneratorReport, one: &GeneratorReport) {
+    all.io.clone_from(&one.io);
+    all.spun_ns.extend(&one.spun_ns);
+    all.starved += one.starved;
+    all.listen_overflows += one.listen_overflows;
+    all.steal = all.steal.max(one.steal);
+    all.woken_late_ns = match (all.woken_late_ns, one.woken_late_ns) {
+        (Some(all), Some(one)) => Some([0, 1].map(|at| all[at].max(one[at]))),
+        (all, one) => all.or(one),
+    };
+}

@@ -1,0 +1,208 @@
+//! `--place generator=HOST,HOST`: a load that several hosts send together.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use weir_model::load_report::LoadReport;
+use weir_model::record::{GeneratorStart, Outcome, PartRecord, Record};
+use weir_report::load::histogram;
+
+use crate::places_support::{Lan, Like};
+use crate::program::{HasAll, within};
+use crate::ssh_support::signal;
+
+/// Two arms under a given rate, as short as can be.
+const STUDY: &str = "\
+weir: 1
+name: two-generators
+question: Does a load that two hosts send come whole?
+proxy: {kind: nginx, settings: {worker_processes: 1}}
+loads:
+- {name: open, rate: 400/s, connections: 8, duration: 2s}
+arms:
+- {name: keeps-origin, settings: {origin_keepalive: 8}}
+blocks: {slice: 50ms, at-least: 6, instances: 1}
+";
+
+/// Hosts whose clocks are an hour apart from each other.
+fn lan(hosts: u32) -> Option<Lan> {
+    let ahead = |number| Like {
+        ahead: Duration::from_secs(3600) * number,
+        ..Like::default()
+    };
+    Lan::of(&(1..=hosts).map(ahead).collect::<Vec<_>>())
+}
+
+/// A start that takes the wrong clock for another is off by an hour; a busy machine by milliseconds.
+#[track_caller]
+fn assert_together(starts: &[GeneratorStart], hosts: usize) {
+    assert_eq!(starts.len(), hosts);
+    let (spread, unsure) = GeneratorStart::spread_ns(starts).expect("there are some");
+    assert!(spread < 200_000_000 && unsure < 200_000_000, "{starts:?}");
+}
+
+/// Whoever is killed leaves files, which are removed as its hint says.
+#[track_caller]
+fn restored(lan: &Lan) {
+    lan.starts("restore --host web2").end().with_code(0);
+    lan.assert_clean();
+}
+
+#[test]
+fn four_generators_send_what_one_sends_and_their_histograms_are_added() {
+    let Some(lan) = lan(4) else { return };
+    let (_origin, address) = lan.origin("--delay 5ms");
+    let load = |generators: &str| -> LoadReport {
+        let line = format!(
+            "load http://{address}/ -R 1000 -c 40 -t 1 -d 3s --format json --place generator={generators}"
+        );
+        let report = lan.starts(&line).end().with_code(0).document();
+        lan.assert_clean();
+        report
+    };
+    let one = load("web1");
+    let four = load("web1,web2,web3,web4");
+    assert!(one.generators.is_empty() && one.load.cpus.len() == 1);
+    assert_eq!(four.load.cpus.len(), 4);
+
+    for report in [&one, &four] {
+        assert_eq!((report.counts.due, report.counts.connected), (3000, 40));
+        within(report.rates.offered, 980.0..1020.0);
+        within(report.rates.completed, 950.0..1020.0);
+    }
+    let at = |report: &LoadReport, q: f64| {
+        let all = &report.response_time.quantiles;
+        all.iter().find(|(at, _)| *at == q).unwrap().1 as f64 / 1e6
+    };
+    within(at(&one, 0.5), 5.0..9.0);
+    within(at(&four, 0.5), 5.0..9.0);
+
+    let starts: Vec<_> = four
+        .generators
+        .iter()
+        .map(|one| one.start.clone())
+        .collect();
+    assert_together(&starts, 4);
+    let names: Vec<&str> = starts.iter().map(|start| &*start.host).collect();
+    assert_eq!(names, ["web1", "web2", "web3", "web4"]);
+    assert!(four.generators.iter().all(|one| one.due == 750));
+    let read = |of: &weir_model::load_report::TimeReport| histogram(of).unwrap();
+    let mut sum = read(&four.generators[0].response_time);
+    for other in &four.generators[1..] {
+        sum.add(read(&other.response_time)).unwrap();
+    }
+    assert_eq!(sum.len(), four.response_time.count);
+    assert!(sum == read(&four.response_time), "bucket by bucket");
+
+    let said = lan.starts(&format!(
+        "load http://{address}/ -c 8 -d 1s --place generator=web1,web2"
+    ));
+    let said = said.end().with_code(0).stdout;
+    said.has_all(&["of 2 generators", "web1: ", "web2: ", "apart, by clocks"]);
+}
+
+#[test]
+fn a_generator_that_is_lost_is_named_and_the_others_stop() {
+    let Some(lan) = lan(2) else { return };
+    let (_origin, address) = lan.origin("");
+    let mut running = lan.starts(&format!(
+        "load http://{address}/ -c 4 -d 60s --every 1s --place generator=web1,web2"
+    ));
+    running.wait_until("an interval", |weir| weir.stderr().contains("/s"));
+    for pid in lan.host(2).agents() {
+        signal(pid, Signal::KILL);
+    }
+    let stderr = running.end().with_code(1).stderr;
+    stderr.has_all(&["the agent on web2 is gone", "weir restore --host web2"]);
+    restored(&lan);
+}
+
+#[test]
+fn a_study_under_a_load_of_two_generators() {
+    let Some(lan) = lan(2) else { return };
+    let places = "--place generator=web1,web2";
+    lan.run(STUDY, places).end().with_code(0);
+    lan.assert_clean();
+    let run = lan.records();
+    assert_eq!(run.outcome(), Some(Outcome::Complete));
+    assert_eq!(run.header.places.generator.as_deref(), Some("web1"));
+    assert_eq!(run.header.places.more_generators, ["web2"]);
+    let links = &run.header.surroundings.as_ref().unwrap().links;
+    let from: Vec<_> = links
+        .iter()
+        .filter_map(|link| link.host.as_deref())
+        .collect();
+    assert_eq!(from, ["web1", "web2"]);
+    for trial in run.trials() {
+        let slices = &trial.slices;
+        let due = slices.iter().map(|slice| slice.due).sum::<u64>();
+        let sent = slices.iter().map(|slice| slice.sent).sum::<u64>();
+        let shares = &trial.generators;
+        assert_eq!(shares.len(), 2);
+        assert_eq!(shares.iter().map(|one| one.due).sum::<u64>(), due);
+        assert_eq!(shares.iter().map(|one| one.sent).sum::<u64>(), sent);
+        let timed = shares.iter().map(|one| one.timed).sum::<u64>();
+        assert_eq!(timed, trial.response_time.count);
+        assert!(shares.iter().all(|one| one.due > 0 && one.cpu_ns > 0));
+    }
+    let parts: Vec<&PartRecord> = run
+        .records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Part(part) => Some(&**part),
+            _ => None,
+        })
+        .collect();
+    assert!(!parts.is_empty());
+    parts
+        .iter()
+        .for_each(|part| assert_together(&part.starts, 2));
+    let report = lan.place.read("report.md");
+    report.has_all(&["on each of web1, web2", "generators started apart"]);
+}
+
+#[test]
+fn the_capacity_of_a_url_is_searched_by_two_generators() {
+    let Some(lan) = lan(2) else { return };
+    // Some 400 requests/s, whatever the machine has to do beside.
+    let (_origin, address) = lan.origin("--concurrency 2 --delay 5ms");
+    let places = "--place generator=web1,web2 --out 'a run'";
+    let mut running = lan.starts(&format!("capacity http://{address}/ -c 8 {places}"));
+    lan.place.await_trials(&mut running, 4);
+    running.signal(Signal::INT);
+    running.end().with_code(130);
+    lan.assert_clean();
+    let run = lan.records();
+    assert_eq!(run.header.places.more_generators, ["web2"]);
+    let shared = run
+        .trials_in(|_| true)
+        .filter(|it| it.generators.len() == 2);
+    assert!(shared.count() >= 4);
+}
+
+#[test]
+fn a_run_whose_generator_is_lost_ends_and_goes_on_with_the_same_hosts() {
+    let Some(lan) = lan(2) else { return };
+    let study = STUDY.replace("duration: 2s", "duration: 20s");
+    let mut running = lan.run(&study, "--place generator=web1,web2");
+    lan.place.await_trials(&mut running, 4);
+    for pid in lan.host(2).agents() {
+        signal(pid, Signal::KILL);
+    }
+    let stderr = running.end().with_code(1).stderr;
+    stderr.has_all(&["the agent on web2 is gone", "what was recorded is in"]);
+    restored(&lan);
+
+    let resume = "run --resume 'a run'";
+    let other = lan
+        .starts(&format!("{resume} --place generator=web1"))
+        .end();
+    other.refused(&["it started with the generators on web1, web2"]);
+    let mut again = lan.starts(resume);
+    let blocks = lan.place.trials();
+    again.wait_until("more blocks", |_| lan.place.trials() > blocks);
+    assert!((1..=2).all(|number| !lan.host(number).agents().is_empty()));
+    again.signal(Signal::INT);
+    again.end().with_code(130);
+    lan.assert_clean();
+}
