@@ -27,6 +27,8 @@ pub(crate) struct Hosts {
     of: [usize; 3],
     /// The hosts of all generators, which share a load: at least one.
     generators: Vec<usize>,
+    /// The context and the namespace of generators that are pods.
+    cluster: Option<String>,
     /// Source addresses towards each arm, where all have network namespaces of their own.
     networks: Option<u8>,
     /// Programs of proxies that were asked for: arms share them, and to ask runs them.
@@ -48,6 +50,14 @@ impl Hosts {
             let hosts: Vec<Host> = hosts.collect::<Result<_, _>>()?;
             let generators = (0..hosts.len()).collect();
             return Ok(Hosts::of(hosts, [0; 3], generators));
+        }
+        if let Some(pods) = &options.places.pods {
+            let mut hosts = vec![Host::here(options)?];
+            hosts.extend(Host::in_pods(pods, options)?);
+            let generators = (1..hosts.len()).collect();
+            let mut opened = Hosts::of(hosts, [1, 0, 0], generators);
+            opened.cluster = Some(pods.cluster());
+            return Ok(opened);
         }
         let mut names: Vec<Option<&str>> = Vec::new();
         let of = ROLES.map(|role| {
@@ -71,6 +81,7 @@ impl Hosts {
             hosts,
             of,
             generators,
+            cluster: None,
             networks: None,
             programs: RefCell::default(),
         }
@@ -113,6 +124,7 @@ impl Hosts {
             generator: name(Role::Generator),
             proxy: name(Role::Proxy),
             origin: name(Role::Origin),
+            cluster: self.cluster.clone(),
         }
     }
 

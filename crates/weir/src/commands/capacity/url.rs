@@ -20,6 +20,7 @@ use crate::commands::load::{self, Server};
 use crate::commands::study::Read;
 use crate::commands::{flag, public, time};
 use crate::failure::Failure;
+use crate::names;
 
 /// What responses must keep to where nobody says. Fixed, and no multiple of what the server does at low rates, so
 /// that it is known beforehand and the same tomorrow.
@@ -50,6 +51,10 @@ pub(super) fn search(args: &CapacityArgs, options: &Options) -> Result<Search, F
         // What is spread needs a rate; the search chooses it.
         rate: Some("1".to_owned()),
         timeout: args.flow.timeout.clone().or_else(|| timeout(patience)),
+        to: match (&args.flow.to, &args.flow.url, &args.lab.pods.on) {
+            (None, Some(url), Some(_)) => address_of(url),
+            (to, ..) => to.clone(),
+        },
         ..args.flow.clone()
     };
     let server = Server::of(&flow, |spec, all| {
@@ -57,7 +62,9 @@ pub(super) fn search(args: &CapacityArgs, options: &Options) -> Result<Search, F
         public::addresses(all, &args.lab)
     })?;
     let spec = flow_of(&server);
-    can_hold(&limits, &server.peers)?;
+    if args.lab.pods.on.is_none() {
+        can_hold(&limits, &server.peers)?;
+    }
     let mut said = vec![match &args.objective {
         Some(_) => format!("Objective: {}", objective(&limits)),
         None => format!(
@@ -99,6 +106,18 @@ fn refuse_idle(args: &CapacityArgs) -> Result<(), Failure> {
         Some((_, option, why)) => Err(Failure::input(format!("{option}: {why}"))),
         None => Ok(()),
     }
+}
+
+/// The address of a URL's server, which this host need not reach: pods ask it. `None`: it is no URL, or its name does not
+/// resolve, which is told where it is read.
+fn address_of(url: &str) -> Option<String> {
+    let uri: http::Uri = url.parse().ok()?;
+    let port = uri.port_u16().or(match uri.scheme_str()? {
+        "https" => Some(443),
+        _ => Some(80),
+    });
+    let found = names::addresses(&format!("{}:{}", uri.host()?, port?)).ok()?;
+    found.first().map(ToString::to_string)
 }
 
 /// How long a response may take where nobody says: twice as long as is looked for, if that is more than usual.
@@ -188,7 +207,7 @@ fn cpus(
     let all = match &args.cpus {
         Some(text) => flag("--cpus", text.parse::<CpuSet>())?,
         // The lab shares them out.
-        None if own => return Ok(None),
+        None if own || args.lab.pods.on.is_some() => return Ok(None),
         None => {
             weir_lab::facts(options)
                 .map_err(|error| Failure::of_run(error, None))?
