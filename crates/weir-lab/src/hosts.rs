@@ -18,6 +18,7 @@ use weir_simulation::World;
 
 use crate::host::Host;
 use crate::options::{Options, ROLES, Role};
+use crate::pods::Pods;
 use crate::{LabError, cpus};
 
 /// Where everything is.
@@ -27,8 +28,8 @@ pub(crate) struct Hosts {
     of: [usize; 3],
     /// The hosts of all generators, which share a load: at least one.
     generators: Vec<usize>,
-    /// The context and the namespace of generators that are pods.
-    cluster: Option<String>,
+    /// The pods of the generators, where they are pods.
+    pods: Option<Pods>,
     /// Source addresses towards each arm, where all have network namespaces of their own.
     networks: Option<u8>,
     /// Programs of proxies that were asked for: arms share them, and to ask runs them.
@@ -56,7 +57,7 @@ impl Hosts {
             hosts.extend(Host::in_pods(pods, options)?);
             let generators = (1..hosts.len()).collect();
             let mut opened = Hosts::of(hosts, [1, 0, 0], generators);
-            opened.cluster = Some(pods.cluster());
+            opened.pods = Some(pods.clone());
             return Ok(opened);
         }
         let mut names: Vec<Option<&str>> = Vec::new();
@@ -81,7 +82,7 @@ impl Hosts {
             hosts,
             of,
             generators,
-            cluster: None,
+            pods: None,
             networks: None,
             programs: RefCell::default(),
         }
@@ -89,6 +90,11 @@ impl Hosts {
 
     pub(crate) fn host(&self, role: Role) -> &Host {
         &self.hosts[self.of[role as usize]]
+    }
+
+    /// The pods of the generators, where they are pods.
+    pub(crate) fn pods(&self) -> Option<&Pods> {
+        self.pods.as_ref()
     }
 
     /// Every generator.
@@ -124,7 +130,7 @@ impl Hosts {
             generator: name(Role::Generator),
             proxy: name(Role::Proxy),
             origin: name(Role::Origin),
-            cluster: self.cluster.clone(),
+            cluster: self.pods().map(Pods::cluster),
         }
     }
 

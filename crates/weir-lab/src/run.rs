@@ -106,7 +106,6 @@ pub fn ask(
             environment.versions.insert(program.name, program.version);
         }
     }
-    remarks.extend(options.places.pods.iter().flat_map(Pods::remarks));
     remarks.extend(of_roles(study, &roles, &hosts, &options.catalog));
     remarks.extend(of_arms_that_run(&options.remarks, study));
     let of_loads = sums::of_loads(study)?;
@@ -238,6 +237,7 @@ fn of_roles(study: &Study, roles: &CpuRoles, hosts: &Hosts, catalog: &Catalog) -
         .into_iter()
         .chain(crowded)
         .map(Remark::of_run)
+        .chain(hosts.pods().into_iter().flat_map(Pods::remarks))
         .collect()
 }
 
