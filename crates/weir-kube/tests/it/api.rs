@@ -8,8 +8,11 @@ use weir_kube::{Cluster, KubeError, Removed, Wanted, manifest, remove, render};
 
 use crate::support::Test;
 
+/// A test and its name.
+type Named = (&'static str, fn(&Test));
+
 /// All of them, in one cluster and one after the other: each has a namespace of its own, nodes are everybody's.
-const TESTS: [(&str, fn(&Test)); 8] = [
+const TESTS: [Named; 8] = [
     ("contexts_are_named", contexts_are_named),
     ("what_is_rendered_is_valid", what_is_rendered_is_valid),
     (

@@ -52,7 +52,7 @@ pub(crate) enum Command {
     /// Find how many requests per second a URL, or each arm of a study, carries within an objective.
     Capacity(Box<CapacityArgs>),
     /// Run a study: compare settings of a real proxy, side by side.
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Write the report of a run again, in any format.
     Report(ReportArgs),
     /// Print what an arm of a run changes in your own configuration, as a diff; apply nothing.

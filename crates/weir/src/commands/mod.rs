@@ -60,7 +60,7 @@ pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Launch(args) => launch::run(args),
         Command::Agent => agent::run(),
         Command::TryUserNamespace => rootless::attempt(),
-        Command::Run(args) => run::run(args),
+        Command::Run(args) => run::run(*args),
         Command::Report(args) => report::run(args),
         Command::Patch(args) => patch::run(&args),
         Command::Restore(args) => restore::run(&args),

@@ -19,8 +19,11 @@ const IMAGE: &str = "localhost/weir:test";
 const PODS: &str =
     "--on kubernetes:weir-test --image localhost/weir:test --share-nodes --pod-memory 256MiB";
 
+/// A test and its name.
+type Named = (&'static str, fn(&Test));
+
 /// All of them, in one cluster and one after the other.
-const TESTS: [(&str, fn(&Test)); 6] = [
+const TESTS: [Named; 6] = [
     (
         "a_study_is_run_by_generators_in_pods",
         a_study_is_run_by_generators_in_pods,
