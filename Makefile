@@ -17,7 +17,7 @@ BENCH ?=
 .DEFAULT_GOAL := help
 # Set-up comes before its use, also with -j.
 .NOTPARALLEL:
-.PHONY: help demo test check install static deb kills bench bench-compare planted bpf fuzz sbom deny docs setup-demo setup-test setup-proxies setup-docs setup-bench
+.PHONY: help demo test check install static deb kills bench bench-compare planted bpf fuzz sbom deny docs setup-demo setup-test setup-proxies setup-kube setup-docs setup-bench
 
 help: ## List these targets
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -29,6 +29,7 @@ demo: setup-demo ## Set up, build, settings of a stock nginx that matter, capaci
 
 test: setup-test check ## Set up, then everything that CI runs: format, lints, all tests, the documentation
 	scripts/docs
+	scripts/kube build || echo "The tests of Kubernetes will not run: its programs could not be built." >&2
 	$(CARGO) test --workspace --locked --no-fail-fast
 
 check: ## Format and lints alone
@@ -88,6 +89,10 @@ setup-test:
 
 setup-proxies: ## Install the proxies that a study can compare
 	@scripts/setup proxies
+
+setup-kube: ## Install what a small Kubernetes cluster for tests needs, and build its programs (8 minutes the first time)
+	@scripts/setup kube
+	@scripts/kube build
 
 setup-docs:
 	@scripts/setup docs

@@ -17,6 +17,10 @@ use crate::frame::{self, FrameError};
 use crate::hello::{self, Hello, HelloError};
 use crate::message::{Body, Clock, Failure, Nothing, Ping, Question, Reply, Request, Stop};
 
+mod error;
+
+pub use error::AgentError;
+
 /// How often a distant agent is asked whether it lives.
 const HEARTBEAT: Duration = Duration::from_secs(2);
 
@@ -26,62 +30,6 @@ pub const SILENCE: Duration = Duration::from_secs(10);
 /// How long a distant agent that lives may tell nothing of what it was asked. What takes longest is a slice,
 /// ten minutes at most.
 const PATIENCE: Duration = Duration::from_secs(1800);
-
-/// Why an agent did not do what it was asked.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum AgentError {
-    /// It tried, and says why it could not.
-    #[error(transparent)]
-    Failed(Box<Failure>),
-    /// It is not there any more.
-    #[error("the agent on {place} is gone: {words}")]
-    Lost {
-        /// Where it was.
-        place: String,
-        /// What was seen.
-        words: String,
-    },
-    /// It answers something else than it was asked: a mistake of weir's.
-    #[error("the agent on {place} sent an unexpected answer: {words}")]
-    Confused {
-        /// Where it is.
-        place: String,
-        /// What was wrong.
-        words: String,
-    },
-}
-
-impl AgentError {
-    /// What to do about it.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            AgentError::Failed(failure) => failure.hint.clone(),
-            AgentError::Lost { place, .. } => Some(format!(
-                "when the host is back, `weir restore --host {place}` shows whether anything is left \
-                 there; the agent restores everything by itself when it no longer hears from weir"
-            )),
-            AgentError::Confused { .. } => None,
-        }
-    }
-}
-
-impl From<Failure> for AgentError {
-    fn from(failure: Failure) -> AgentError {
-        AgentError::Failed(Box::new(failure))
-    }
-}
-
-impl AgentError {
-    /// The same, said of an arm, where it was not said already.
-    pub fn of_arm(self, arm: &str) -> AgentError {
-        match self {
-            AgentError::Failed(failure) if failure.subject.is_none() => {
-                AgentError::from(failure.of_arm(arm))
-            }
-            other => other,
-        }
-    }
-}
 
 /// A part of the answer to a question.
 #[derive(Debug)]
@@ -126,6 +74,8 @@ impl Waiting {
 /// What the threads of a client share.
 struct Line {
     place: String,
+    /// The options of `weir restore` for what may be left there.
+    restore: String,
     writer: Mutex<Option<Box<dyn Write + Send>>>,
     book: Mutex<Book>,
     next: AtomicU64,
@@ -153,6 +103,11 @@ pub trait Served: Send + Sync {
     /// What it said on its standard error last; empty when there is no such thing.
     fn words(&self) -> String {
         String::new()
+    }
+
+    /// The options of `weir restore` for what may be left there; `None`: `--host` and the place.
+    fn restore(&self) -> Option<String> {
+        None
     }
 }
 
@@ -190,6 +145,9 @@ impl Client {
     ) -> Client {
         let line = Arc::new(Line {
             place: place.to_owned(),
+            restore: server
+                .restore()
+                .unwrap_or_else(|| format!("--host {place}")),
             writer: Mutex::new(Some(Box::new(writer))),
             book: Mutex::new(Book {
                 waiting: HashMap::new(),
@@ -342,10 +300,7 @@ impl Client {
     }
 
     fn lost(&self, words: &str) -> AgentError {
-        self.with_words(AgentError::Lost {
-            place: self.line.place.clone(),
-            words: words.to_owned(),
-        })
+        self.with_words(self.line.lost(words.to_owned()))
     }
 
     /// An error with what the lost agent, or what led to it, has said last.
@@ -355,9 +310,14 @@ impl Client {
             .as_ref()
             .map_or(String::new(), |server| server.words());
         match error {
-            AgentError::Lost { place, words } if !said.trim().is_empty() => AgentError::Lost {
+            AgentError::Lost {
+                place,
+                words,
+                restore,
+            } if !said.trim().is_empty() => AgentError::Lost {
                 place,
                 words: format!("{words}\n{}", said.trim()),
+                restore,
             },
             other => other,
         }
@@ -445,8 +405,15 @@ impl Line {
         // A listener may ask for more.
         drop(book);
         for Waiting { mut to, .. } in waiting {
-            let (place, words) = (self.place.clone(), words.clone());
-            to(RawPart::Failed(AgentError::Lost { place, words }));
+            to(RawPart::Failed(self.lost(words.clone())));
+        }
+    }
+
+    fn lost(&self, words: String) -> AgentError {
+        AgentError::Lost {
+            place: self.place.clone(),
+            words,
+            restore: self.restore.clone(),
         }
     }
 
@@ -476,8 +443,7 @@ impl Line {
                     None => drop(book.waiting.insert(reply.id, Waiting::now(to))),
                     Some(words) => {
                         drop(book);
-                        let place = self.place.clone();
-                        to(RawPart::Failed(AgentError::Lost { place, words }));
+                        to(RawPart::Failed(self.lost(words)));
                     }
                 }
             }

@@ -39,7 +39,15 @@ impl Served for Thread {
 }
 
 /// A socket whose other side sees the end when this one is dropped, though the reading half is open.
-struct HangUp(UnixStream);
+#[derive(Debug)]
+pub struct HangUp(UnixStream);
+
+impl HangUp {
+    /// Over one half of a socket, whose other half is another descriptor of it.
+    pub fn new(socket: UnixStream) -> HangUp {
+        HangUp(socket)
+    }
+}
 
 impl Write for HangUp {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use weir_agent::ssh::SshError;
 use weir_agent::{AgentError, FailureKind};
+use weir_kube::KubeError;
 use weir_probe::ProbeError;
 use weir_record::RecordError;
 
@@ -43,6 +44,21 @@ pub enum LabError {
     /// A host cannot be reached.
     #[error(transparent)]
     Ssh(#[from] SshError),
+    /// Generators in pods cannot be had.
+    #[error(transparent)]
+    Kube(#[from] KubeError),
+    /// The image of the pods has another weir.
+    #[error(
+        "the image {image} has weir {theirs}, and this is weir {ours}: both must be the same version"
+    )]
+    Image {
+        /// The image.
+        image: String,
+        /// Its version.
+        theirs: String,
+        /// This one's.
+        ours: String,
+    },
     /// An arm is to be measured that was ended: a mistake of weir's.
     #[error("arm `{arm}` does not run")]
     NotRunning {
@@ -240,6 +256,7 @@ impl LabError {
     pub fn blame(&self, has_begun: bool) -> Blame {
         let is_of_a_host = match self {
             LabError::Ssh(error) => !error.is_input(),
+            LabError::Kube(error) => !error.is_input(),
             LabError::Agent(error) | LabError::Program(error) => {
                 matches!(error, AgentError::Lost { .. })
             }
@@ -252,6 +269,8 @@ impl LabError {
             | LabError::Descriptors { .. }
             | LabError::Ports { .. }
             | LabError::Version { .. }
+            | LabError::Image { .. }
+            | LabError::Kube(_)
             | LabError::Cpus { .. }
             | LabError::Resume(_)
             | LabError::Complete(_)
@@ -276,6 +295,11 @@ impl LabError {
         }
     }
 
+    /// Whether the user stopped it before there was anything to report.
+    pub fn is_interruption(&self) -> bool {
+        matches!(self, LabError::Kube(KubeError::Interrupted))
+    }
+
     /// Whether nobody could be connected to.
     pub(crate) fn is_unreachable(&self) -> bool {
         matches!(self, LabError::Load { source: AgentError::Failed(failure), .. }
@@ -289,6 +313,10 @@ impl LabError {
                 source.hint()
             }
             LabError::Ssh(error) => error.hint(),
+            LabError::Kube(error) => error.hint(),
+            LabError::Image { .. } => Some(
+                "write this weir's image with `weir kube image weir.tar`, push it, and name it with --image".to_owned(),
+            ),
             LabError::Copy { hint, .. } => hint.clone(),
             LabError::Record(error) => error.hint().map(str::to_owned),
             LabError::Answer {

@@ -1,5 +1,5 @@
 //! A host, and how it is reached. This is the one place that knows the ways: an agent on a thread of this
-//! process, an agent behind ssh(1), or a model that answers the same questions.
+//! process, one behind ssh(1), one in a pod, or a model that answers the same questions.
 
 use std::cell::RefCell;
 use std::net::IpAddr;
@@ -14,11 +14,13 @@ use weir_agent::message::{
 };
 use weir_agent::ssh::{self, SshPlace};
 use weir_agent::{AgentError, Client, Part, local, server};
+use weir_kube::{Generators, Pod};
 use weir_model::quantity::CpuSet;
 use weir_simulation::World;
 
 use crate::LabError;
 use crate::options::Options;
+use crate::pods::Pods;
 
 /// How long it may take to have an agent on another host, a copy of weir included.
 const CONNECT: Duration = Duration::from_secs(90);
@@ -36,10 +38,10 @@ pub(crate) struct Host {
 enum Link {
     /// An agent on a thread of this process.
     Here(Client),
-    /// An agent that ssh(1) has started there.
-    Ssh {
+    /// An agent that ssh(1), or the API server of a cluster, has started there.
+    Distant {
         agent: Client,
-        /// As ssh(1) takes it.
+        /// As ssh(1) takes it, or the pod's.
         name: String,
         /// Where others reach it; `None`: nobody here knows.
         address: Option<IpAddr>,
@@ -71,6 +73,7 @@ impl Host {
         let agent = agent.map_err(|error| AgentError::Lost {
             place: local::PLACE.to_owned(),
             words: error.to_string(),
+            restore: String::new(),
         })?;
         Ok(Host {
             is: agent.ask(Describe)?,
@@ -97,14 +100,64 @@ impl Host {
             });
         }
         let address = connected.address;
-        let agent = ssh::client(name, connected);
+        Host::over(
+            ssh::client(name, connected),
+            name.to_owned(),
+            address,
+            options,
+        )
+    }
+
+    /// Each of the pods of a run.
+    pub(crate) fn in_pods(pods: &Pods, options: &Options) -> Result<Vec<Host>, LabError> {
+        pods.with(&options.stop, |generators| {
+            let each = generators.pods().iter();
+            each.map(|pod| Host::pod((pods, generators), pod, options))
+                .collect()
+        })
+    }
+
+    /// A pod that runs.
+    fn pod(
+        (pods, generators): (&Pods, &Generators),
+        pod: &Pod,
+        options: &Options,
+    ) -> Result<Host, LabError> {
+        let version = &options.weir_version;
+        let connected = generators.agent(pod, version, CONNECT)?;
+        if connected.hello.weir != *version {
+            return Err(LabError::Image {
+                image: pods.image().to_owned(),
+                theirs: connected.hello.weir,
+                ours: version.clone(),
+            });
+        }
+        let name = format!("pod {} on node {}", pod.name, pod.node);
+        let address = connected.address;
+        let agent = weir_kube::client(&name, connected);
+        let mut host = Host::over(agent, name, address, options)?;
+        // It may see more than its limit lets it use.
+        let seen = host.is.cpus.cpus().iter().copied();
+        if let Some(cpus) = CpuSet::new(seen.take(pods.cpus()).collect()) {
+            host.is.cpus = cpus;
+        }
+        Ok(host)
+    }
+
+    /// A host with an agent that has said hello.
+    fn over(
+        agent: Client,
+        name: String,
+        address: Option<IpAddr>,
+        options: &Options,
+    ) -> Result<Host, LabError> {
         let is = agent.ask(Describe)?;
         agent.ask(Rows(options.catalog.user_rows().to_vec()))?;
         Ok(Host {
             is,
-            link: Link::Ssh {
+            link: Link::Distant {
                 agent,
-                name: name.to_owned(),
+                name,
                 address,
             },
         })
@@ -122,15 +175,15 @@ impl Host {
     /// The agent there, where there is one.
     fn agent(&self) -> Option<&Client> {
         match &self.link {
-            Link::Here(agent) | Link::Ssh { agent, .. } => Some(agent),
+            Link::Here(agent) | Link::Distant { agent, .. } => Some(agent),
             Link::Simulated(_) => None,
         }
     }
 
-    /// As ssh(1) takes it; `None`: this host.
+    /// As ssh(1) takes it, or the pod's; `None`: this host.
     pub(crate) fn name(&self) -> Option<&str> {
         match &self.link {
-            Link::Ssh { name, .. } => Some(name),
+            Link::Distant { name, .. } => Some(name),
             Link::Here(_) | Link::Simulated(_) => None,
         }
     }
@@ -138,7 +191,7 @@ impl Host {
     /// What errors call it.
     pub(crate) fn called(&self) -> &str {
         match &self.link {
-            Link::Ssh { name, .. } => name,
+            Link::Distant { name, .. } => name,
             Link::Here(_) => local::PLACE,
             Link::Simulated(_) => SIMULATED,
         }
@@ -147,7 +200,7 @@ impl Host {
     /// Where others reach it, where it is another host than this one.
     pub(crate) fn address(&self) -> Option<IpAddr> {
         match &self.link {
-            Link::Ssh { address, .. } => *address,
+            Link::Distant { address, .. } => *address,
             Link::Here(_) | Link::Simulated(_) => None,
         }
     }
@@ -176,7 +229,7 @@ impl Host {
     /// It could not be done, or the host is gone.
     pub(crate) fn ask<Q: Task>(&self, question: Q) -> Result<Q::Answer, AgentError> {
         match &self.link {
-            Link::Here(agent) | Link::Ssh { agent, .. } => agent.ask(question),
+            Link::Here(agent) | Link::Distant { agent, .. } => agent.ask(question),
             Link::Simulated(world) => Ok(question.put_to(&mut *world.borrow_mut())?),
         }
     }
@@ -201,7 +254,7 @@ impl Host {
             drop(to.send(Told::Load(generator, part)));
         });
         match &self.link {
-            Link::Here(agent) | Link::Ssh { agent, .. } => agent.begin(job, tell),
+            Link::Here(agent) | Link::Distant { agent, .. } => agent.begin(job, tell),
             Link::Simulated(world) => Ok(world.borrow_mut().begin_load(job, Box::new(tell))),
         }
     }
@@ -210,7 +263,7 @@ impl Host {
     pub(crate) fn start_load(&self, load: u64, at_ns: u64) -> Result<(), AgentError> {
         match &self.link {
             // Nobody waits for the answer: others are to be told as soon.
-            Link::Here(agent) | Link::Ssh { agent, .. } => {
+            Link::Here(agent) | Link::Distant { agent, .. } => {
                 agent.begin(StartLoad { load, at_ns }, |_| {}).map(drop)
             }
             // They start together by themselves.
@@ -232,7 +285,7 @@ impl Host {
             drop(to.send(Told::Watch(place, Box::new(part))));
         });
         match &self.link {
-            Link::Here(agent) | Link::Ssh { agent, .. } => agent.begin(job, tell),
+            Link::Here(agent) | Link::Distant { agent, .. } => agent.begin(job, tell),
             Link::Simulated(world) => Ok(world.borrow_mut().begin_watch(job, Box::new(tell))),
         }
     }
@@ -250,7 +303,7 @@ impl Host {
             drop(to.send(Told::Samples(place, part)));
         });
         match &self.link {
-            Link::Here(agent) | Link::Ssh { agent, .. } => agent.begin(job, tell),
+            Link::Here(agent) | Link::Distant { agent, .. } => agent.begin(job, tell),
             Link::Simulated(world) => Ok(world.borrow_mut().begin_samples(&mut tell)),
         }
     }
@@ -258,8 +311,16 @@ impl Host {
     /// Ends something that goes on before its time.
     pub(crate) fn stop(&self, id: u64) {
         match &self.link {
-            Link::Here(agent) | Link::Ssh { agent, .. } => agent.stop(id),
+            Link::Here(agent) | Link::Distant { agent, .. } => agent.stop(id),
             Link::Simulated(world) => world.borrow_mut().stop(id),
+        }
+    }
+
+    /// An error of its agent, with what is known of how it was lost.
+    pub(crate) fn explained(&self, error: AgentError) -> AgentError {
+        match self.agent() {
+            Some(agent) => agent.with_words(error),
+            None => error,
         }
     }
 
@@ -267,7 +328,7 @@ impl Host {
     /// on.
     pub(crate) fn advance(&self) -> bool {
         match &self.link {
-            Link::Here(_) | Link::Ssh { .. } => false,
+            Link::Here(_) | Link::Distant { .. } => false,
             Link::Simulated(world) => world.borrow_mut().advance(),
         }
     }
@@ -275,7 +336,7 @@ impl Host {
     /// What the clock shows that a run goes by: simulated time, or this process's.
     pub(crate) fn now(&self) -> Duration {
         Duration::from_nanos(match &self.link {
-            Link::Here(_) | Link::Ssh { .. } => weir_agent::monotonic_ns(),
+            Link::Here(_) | Link::Distant { .. } => weir_agent::monotonic_ns(),
             Link::Simulated(world) => world.borrow().now_ns,
         })
     }

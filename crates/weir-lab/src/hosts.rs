@@ -17,6 +17,7 @@ use weir_simulation::World;
 
 use crate::host::Host;
 use crate::options::{Options, ROLES, Role};
+use crate::pods::Pods;
 use crate::{LabError, cpus};
 
 mod addresses;
@@ -30,6 +31,8 @@ pub(crate) struct Hosts {
     of: [usize; 3],
     /// The hosts of all generators, to which a load is dealt: at least one.
     generators: Vec<usize>,
+    /// The pods of the generators, where they are pods.
+    pods: Option<Pods>,
     /// Source addresses towards each arm, where all have network namespaces of their own.
     networks: Option<u8>,
     /// Programs of proxies that were asked for: arms share them, and to ask runs them.
@@ -51,6 +54,14 @@ impl Hosts {
             let hosts: Vec<Host> = hosts.collect::<Result<_, _>>()?;
             let generators = (0..hosts.len()).collect();
             return Ok(Hosts::of(hosts, [0; 3], generators));
+        }
+        if let Some(pods) = &options.places.pods {
+            let mut hosts = vec![Host::here(options)?];
+            hosts.extend(Host::in_pods(pods, options)?);
+            let generators = (1..hosts.len()).collect();
+            let mut opened = Hosts::of(hosts, [1, 0, 0], generators);
+            opened.pods = Some(pods.clone());
+            return Ok(opened);
         }
         let places = &options.places;
         let mut names: Vec<Option<&str>> = Vec::new();
@@ -78,6 +89,7 @@ impl Hosts {
             hosts,
             of,
             generators,
+            pods: None,
             networks: None,
             programs: RefCell::default(),
         }
@@ -85,6 +97,11 @@ impl Hosts {
 
     pub(crate) fn host(&self, role: Role) -> &Host {
         &self.hosts[self.of[role as usize]]
+    }
+
+    /// The pods of the generators, where they are pods.
+    pub(crate) fn pods(&self) -> Option<&Pods> {
+        self.pods.as_ref()
     }
 
     /// Every generator.
@@ -149,6 +166,7 @@ impl Hosts {
             more_generators: more.map(|host| host.called().to_owned()).collect(),
             proxy: name(Role::Proxy),
             origin: name(Role::Origin),
+            cluster: self.pods().map(Pods::cluster),
         }
     }
 

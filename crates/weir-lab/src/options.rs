@@ -12,6 +12,8 @@ use weir_parameters::Catalog;
 use weir_simulation::Model;
 use weir_sut::Launcher;
 
+use crate::pods::Pods;
+
 /// What a run needs to know beside its study.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -76,6 +78,8 @@ pub struct PlaceSpec {
     pub(crate) ssh_options: Vec<String>,
     /// The weir to run there, instead of a copy of this one.
     pub(crate) remote: Option<PathBuf>,
+    /// Generators in pods; the other roles are where they would be.
+    pub(crate) pods: Option<Pods>,
     /// The model of a host that all roles are on, instead of any that exists.
     pub(crate) model: Option<Arc<Model>>,
 }
@@ -98,6 +102,14 @@ impl PlaceSpec {
         }
     }
 
+    /// The same with the generators in pods.
+    pub fn with_pods(self, pods: Pods) -> PlaceSpec {
+        PlaceSpec {
+            pods: Some(pods),
+            ..self
+        }
+    }
+
     /// The places of a run that goes on, reached with the same words.
     pub(crate) fn again(&self, used: &PlacesUsed) -> PlaceSpec {
         PlaceSpec {
@@ -116,7 +128,12 @@ impl PlaceSpec {
 
     /// Whether all roles are on this host.
     pub fn is_here(&self) -> bool {
-        self.hosts.iter().all(Vec::is_empty)
+        self.pods.is_none() && self.hosts.iter().all(Vec::is_empty)
+    }
+
+    /// Whether the load is sent from this host.
+    pub fn sends_from_here(&self) -> bool {
+        self.pods.is_none() && self.host_of(Role::Generator).is_none()
     }
 
     /// Puts a role on a host; the generator on one more.
@@ -140,6 +157,14 @@ impl PlaceSpec {
 
 impl fmt::Display for PlaceSpec {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(pods) = &self.pods {
+            return write!(
+                to,
+                "{} generators in pods of {}",
+                pods.count(),
+                pods.cluster()
+            );
+        }
         let name = |host: Option<&str>| host.unwrap_or(local::PLACE).to_owned();
         let generators = self.generators();
         write!(

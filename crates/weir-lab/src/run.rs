@@ -17,6 +17,7 @@ use crate::hosts::Hosts;
 use crate::observe::Observe;
 use crate::options::{Options, PlaceSpec, Role};
 use crate::plan::Plan;
+use crate::pods::Pods;
 use crate::proposer::{MakeProposer, Proposer};
 use crate::session::{Session, Summary};
 use crate::surroundings::Around;
@@ -236,6 +237,7 @@ fn of_roles(study: &Study, roles: &CpuRoles, hosts: &Hosts, catalog: &Catalog) -
         .into_iter()
         .chain(crowded)
         .map(Remark::of_run)
+        .chain(hosts.pods().into_iter().flat_map(Pods::remarks))
         .collect()
 }
 
@@ -248,6 +250,20 @@ fn of_arms_that_run(remarks: &[Remark], study: &Study) -> Vec<Remark> {
 
 /// A run goes on where it was begun; its places need not be named again.
 fn same_places(header: &RunHeader, asked: &PlaceSpec) -> Result<PlaceSpec, LabError> {
+    let pods = asked.pods.as_ref().map(Pods::cluster);
+    match &header.places.cluster {
+        Some(cluster) if pods.as_ref() == Some(cluster) => return Ok(asked.clone()),
+        Some(cluster) => {
+            return Err(LabError::Resume(format!(
+                "its generators were pods: give --on kubernetes:{cluster} and --generators again"
+            )));
+        }
+        None if pods.is_some() => {
+            let words = "it started without pods, and figures of other hosts cannot be compared";
+            return Err(LabError::Resume(words.to_owned()));
+        }
+        None => {}
+    }
     let then = asked.again(&header.places);
     if asked.is_here() || *asked == then {
         return Ok(then);

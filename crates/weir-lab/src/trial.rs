@@ -335,7 +335,7 @@ impl Going<'_> {
             }
             Told::Load(generator, Part::End(end)) => {
                 // What cannot be understood may go on all the same.
-                let end = end?;
+                let end = end.map_err(|error| self.loads[generator].host.explained(error))?;
                 self.loads[generator].has_ended = true;
                 if end.arms.len() > self.trial.timeline.arms {
                     return Err(self.confused(generator, "an arm that the trial does not have"));

@@ -167,6 +167,9 @@ pub struct PlacesUsed {
     /// Of the origin server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
+    /// Context and namespace of the cluster whose pods the generators were; `None`: they were not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
 }
 
 impl PlacesUsed {

@@ -68,6 +68,7 @@ impl Failure {
         let hint = error.hint();
         let begun = folder.filter(|folder| folder.join(HEADER_FILE).exists());
         let failure = match (error.blame(begun.is_some()), begun) {
+            _ if error.is_interruption() => Failure::interrupted(error),
             (Blame::Input, _) => Failure::input(error),
             (Blame::Work, None) => Failure::failed(error),
             (Blame::Work, Some(folder)) => Failure::failed(format!(

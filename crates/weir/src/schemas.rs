@@ -38,7 +38,7 @@ const fn format(
 
 /// All formats.
 #[rustfmt::skip]
-const FORMATS: [Format; 10] = [
+const FORMATS: [Format; 11] = [
     format(load_report::FORMAT, "what `weir load --format json` prints", false, of::<weir_report::load::Observed<'_>>),
     format(report::FORMAT, "what `weir run --format json` and `weir report --format json` print", true, of::<report::Document<'_>>),
     format(capacity::FORMAT, "what `weir capacity --format json` prints", true, of::<capacity::Answer<'_>>),
@@ -46,6 +46,7 @@ const FORMATS: [Format; 10] = [
     format(parameters::FORMAT, "what `weir parameters --format json` prints", false, of::<parameters::Listed<'_>>),
     format(config::FORMAT, "what `weir config --format json` prints", false, of::<config::Shown>),
     format(restore::FORMAT, "what `weir restore --format json` prints", false, of::<restore::Undone>),
+    format(restore::FORMAT_OF_CLUSTER, "what `weir restore --on kubernetes --format json` prints", false, of::<restore::Cleared>),
     format(calibration::FORMAT, "what `weir load --calibrate --format json` prints", false, of::<calibration::Calibration>),
     format(record::FORMAT, "run.json in the folder of a run", true, of::<RunHeader>),
     Format { part: "-record", ..format(record::FORMAT, "a line of records.jsonl in the folder of a run", true, of::<Record>) },

@@ -11,6 +11,7 @@ use weir_model::study::{ProxyKind, Until};
 mod capacity;
 mod doctor;
 mod generate;
+mod kube;
 mod load;
 mod patch;
 mod progress;
@@ -18,6 +19,7 @@ mod progress;
 pub(crate) use capacity::{CapacityArgs, CapacityFormat};
 pub(crate) use doctor::{DoctorArgs, DoctorFormat};
 pub(crate) use generate::GenerateArgs;
+pub(crate) use kube::{ImageArgs, KubeArgs, PodArgs, RenderArgs, RightsArgs, WaitArgs, WantedArgs};
 pub(crate) use load::{FlowArgs, FlowText, IoChoice, LoadArgs, LoadFormat};
 pub(crate) use patch::PatchArgs;
 pub(crate) use progress::{ProgressArgs, ProgressWord};
@@ -50,7 +52,7 @@ pub(crate) enum Command {
     /// Find how many requests per second a URL, or each arm of a study, carries within an objective.
     Capacity(Box<CapacityArgs>),
     /// Run a study: compare settings of a real proxy, side by side.
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Write the report of a run again, in any format.
     Report(ReportArgs),
     /// Print what an arm of a run changes in your own configuration, as a diff; apply nothing.
@@ -67,6 +69,9 @@ pub(crate) enum Command {
     Config(ConfigArgs),
     /// Run an origin server: responses by size or from a file, delays, scripted stalls.
     Origin(OriginArgs),
+    /// Prepare generators in pods of a Kubernetes cluster: the image, the objects, the rights.
+    #[command(subcommand)]
+    Kube(KubeArgs),
     /// Write what installers need, from the options themselves: shell completions, man pages, JSON schemas.
     #[command(hide = true, subcommand)]
     Generate(GenerateArgs),
@@ -76,6 +81,9 @@ pub(crate) enum Command {
     /// Act for a weir on another host, over standard input and output; started by weir itself.
     #[command(hide = true)]
     Agent,
+    /// Be the first process of a pod, which only waits; started by the cluster.
+    #[command(hide = true)]
+    Wait(WaitArgs),
     /// Try whether a user namespace brings network namespaces; started by weir itself.
     #[command(hide = true)]
     TryUserNamespace,
@@ -125,6 +133,9 @@ pub(crate) struct LabArgs {
 
     #[command(flatten)]
     pub(crate) ssh: SshArgs,
+
+    #[command(flatten)]
+    pub(crate) pods: PodArgs,
 
     /// Allow the study to change settings of the whole host while it runs; they are restored afterwards
     #[arg(long)]
@@ -290,6 +301,11 @@ pub(crate) struct RestoreArgs {
     /// Restore another host, named as for ssh: a name, an alias, user@host
     #[arg(long, value_name = "HOST")]
     pub(crate) host: Option<String>,
+
+    /// Remove all that weir has in a namespace of a cluster, as kubernetes:CONTEXT or kubernetes:CONTEXT/NAMESPACE: pods
+    /// of runs that go on as well
+    #[arg(long, value_name = "WHERE", conflicts_with = "host")]
+    pub(crate) on: Option<String>,
 
     #[command(flatten)]
     pub(crate) ssh: SshArgs,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use weir_model::quantity::QuantityError;
 
-use crate::args::Command;
+use crate::args::{Command, LabArgs};
 use crate::closed;
 use crate::failure::Failure;
 use crate::terminal;
@@ -18,6 +18,7 @@ mod doctor;
 mod fail_if;
 mod generate;
 mod idle;
+mod kube;
 mod launch;
 mod load;
 mod origin;
@@ -32,6 +33,7 @@ mod run;
 mod studies;
 mod study;
 mod time;
+mod wait;
 
 /// Carries a command out.
 pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
@@ -58,24 +60,31 @@ pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Launch(args) => launch::run(args),
         Command::Agent => agent::run(),
         Command::TryUserNamespace => rootless::attempt(),
-        Command::Run(args) => run::run(args),
+        Command::Run(args) => run::run(*args),
         Command::Report(args) => report::run(args),
         Command::Patch(args) => patch::run(&args),
         Command::Restore(args) => restore::run(&args),
         Command::Parameters(args) => parameters::run(&args),
         Command::Doctor(args) => doctor::run(args),
         Command::Studies(args) => studies::run(args),
+        Command::Kube(args) => kube::run(&args),
+        Command::Wait(args) => wait::run(&args),
     }
 }
 
 /// Whether a command may start proxies on this host.
 fn needs_networks(command: &Command) -> bool {
     match command {
-        Command::Run(args) => args.lab.place.is_empty(),
-        Command::Capacity(args) => args.lab.place.is_empty(),
+        Command::Run(args) => is_here(&args.lab),
+        Command::Capacity(args) => is_here(&args.lab),
         Command::Agent => true,
         _ => false,
     }
+}
+
+/// Whether no other host has a role.
+fn is_here(lab: &LabArgs) -> bool {
+    lab.place.is_empty() && lab.pods.on.is_none()
 }
 
 /// Whether a command has something to say on standard output.
@@ -84,7 +93,7 @@ fn prints(command: &Command) -> bool {
         Command::Load(args) => args.output.is_none(),
         Command::Capacity(args) => args.output.is_none(),
         Command::Report(args) => args.output.is_none(),
-        Command::Launch(_) | Command::TryUserNamespace => false,
+        Command::Launch(_) | Command::TryUserNamespace | Command::Wait(_) => false,
         _ => true,
     }
 }

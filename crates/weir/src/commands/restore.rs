@@ -11,7 +11,7 @@ use weir_model::foreign::in_a_line;
 use weir_sut::WorkFolder;
 
 use crate::args::{RestoreArgs, TextOrJson};
-use crate::commands::place;
+use crate::commands::{kube, place};
 use crate::failure::{FAILED, Failure};
 use crate::terminal;
 
@@ -28,8 +28,31 @@ pub(crate) struct Undone {
     removed: Vec<PathBuf>,
 }
 
+/// Name and version of the JSON output's format for a cluster.
+pub(crate) const FORMAT_OF_CLUSTER: &str = "weir-restore-cluster/1";
+
+/// What was removed from a namespace, or would be.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Cleared {
+    format: &'static str,
+    dry_run: bool,
+    context: String,
+    namespace: String,
+    removed: Vec<Object>,
+}
+
+/// An object of the cluster.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Object {
+    kind: &'static str,
+    name: String,
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode, Failure> {
+    if let Some(on) = &args.on {
+        return in_cluster(on, args);
+    }
     let undone = match &args.host {
         Some(host) => undo_at(host, args)?,
         None => undo(&Journal::default_folder(), args.dry_run).map_err(refused)?,
@@ -48,6 +71,50 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode, Failure> {
     } else {
         ExitCode::from(FAILED)
     })
+}
+
+/// Removes what runs have left in a namespace of a cluster.
+fn in_cluster(on: &str, args: &RestoreArgs) -> Result<ExitCode, Failure> {
+    let cluster = kube::connect(on)?;
+    let removed = weir_kube::remove(&cluster, args.dry_run).map_err(kube::refused)?;
+    let removed = removed.into_iter().map(|one| Object {
+        kind: one.kind,
+        name: one.name,
+    });
+    let cleared = Cleared {
+        format: FORMAT_OF_CLUSTER,
+        dry_run: args.dry_run,
+        context: cluster.context().to_owned(),
+        namespace: cluster.namespace().to_owned(),
+        removed: removed.collect(),
+    };
+    match args.format {
+        TextOrJson::Text => terminal::print(&cleared.text())?,
+        TextOrJson::Json => {
+            let json = serde_json::to_string_pretty(&cleared)
+                .map_err(|error| Failure::failed(format!("cannot write JSON: {error}")))?;
+            terminal::print(&format!("{json}\n"))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Cleared {
+    fn text(&self) -> String {
+        if self.removed.is_empty() {
+            let (namespace, context) = (&self.namespace, &self.context);
+            return format!(
+                "Nothing to remove: weir has nothing in namespace {namespace} of context {context}.\n"
+            );
+        }
+        let what = if self.dry_run {
+            "would be removed"
+        } else {
+            "removed"
+        };
+        let line = |one: &Object| format!("{} {}: {what}\n", one.kind, in_a_line(&one.name));
+        self.removed.iter().map(line).collect()
+    }
 }
 
 fn undo(folder: &Path, dry_run: bool) -> Result<Undone, JournalError> {

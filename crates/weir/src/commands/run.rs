@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use weir_lab::{AskedByArm, LabError, Options, PlaceSpec, Role, Summary};
+use weir_lab::{AskedByArm, LabError, Options, PlaceSpec, Summary};
 use weir_model::limit::Limit;
 use weir_model::record::Remark;
 use weir_model::study::{Arm, ArmRole, LoadSpec, Study, Until};
@@ -19,7 +19,7 @@ use crate::args::{self, LabArgs, RunArgs};
 use crate::commands::fail_if::{self, study::Conditions};
 use crate::commands::study::Read;
 use crate::commands::{
-    can_be_written, confirm, idle, load, parameters, place, public, report, study, time,
+    can_be_written, confirm, idle, kube, load, parameters, place, public, report, study, time,
 };
 use crate::failure::{Failure, INTERRUPTED};
 use crate::progress::analyst::Analyst;
@@ -46,8 +46,15 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
         return done(&options, None, &args, conditions.as_ref());
     };
     let scale = scale(args.scale.as_deref())?;
-    let machine = machine(&options)?;
+    // A plan needs no pods.
+    let machine = match args.check && args.lab.pods.on.is_some() {
+        true => study::context(),
+        false => machine(&options)?,
+    };
     let mut read = study::read(name, &options.catalog, scale, &machine)?;
+    if args.lab.pods.on.is_some() {
+        kube::can_be_sent_to(&read.study)?;
+    }
     let conditions = Conditions::read(&args.fail_if, &read.study)?;
     let shortened = in_time(&mut read.study, &args)?;
     let mut remarks = study::remarks(&read.study, &options.catalog, &machine);
@@ -165,13 +172,16 @@ pub(super) fn options(args: &LabArgs) -> Result<Options, Failure> {
         catalog: parameters::catalog(&args.parameters)?,
         allow_host_settings: args.allow_host_settings,
         samples: args.samples.interval(),
-        ..options_at(place::roles(&args.place, &args.ssh)?)?
+        ..options_at(kube::places(
+            &args.pods,
+            place::roles(&args.place, &args.ssh)?,
+        )?)?
     })
 }
 
 /// The same of a run that nothing else is asked of than where it is.
 pub(super) fn options_at(places: PlaceSpec) -> Result<Options, Failure> {
-    let is_here = places.host_of(Role::Generator).is_none();
+    let is_here = places.sends_from_here();
     let weir = std::env::current_exe()
         .map_err(|error| Failure::failed(format!("cannot find weir's own program: {error}")))?;
     Ok(Options {

@@ -17,6 +17,11 @@ mod fail_if;
 mod faulty;
 mod install;
 mod kills;
+// A cluster for tests, shared with those of the crate that reaches clusters; those use all of it.
+#[allow(dead_code, clippy::unwrap_used)]
+#[path = "../../../weir-kube/tests/it/support.rs"]
+mod kube_support;
+mod kubernetes;
 mod limiter;
 mod load;
 mod load_calibrate;

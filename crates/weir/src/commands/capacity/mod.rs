@@ -14,7 +14,7 @@ use weir_study::Scale;
 use crate::args::{CapacityArgs, CapacityFormat, FlowArgs};
 use crate::commands::fail_if::{self, capacity::Condition};
 use crate::commands::study;
-use crate::commands::{can_be_written, confirm, deliver, public, report, run, time};
+use crate::commands::{can_be_written, confirm, deliver, kube, public, report, run, time};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::progress::Reporter;
 use crate::terminal;
@@ -98,6 +98,9 @@ fn of_study(name: &str, args: &CapacityArgs, options: Options) -> Result<Summary
         return Err(Failure::input(message).hint(format!(
             "write `objective: {{capacity: 'p99 < 30ms'}}` in it, or run it as it is: weir run {name}"
         )));
+    }
+    if args.lab.pods.on.is_some() {
+        kube::can_be_sent_to(&read.study)?;
     }
     Tuning::read(args)?.apply(&mut read.study);
     time::fit_search(&read.study)?;

@@ -20,6 +20,7 @@ use crate::commands::load::{self, Server};
 use crate::commands::study::Read;
 use crate::commands::{flag, public, time};
 use crate::failure::Failure;
+use crate::names;
 
 /// What responses must keep to where nobody says. Fixed, and no multiple of what the server does at low rates, so
 /// that it is known beforehand and the same tomorrow.
@@ -42,7 +43,7 @@ pub(super) struct Search {
 /// Everything that is asked of a URL, checked as far as that can be done before a load is sent.
 pub(super) fn search(args: &CapacityArgs, options: &Options) -> Result<Search, Failure> {
     refuse_idle(args, options)?;
-    let is_here = options.places.host_of(Role::Generator).is_none();
+    let is_here = options.places.sends_from_here();
     let tuning = Tuning::read(args)?;
     let limits = Limit::parse_all(args.objective.as_deref().unwrap_or(OBJECTIVE))
         .map_err(|error| Failure::input(format!("--objective: {error}")))?;
@@ -51,6 +52,10 @@ pub(super) fn search(args: &CapacityArgs, options: &Options) -> Result<Search, F
         // What is spread needs a rate; the search chooses it.
         rate: Some("1".to_owned()),
         timeout: args.flow.timeout.clone().or_else(|| timeout(patience)),
+        to: match (&args.flow.to, &args.flow.url, &args.lab.pods.on) {
+            (None, Some(url), Some(_)) => address_of(url),
+            (to, ..) => to.clone(),
+        },
         ..args.flow.clone()
     };
     let server = Server::of(&flow, is_here, |spec, all| {
@@ -103,6 +108,18 @@ fn refuse_idle(args: &CapacityArgs, options: &Options) -> Result<(), Failure> {
         Some((_, option, why)) => Err(Failure::input(format!("{option}: {why}"))),
         None => Ok(()),
     }
+}
+
+/// The address of a URL's server, which this host need not reach: pods ask it. `None`: it is no URL, or its name does not
+/// resolve, which is told where it is read.
+fn address_of(url: &str) -> Option<String> {
+    let uri: http::Uri = url.parse().ok()?;
+    let port = uri.port_u16().or(match uri.scheme_str()? {
+        "https" => Some(443),
+        _ => Some(80),
+    });
+    let found = names::addresses(&format!("{}:{}", uri.host()?, port?)).ok()?;
+    found.first().map(ToString::to_string)
 }
 
 /// How long a response may take where nobody says: twice as long as is looked for, if that is more than usual.
@@ -190,7 +207,7 @@ fn cpus(
     options: &Options,
 ) -> Result<Option<CpuRoles>, Failure> {
     let own = server.peers.iter().any(|peer| weir_lab::is_own(peer.ip()));
-    let is_here = options.places.host_of(Role::Generator).is_none();
+    let is_here = options.places.sends_from_here();
     let of_this_host = || {
         let facts = weir_lab::facts(options);
         facts

@@ -10,7 +10,6 @@ use std::time::Instant;
 
 use weir_analysis::findings::LimiterFindings;
 use weir_http::ParseError;
-use weir_lab::Role;
 use weir_load::{Control, LoadError, Plan, SliceData, Watch};
 use weir_model::load::{ErrorKind, Lifetime};
 use weir_model::load_report::LoadReport;
@@ -48,7 +47,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
         return calibrate::run(args);
     }
     let conditions = Conditions::read(&args.fail_if)?;
-    let is_here = places.host_of(Role::Generator).is_none();
+    let is_here = places.sends_from_here();
     let mut job = Job::new(args, is_here)?;
     if args.floor {
         return floor::run(&job, args);

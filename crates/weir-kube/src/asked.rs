@@ -1,0 +1,269 @@
+//! What a user asks for, read from words.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+/// A word that means nothing, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not understood: {why}")]
+pub struct Unclear {
+    text: String,
+    why: &'static str,
+}
+
+/// What a text is refused with.
+fn unclear(text: &str, why: &'static str) -> Unclear {
+    let text = text.to_owned();
+    Unclear { text, why }
+}
+
+/// A cluster, as `kubernetes[:CONTEXT][/NAMESPACE]` names it.
+///
+/// Names of contexts may have colons and slashes themselves, so what is a context is known only beside the user's
+/// configuration: [`Target::split`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Target {
+    /// What stands behind `kubernetes:`; `None`: no context is named.
+    rest: Option<String>,
+    /// The namespace where no context is named.
+    namespace: Option<String>,
+}
+
+impl FromStr for Target {
+    type Err = Unclear;
+
+    fn from_str(text: &str) -> Result<Target, Unclear> {
+        let none = |part: &str| part.is_empty();
+        let target = match text.strip_prefix("kubernetes") {
+            Some("") => Target::default(),
+            Some(rest) => match (rest.strip_prefix(':'), rest.strip_prefix('/')) {
+                (Some(rest), _) if !none(rest) => Target {
+                    rest: Some(rest.to_owned()),
+                    namespace: None,
+                },
+                (_, Some(namespace)) if is_name(namespace) => Target {
+                    rest: None,
+                    namespace: Some(namespace.to_owned()),
+                },
+                _ => return Err(unclear(text, HOW)),
+            },
+            None => return Err(unclear(text, HOW)),
+        };
+        Ok(target)
+    }
+}
+
+const HOW: &str = "write kubernetes:CONTEXT or kubernetes:CONTEXT/NAMESPACE";
+
+/// Whether a text can be the name of a namespace (RFC 1123 label).
+fn is_name(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !text.is_empty()
+        && text.len() <= 63
+        && text.chars().all(fits)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
+impl Target {
+    /// Whether a context is named.
+    pub fn has_context(&self) -> bool {
+        self.rest.is_some()
+    }
+
+    /// The context and the namespace that are named, where `contexts` are those that there are. A context that does not
+    /// exist is given as it was written.
+    pub(crate) fn split(&self, contexts: &[&str]) -> (Option<String>, Option<String>) {
+        let Some(rest) = &self.rest else {
+            return (None, self.namespace.clone());
+        };
+        if contexts.contains(&rest.as_str()) {
+            return (Some(rest.clone()), None);
+        }
+        match rest.rsplit_once('/') {
+            Some((context, namespace)) if is_name(namespace) && !context.is_empty() => {
+                (Some(context.to_owned()), Some(namespace.to_owned()))
+            }
+            _ => (Some(rest.clone()), None),
+        }
+    }
+}
+
+/// A label that nodes must have, `KEY=VALUE`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeLabel {
+    pub(crate) key: String,
+    pub(crate) value: String,
+}
+
+impl FromStr for NodeLabel {
+    type Err = Unclear;
+
+    fn from_str(text: &str) -> Result<NodeLabel, Unclear> {
+        let (key, value) = pair(text)?;
+        Ok(NodeLabel { key, value })
+    }
+}
+
+fn pair(text: &str) -> Result<(String, String), Unclear> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err(unclear(text, "write KEY=VALUE")),
+    }
+}
+
+/// A taint that is tolerated, `KEY[=VALUE][:EFFECT]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Toleration {
+    pub(crate) key: String,
+    /// `None`: any value.
+    pub(crate) value: Option<String>,
+    /// `None`: any effect.
+    pub(crate) effect: Option<String>,
+}
+
+impl FromStr for Toleration {
+    type Err = Unclear;
+
+    fn from_str(text: &str) -> Result<Toleration, Unclear> {
+        let (taint, effect) = match text.rsplit_once(':') {
+            Some((taint, effect)) => (taint, Some(effect.to_owned())),
+            None => (text, None),
+        };
+        let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+        if effect
+            .as_deref()
+            .is_some_and(|effect| !effects.contains(&effect))
+        {
+            return Err(unclear(
+                text,
+                "the effect is NoSchedule, PreferNoSchedule or NoExecute",
+            ));
+        }
+        let (key, value) = match taint.split_once('=') {
+            Some((key, value)) => (key, Some(value.to_owned())),
+            None => (taint, None),
+        };
+        if key.is_empty() {
+            return Err(unclear(text, "write KEY, KEY=VALUE or KEY=VALUE:EFFECT"));
+        }
+        Ok(Toleration {
+            key: key.to_owned(),
+            value,
+            effect,
+        })
+    }
+}
+
+/// Which pods the proxy's are, `NAMESPACE/KEY=VALUE`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProxyPods {
+    pub(crate) namespace: String,
+    pub(crate) label: (String, String),
+}
+
+impl FromStr for ProxyPods {
+    type Err = Unclear;
+
+    fn from_str(text: &str) -> Result<ProxyPods, Unclear> {
+        match text.split_once('/') {
+            Some((namespace, label)) if is_name(namespace) => Ok(ProxyPods {
+                namespace: namespace.to_owned(),
+                label: pair(label).map_err(|_| unclear(text, "write NAMESPACE/KEY=VALUE"))?,
+            }),
+            _ => Err(unclear(text, "write NAMESPACE/KEY=VALUE")),
+        }
+    }
+}
+
+/// The pods that a run wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// How many generators.
+    pub generators: u32,
+    /// The image, as nodes pull it.
+    pub image: String,
+    /// CPUs of each generator; it has so many threads.
+    pub cpus: u32,
+    /// Memory of each, MiB.
+    pub memory_mib: u32,
+    /// Labels that their nodes must have.
+    pub nodes: Vec<NodeLabel>,
+    /// Taints that they tolerate.
+    pub tolerations: Vec<Toleration>,
+    /// Pods whose nodes they keep away from.
+    pub proxy: Option<ProxyPods>,
+    /// Whether they may share nodes with one another and with the proxy where there are no others.
+    pub share_nodes: bool,
+    /// Options of `weir origin`, where an origin server is to have a pod of its own.
+    pub origin: Option<Vec<String>>,
+    /// How long they may take until all of them run.
+    pub within: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(text: &str) -> (Option<String>, Option<String>) {
+        let contexts = ["prod", "arn:aws:eks:eu-west-1:1:cluster/prod", "admin@kind"];
+        text.parse::<Target>().unwrap().split(&contexts)
+    }
+
+    #[test]
+    fn a_context_may_have_colons_and_slashes() {
+        let some = |text: &str| Some(text.to_owned());
+        let eks = "arn:aws:eks:eu-west-1:1:cluster/prod";
+        for (text, expected) in [
+            ("kubernetes", (None, None)),
+            ("kubernetes/bench", (None, some("bench"))),
+            ("kubernetes:prod", (some("prod"), None)),
+            ("kubernetes:prod/bench", (some("prod"), some("bench"))),
+            (&format!("kubernetes:{eks}"), (some(eks), None)),
+            (
+                &format!("kubernetes:{eks}/bench"),
+                (some(eks), some("bench")),
+            ),
+            // One that does not exist is told as it was written.
+            ("kubernetes:other", (some("other"), None)),
+        ] {
+            assert_eq!(split(text), expected, "{text}");
+        }
+        for wrong in [
+            "",
+            "kube",
+            "kubernetes:",
+            "kubernetes/",
+            "kubernetes/A",
+            "kubernetesx",
+        ] {
+            assert!(wrong.parse::<Target>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn taints_and_labels_are_read_as_kubectl_writes_them() {
+        let toleration = |text: &str| {
+            text.parse::<Toleration>()
+                .map_err(|error| error.to_string())
+        };
+        let read = toleration("dedicated=bench:NoSchedule").unwrap();
+        assert_eq!(read.key, "dedicated");
+        assert_eq!(read.value.as_deref(), Some("bench"));
+        assert_eq!(read.effect.as_deref(), Some("NoSchedule"));
+        assert_eq!(toleration("gpu").unwrap().value, None);
+        assert!(
+            toleration("a=b:Sometimes")
+                .unwrap_err()
+                .contains("NoExecute")
+        );
+        assert!(toleration(":NoSchedule").is_err());
+        assert!("zone".parse::<NodeLabel>().is_err());
+        let proxy: ProxyPods = "ingress-nginx/app.kubernetes.io/name=ingress-nginx"
+            .parse()
+            .unwrap();
+        assert_eq!(proxy.namespace, "ingress-nginx");
+        assert_eq!(proxy.label.0, "app.kubernetes.io/name");
+        assert!("app=web".parse::<ProxyPods>().is_err());
+    }
+}

@@ -1,0 +1,169 @@
+//! The way to a cluster: a context of the user's configuration, and a runtime for what is asynchronous.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use kube::Client;
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use tokio::runtime::Builder;
+
+use crate::asked::{Target, Wanted};
+use crate::error::KubeError;
+use crate::generators::Generators;
+use crate::inner::Inner;
+use crate::rights;
+
+/// A namespace of a cluster.
+#[derive(Clone)]
+pub struct Cluster {
+    pub(crate) inner: Arc<Inner>,
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Cluster")
+            .field("context", &self.inner.context)
+            .field("namespace", &self.inner.namespace)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Cluster {
+    /// Reaches the cluster of a context of a configuration, and asks what version it is. `None`: the user's configuration
+    /// (KUBECONFIG, or `~/.kube/config`). Where no context is named, the current one is taken if `may_guess`.
+    ///
+    /// # Errors
+    /// There is no such context, or its API server does not answer.
+    pub fn connect(
+        configuration: Option<&Path>,
+        target: &Target,
+        may_guess: bool,
+    ) -> Result<Cluster, KubeError> {
+        let configuration = match configuration {
+            Some(path) => Kubeconfig::read_from(path),
+            None => Kubeconfig::read(),
+        };
+        let configuration =
+            configuration.map_err(|error| KubeError::NoConfiguration(error.to_string()))?;
+        let (context, namespace) = chosen(&configuration, target, may_guess)?;
+        // Its threads are in the network namespace of whoever calls.
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("weir-kube")
+            .enable_all()
+            .build()?;
+        let options = KubeConfigOptions {
+            context: Some(context.clone()),
+            ..KubeConfigOptions::default()
+        };
+        let config = runtime
+            .block_on(Config::from_custom_kubeconfig(configuration, &options))
+            .map_err(|error| KubeError::NoConfiguration(format!("context `{context}`: {error}")))?;
+        let namespace = namespace.unwrap_or_else(|| config.default_namespace.clone());
+        let client = {
+            let _inside = runtime.enter();
+            Client::try_from(config)
+        };
+        let client = client
+            .map_err(|error| KubeError::NoConfiguration(format!("context `{context}`: {error}")))?;
+        let inner = Inner {
+            runtime,
+            client,
+            context,
+            namespace,
+            is_silent: AtomicBool::new(false),
+        };
+        inner.run("ask for its version", async {
+            let version = inner.client.apiserver_version().await;
+            version.map_err(|error| inner.failed("ask for its version", error))
+        })?;
+        Ok(Cluster {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// The context's name.
+    pub fn context(&self) -> &str {
+        &self.inner.context
+    }
+
+    /// The namespace.
+    pub fn namespace(&self) -> &str {
+        &self.inner.namespace
+    }
+
+    /// Asks whether the user may do what a run needs.
+    ///
+    /// # Errors
+    /// [`KubeError::Rights`] names what is missing, and has the objects that grant it.
+    pub fn check_rights(&self) -> Result<(), KubeError> {
+        self.inner
+            .run("ask what this user may do", rights::check(&self.inner))
+    }
+
+    /// Makes the generators of a run, and waits until all of them run, or until `interrupted` is set.
+    ///
+    /// # Errors
+    /// The user may not, the cluster refuses them, or they do not run within the time that is wanted: what was made is
+    /// removed then.
+    pub fn start(
+        &self,
+        wanted: &Wanted,
+        interrupted: &AtomicBool,
+    ) -> Result<Generators, KubeError> {
+        self.check_rights()?;
+        Generators::start(&self.inner, wanted, interrupted)
+    }
+}
+
+/// The context and, where it is named or the context has one, the namespace.
+fn chosen(
+    configuration: &Kubeconfig,
+    target: &Target,
+    may_guess: bool,
+) -> Result<(String, Option<String>), KubeError> {
+    let known: Vec<&str> = configuration
+        .contexts
+        .iter()
+        .map(|one| one.name.as_str())
+        .collect();
+    let contexts = || known.iter().map(ToString::to_string).collect();
+    let (context, namespace) = target.split(&known);
+    let current = configuration.current_context.clone().filter(|_| may_guess);
+    let Some(context) = context.or(current) else {
+        return Err(KubeError::NoContext {
+            contexts: contexts(),
+        });
+    };
+    match known.contains(&context.as_str()) {
+        true => Ok((context, namespace)),
+        false => Err(KubeError::UnknownContext {
+            context,
+            contexts: contexts(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_context_is_guessed_only_where_that_is_allowed() {
+        let text = "current-context: b\ncontexts: [{name: a}, {name: b}]";
+        let configuration = Kubeconfig::from_yaml(text).unwrap();
+        let choose =
+            |text: &str, may_guess| chosen(&configuration, &text.parse().unwrap(), may_guess);
+        assert_eq!(choose("kubernetes", true).unwrap(), ("b".to_owned(), None));
+        assert_eq!(
+            choose("kubernetes:a/bench", false).unwrap(),
+            ("a".to_owned(), Some("bench".to_owned()))
+        );
+        let error = choose("kubernetes", false).unwrap_err();
+        assert!(matches!(error, KubeError::NoContext { .. }), "{error}");
+        assert!(error.hint().unwrap().contains("a, b"));
+        let error = choose("kubernetes:c", true).unwrap_err();
+        assert!(matches!(error, KubeError::UnknownContext { .. }), "{error}");
+    }
+}

@@ -1,0 +1,159 @@
+//! Why something could not be done in a cluster.
+
+use std::time::Duration;
+
+/// Why something could not be done in a cluster.
+#[derive(Debug, thiserror::Error)]
+pub enum KubeError {
+    /// No configuration, or one that cannot be read.
+    #[error("no Kubernetes cluster is configured: {0}")]
+    NoConfiguration(String),
+    /// No context is named, and none may be guessed.
+    #[error("no context of the Kubernetes configuration is named")]
+    NoContext {
+        /// Those that there are.
+        contexts: Vec<String>,
+    },
+    /// There is no such context.
+    #[error("the Kubernetes configuration has no context `{context}`")]
+    UnknownContext {
+        /// What was named.
+        context: String,
+        /// Those that there are.
+        contexts: Vec<String>,
+    },
+    /// The API server does not answer.
+    #[error("the API server of context `{context}` does not answer: {what}")]
+    Unreachable {
+        /// The context.
+        context: String,
+        /// What happened.
+        what: String,
+    },
+    /// The API server does not know the user.
+    #[error("the API server of context `{context}` does not accept these credentials: {what}")]
+    Unauthorized {
+        /// The context.
+        context: String,
+        /// What it said.
+        what: String,
+    },
+    /// The user may not do what a run needs.
+    #[error("in namespace `{namespace}` of context `{context}`, `{user}` may not {}", missing.join(", "))]
+    Rights {
+        /// The context.
+        context: String,
+        /// The namespace.
+        namespace: String,
+        /// Who asked.
+        user: String,
+        /// Each verb and resource.
+        missing: Vec<String>,
+        /// The objects that grant it, as YAML documents.
+        manifest: String,
+    },
+    /// The API server refused an object: admission, a policy, a namespace that does not exist.
+    #[error("the cluster refused {what}: {why}")]
+    Refused {
+        /// The object.
+        what: String,
+        /// What the API server said.
+        why: String,
+    },
+    /// Pods do not run.
+    #[error("{what}: {why}{}", events.iter().map(|event| format!("\n  {event}")).collect::<String>())]
+    Pods {
+        /// Which.
+        what: String,
+        /// What keeps them from it.
+        why: String,
+        /// What to do about it.
+        hint: Option<&'static str>,
+        /// What the cluster has noted about them, oldest first.
+        events: Vec<String>,
+    },
+    /// Something is not over in time.
+    #[error("{what}: not within {} s", within.as_secs())]
+    Overdue {
+        /// What.
+        what: String,
+        /// How long it was waited for.
+        within: Duration,
+    },
+    /// The user did not want to wait.
+    #[error("interrupted before all pods ran")]
+    Interrupted,
+    /// No agent answers in a pod.
+    #[error("no agent answers in pod `{pod}`: {why}")]
+    Agent {
+        /// The pod.
+        pod: String,
+        /// What happened.
+        why: String,
+    },
+    /// A request to the API server failed.
+    #[error("{doing}: {why}")]
+    Request {
+        /// What was asked for.
+        doing: String,
+        /// What came.
+        why: String,
+    },
+    /// This host gave no thread or socket.
+    #[error("cannot reach the cluster from this host: {0}")]
+    Host(#[from] std::io::Error),
+}
+
+impl KubeError {
+    /// Whether what was asked for has to change.
+    pub fn is_input(&self) -> bool {
+        match self {
+            KubeError::NoConfiguration(_)
+            | KubeError::NoContext { .. }
+            | KubeError::UnknownContext { .. }
+            | KubeError::Rights { .. }
+            | KubeError::Refused { .. } => true,
+            KubeError::Unreachable { .. }
+            | KubeError::Unauthorized { .. }
+            | KubeError::Pods { .. }
+            | KubeError::Overdue { .. }
+            | KubeError::Interrupted
+            | KubeError::Agent { .. }
+            | KubeError::Request { .. }
+            | KubeError::Host(_) => false,
+        }
+    }
+
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<String> {
+        let first = |contexts: &[String]| {
+            let contexts = match contexts {
+                [] => return "the configuration has no context at all".to_owned(),
+                some => some.join(", "),
+            };
+            format!("name one of these, such as --on kubernetes:CONTEXT: {contexts}")
+        };
+        match self {
+            KubeError::NoConfiguration(_) => Some(
+                "set KUBECONFIG, or write ~/.kube/config; `kubectl config view` shows it"
+                    .to_owned(),
+            ),
+            KubeError::NoContext { contexts } | KubeError::UnknownContext { contexts, .. } => {
+                Some(first(contexts))
+            }
+            KubeError::Unreachable { context, .. } | KubeError::Unauthorized { context, .. } => {
+                Some(format!(
+                    "try: kubectl --context {context} get --raw /version"
+                ))
+            }
+            KubeError::Rights { manifest, .. } => Some(format!(
+                "whoever administers the cluster can grant them with `kubectl apply -f -` and:\n{manifest}"
+            )),
+            KubeError::Pods { hint, .. } => hint.map(str::to_owned),
+            KubeError::Agent { .. } => Some(
+                "check that the pod's image is the one that `weir kube image` wrote".to_owned(),
+            ),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! An agent in a pod, started through the API server's exec stream.
+//!
+//! The stream is pumped to one end of a pair of sockets, whose other end is read and written as any other agent's.
+
+use std::net::{IpAddr, Shutdown};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1;
+use kube::Api;
+use kube::api::{AttachParams, AttachedProcess};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::JoinHandle;
+use weir_agent::client::SILENCE;
+use weir_agent::hello::{self, Hello};
+use weir_agent::{Client, HangUp, Served};
+
+use crate::error::KubeError;
+use crate::inner::Inner;
+use crate::objects::{CONTAINER, PROGRAM};
+use crate::pods::{self, Pod};
+
+/// How long an agent may take to put everything back when its input has ended.
+const FAREWELL: Duration = Duration::from_secs(20);
+/// How long the end of the stream may take when nobody has said hello.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long the API server may take to say what has become of a pod.
+const FATE: Duration = Duration::from_secs(3);
+/// Bytes of the agent's standard error that are kept, the last ones.
+const MOST_SAID: usize = 4096;
+/// Bytes of the stream that wait for their reader.
+const BUFFER: usize = 64 << 10;
+
+/// An agent that has said hello.
+#[derive(Debug)]
+pub struct Connected {
+    /// What the agent says.
+    pub reader: UnixStream,
+    /// What the agent hears. When it is dropped, the agent puts everything back and ends.
+    pub writer: HangUp,
+    /// The exec stream. Behind the other two, so that it is dropped after them.
+    pub session: Session,
+    /// The agent's greeting.
+    pub hello: Hello,
+    /// The pod's address.
+    pub address: Option<IpAddr>,
+}
+
+/// The exec stream of an agent.
+pub struct Session {
+    inner: Arc<Inner>,
+    pod: String,
+    heard: Arc<Mutex<Heard>>,
+    /// Told at the stream's end.
+    end: Mutex<Receiver<()>>,
+    pump: JoinHandle<()>,
+}
+
+/// What came beside the agent's messages.
+#[derive(Default)]
+struct Heard {
+    said: Vec<u8>,
+    /// What the API server says of the command's end; nothing where it went well.
+    status: Option<String>,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Session")
+            .field("pod", &self.pod)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Takes charge of an agent in a pod. `place` is what errors call it.
+pub fn client(place: &str, connected: Connected) -> Client {
+    let Connected {
+        reader,
+        writer,
+        session,
+        hello,
+        ..
+    } = connected;
+    Client::over(place, hello, reader, writer, Box::new(session)).distant()
+}
+
+impl Served for Session {
+    fn end(self: Box<Self>) {
+        // Where one stream has been waited for in vain, the others are cut as well.
+        let is_silent = self.inner.is_silent.load(Ordering::Relaxed);
+        if !self.await_end(if is_silent { GRACE } else { FAREWELL }) {
+            self.inner.is_silent.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn words(&self) -> String {
+        let fate = self.inner.within(FATE, pods::fate(&self.inner, &self.pod));
+        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = String::from_utf8_lossy(&heard.said).trim().to_owned();
+        let all = [Some(said), heard.status.clone(), fate.flatten()];
+        let all: Vec<String> = all
+            .into_iter()
+            .flatten()
+            .filter(|words| !words.is_empty())
+            .collect();
+        all.join("\n")
+    }
+
+    fn restore(&self) -> Option<String> {
+        let (context, namespace) = (&self.inner.context, &self.inner.namespace);
+        Some(format!("--on kubernetes:{context}/{namespace}"))
+    }
+}
+
+impl Session {
+    /// Waits for the stream's end at most so long, then cuts it. `false`: it had to be cut.
+    fn await_end(&self, at_most: Duration) -> bool {
+        let end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_cut = end.recv_timeout(at_most) == Err(RecvTimeoutError::Timeout);
+        if is_cut {
+            self.pump.abort();
+        }
+        !is_cut
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.pump.abort();
+    }
+}
+
+/// Starts an agent in a pod and hears its greeting.
+pub(crate) fn agent(
+    inner: &Arc<Inner>,
+    pod: &Pod,
+    version: &str,
+    at_most: Duration,
+) -> Result<Connected, KubeError> {
+    let until = Instant::now() + at_most;
+    let process = inner.within(at_most, attach(inner, &pod.name));
+    let process = process.unwrap_or_else(|| {
+        Err(KubeError::Overdue {
+            what: format!(
+                "the API server does not start an agent in pod `{}`",
+                pod.name
+            ),
+            within: at_most,
+        })
+    })?;
+    let (mut reader, theirs) = UnixStream::pair()?;
+    let mut writer = HangUp::new(reader.try_clone()?);
+    let session = pump(inner, pod, process, theirs)?;
+    let left = until.saturating_duration_since(Instant::now()).max(GRACE);
+    reader.set_read_timeout(Some(left))?;
+    let hello = match hello::greet(&mut reader, &mut writer, version) {
+        Ok(hello) => hello,
+        Err(error) => {
+            drop(writer);
+            session.await_end(GRACE);
+            let words = session.words();
+            let why = match words.is_empty() {
+                true => error.to_string(),
+                false => format!("{error}\n{words}"),
+            };
+            let pod = pod.name.clone();
+            return Err(KubeError::Agent { pod, why });
+        }
+    };
+    reader.set_read_timeout(None)?;
+    // A stream that takes nothing for as long as an agent may be silent is cut.
+    reader.set_write_timeout(Some(SILENCE))?;
+    Ok(Connected {
+        reader,
+        writer,
+        session,
+        hello,
+        address: pod.address,
+    })
+}
+
+async fn attach(inner: &Inner, pod: &str) -> Result<AttachedProcess, KubeError> {
+    let pods: Api<v1::Pod> = Api::namespaced(inner.client.clone(), &inner.namespace);
+    let params = AttachParams {
+        container: Some(CONTAINER.to_owned()),
+        stdin: true,
+        max_stdin_buf_size: Some(BUFFER),
+        max_stdout_buf_size: Some(BUFFER),
+        ..AttachParams::default()
+    };
+    let process = pods.exec(pod, [PROGRAM, "agent"], &params).await;
+    process.map_err(|error| inner.failed(&format!("start an agent in pod `{pod}`"), error))
+}
+
+/// Carries bytes between the stream and one of our sockets until either ends.
+fn pump(
+    inner: &Arc<Inner>,
+    pod: &Pod,
+    mut process: AttachedProcess,
+    theirs: UnixStream,
+) -> Result<Session, KubeError> {
+    theirs.set_nonblocking(true)?;
+    let (ended, end) = channel();
+    let heard = Arc::new(Mutex::new(Heard::default()));
+    let to = Arc::clone(&heard);
+    let pump = inner.spawn(async move {
+        if let Err(error) = carry(&mut process, theirs, &to).await {
+            note(&to, error.to_string());
+        }
+        let _ = ended.send(());
+    });
+    Ok(Session {
+        inner: Arc::clone(inner),
+        pod: pod.name.clone(),
+        heard,
+        end: Mutex::new(end),
+        pump,
+    })
+}
+
+fn note(to: &Mutex<Heard>, words: String) {
+    to.lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .status
+        .get_or_insert(words);
+}
+
+async fn carry(
+    process: &mut AttachedProcess,
+    theirs: UnixStream,
+    heard: &Mutex<Heard>,
+) -> std::io::Result<()> {
+    let hang_up = theirs.try_clone()?;
+    let (mut from_us, mut to_us) = tokio::net::UnixStream::from_std(theirs)?.into_split();
+    let streams = (process.stdin(), process.stdout(), process.stderr());
+    let (Some(mut stdin), Some(mut stdout), Some(mut stderr)) = streams else {
+        return Err(std::io::Error::other("the stream is not complete"));
+    };
+    let status = process.take_status();
+    let forth = tokio::spawn(async move {
+        let _ = tokio::io::copy(&mut from_us, &mut stdin).await;
+        // By this the agent knows that nobody asks any more.
+        let _ = stdin.shutdown().await;
+    });
+    let back = async {
+        let copied = tokio::io::copy(&mut stdout, &mut to_us).await;
+        // Whoever reads sees the end; whoever writes is told.
+        let _ = hang_up.shutdown(Shutdown::Both);
+        copied
+    };
+    let beside = async {
+        let mut piece = [0; 1024];
+        while let Ok(length @ 1..) = stderr.read(&mut piece).await {
+            let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+            heard.said.extend_from_slice(&piece[..length]);
+            let excess = heard.said.len().saturating_sub(MOST_SAID);
+            heard.said.drain(..excess);
+        }
+    };
+    let (copied, ()) = tokio::join!(back, beside);
+    forth.abort();
+    if let Some(status) = status
+        && let Some(status) = status.await
+        && status.status.as_deref() != Some("Success")
+    {
+        note(heard, status.message.unwrap_or_default());
+    }
+    copied.map(drop)
+}

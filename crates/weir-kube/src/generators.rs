@@ -1,0 +1,197 @@
+//! The generators of a run: one Job, and the pods that it has.
+
+use std::fs::File;
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, PostParams};
+use kube::{Api, Resource};
+use serde_json::Value;
+
+use crate::asked::Wanted;
+use crate::error::KubeError;
+use crate::exec::{self, Connected};
+use crate::inner::Inner;
+use crate::objects::{self, Place};
+use crate::pods::{self, Pod};
+use crate::trouble;
+
+/// How often is looked whether all pods run.
+const LOOK: Duration = Duration::from_millis(300);
+/// How long to remove them may take when they are of no use any more.
+const REMOVAL: Duration = Duration::from_secs(5);
+/// How long after an origin server listens it is not asked yet: Services and Ingress controllers learn of it later than
+/// the cluster says so (up to 3.4 s were seen).
+const KNOWN: Duration = Duration::from_secs(5);
+
+/// The generators of a run. They are removed when this is dropped.
+pub struct Generators {
+    inner: Arc<Inner>,
+    run: String,
+    pods: Vec<Pod>,
+}
+
+impl std::fmt::Debug for Generators {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Generators")
+            .field("run", &self.run)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Generators {
+    pub(crate) fn start(
+        inner: &Arc<Inner>,
+        wanted: &Wanted,
+        interrupted: &AtomicBool,
+    ) -> Result<Generators, KubeError> {
+        // Removes what is made, whatever comes.
+        let mut generators = Generators {
+            inner: Arc::clone(inner),
+            run: name()?,
+            pods: Vec::new(),
+        };
+        inner.run("create a Job", create(inner, wanted, &generators.run))?;
+        let ready = ready(inner, wanted, &generators.run, interrupted);
+        // The loop ends by itself; a request that hangs does not.
+        let pods = inner.within(wanted.within + Duration::from_secs(15), ready);
+        generators.pods = pods.unwrap_or_else(|| Err(overdue(wanted)))?;
+        Ok(generators)
+    }
+
+    /// The Job's name, which all its pods have as a label.
+    pub fn run(&self) -> &str {
+        &self.run
+    }
+
+    /// Its pods, by their index.
+    pub fn pods(&self) -> &[Pod] {
+        &self.pods
+    }
+
+    /// Starts an agent in a pod. `version` is what the greeting says, `at_most` the time for everything together.
+    ///
+    /// # Errors
+    /// See [`KubeError::Agent`].
+    pub fn agent(
+        &self,
+        pod: &Pod,
+        version: &str,
+        at_most: Duration,
+    ) -> Result<Connected, KubeError> {
+        exec::agent(&self.inner, pod, version, at_most)
+    }
+}
+
+impl Drop for Generators {
+    fn drop(&mut self) {
+        let inner = &self.inner;
+        let jobs: Api<Job> = Api::namespaced(inner.client.clone(), &inner.namespace);
+        // What cannot be removed ends by itself: see `weir wait`.
+        let background = DeleteParams::background();
+        let _ = inner.within(REMOVAL, jobs.delete(&self.run, &background));
+    }
+}
+
+/// A name that no other run has.
+fn name() -> Result<String, KubeError> {
+    let mut random = [0; 4];
+    File::open("/dev/urandom")?.read_exact(&mut random)?;
+    Ok(format!("weir-{:08x}", u32::from_ne_bytes(random)))
+}
+
+/// Makes the Job, and the origin server's pod where one is wanted.
+async fn create(inner: &Inner, wanted: &Wanted, run: &str) -> Result<(), KubeError> {
+    let place = Place {
+        namespace: &inner.namespace,
+        run,
+    };
+    let job = objects::job(wanted, place);
+    let uid = make::<Job>(inner, job, "the Job of the generators").await?;
+    if let Some(origin) = objects::origin(wanted, place, Some(&uid)) {
+        make::<v1::Pod>(inner, origin, "the pod of the origin server").await?;
+    }
+    Ok(())
+}
+
+/// Makes an object, just as it is rendered: what a type did not know would be lost without a word. Gives its identity.
+async fn make<K>(inner: &Inner, object: Value, what: &str) -> Result<String, KubeError>
+where
+    K: Resource<DynamicType = ()>,
+{
+    let refused = |why: String| KubeError::Refused {
+        what: what.to_owned(),
+        why,
+    };
+    let object: DynamicObject =
+        serde_json::from_value(object).map_err(|error| refused(error.to_string()))?;
+    let resource = ApiResource::erase::<K>(&());
+    let api: Api<DynamicObject> =
+        Api::namespaced_with(inner.client.clone(), &inner.namespace, &resource);
+    match api.create(&PostParams::default(), &object).await {
+        Ok(made) => Ok(made.metadata.uid.unwrap_or_default()),
+        Err(kube::Error::Api(status))
+            if (400..500).contains(&status.code) && status.code != 401 =>
+        {
+            Err(refused(status.message))
+        }
+        Err(error) => Err(inner.failed(&format!("create {what}"), error)),
+    }
+}
+
+fn overdue(wanted: &Wanted) -> KubeError {
+    KubeError::Overdue {
+        what: format!("{} pods do not run", wanted.generators),
+        within: wanted.within,
+    }
+}
+
+/// Waits until all pods run.
+async fn ready(
+    inner: &Inner,
+    wanted: &Wanted,
+    run: &str,
+    interrupted: &AtomicBool,
+) -> Result<Vec<Pod>, KubeError> {
+    let until = Instant::now() + wanted.within;
+    loop {
+        let found = pods::of_run(inner, run).await?;
+        let running: Vec<Pod> = found.iter().filter_map(pods::running).collect();
+        let has_origin = wanted.origin.is_none() || found.iter().any(pods::is_ready_origin);
+        if running.len() == wanted.generators as usize && has_origin {
+            if wanted.origin.is_some() {
+                tokio::time::sleep(KNOWN).await;
+            }
+            return Ok(pods::sorted(running));
+        }
+        let is_over = Instant::now() > until;
+        let troubles = found
+            .iter()
+            .filter_map(|pod| Some((pod, trouble::of_pod(pod)?)));
+        // What is final explains the rest.
+        let worst = troubles.max_by_key(|(_, trouble)| trouble.is_final);
+        if let Some((pod, trouble)) = worst
+            && (trouble.is_final || is_over)
+        {
+            let name = pod.metadata.name.clone().unwrap_or_default();
+            return Err(pods::told(inner, "pod", &name, trouble).await);
+        }
+        let all = wanted.generators as usize + usize::from(wanted.origin.is_some());
+        if found.len() < all
+            && let Some(trouble) = trouble::of_job(&pods::events(inner, run).await)
+        {
+            return Err(pods::told(inner, "Job", run, trouble).await);
+        }
+        if interrupted.load(Ordering::Relaxed) {
+            return Err(KubeError::Interrupted);
+        }
+        if is_over {
+            return Err(overdue(wanted));
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}

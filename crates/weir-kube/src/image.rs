@@ -1,0 +1,297 @@
+//! weir's image: its static program on nothing, as an OCI archive.
+//!
+//! The archive is a tar file with the layout of the OCI image specification (image-layout.md): one layer, its
+//! configuration, a manifest, an index. The same program gives the same bytes on every machine. containerd, Podman,
+//! skopeo and Docker (from version 25 on) take it as it is.
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::objects::{PROGRAM, USER};
+
+/// A file of the image.
+#[derive(Debug, Clone)]
+pub struct ImageFile {
+    /// Its path, without a slash before it.
+    pub path: String,
+    /// What it holds; `None`: it is a folder.
+    pub content: Option<Vec<u8>>,
+    /// Its permissions.
+    pub mode: u32,
+}
+
+/// Why a program cannot be the image's.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ImageError {
+    /// It is no program, or one of a machine that weir does not know.
+    #[error("it is not an ELF program for x86_64 or aarch64")]
+    NotElf,
+    /// It needs libraries.
+    #[error("it needs libraries, and the image has none")]
+    Dynamic,
+}
+
+/// The machine that a program is for, as image configurations call it, and whether it loads libraries (ELF-64, System
+/// V ABI chapter 4 and 5).
+fn looked_at(program: &[u8]) -> Option<(&'static str, bool)> {
+    let number = |at: usize, length: usize| {
+        let bytes = program.get(at..at.checked_add(length)?)?;
+        Some(
+            bytes
+                .iter()
+                .rev()
+                .fold(0u64, |all, byte| all << 8 | u64::from(*byte)),
+        )
+    };
+    // Of 64 bits, and the least significant byte first.
+    program.starts_with(b"\x7fELF\x02\x01").then_some(())?;
+    let machine = match number(18, 2)? {
+        0x3e => "amd64",
+        0xb7 => "arm64",
+        _ => return None,
+    };
+    let (first, size, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);
+    const INTERPRETER: u64 = 3;
+    let mut kinds = (0..count).map(|one| {
+        let at = first.checked_add(one.checked_mul(size)?)?;
+        number(usize::try_from(at).ok()?, 4)
+    });
+    Some((machine, kinds.any(|kind| kind == Some(INTERPRETER))))
+}
+
+/// Writes the image of a static program.
+///
+/// # Errors
+/// The program is none, or needs libraries.
+pub fn of_program(name: &str, program: Vec<u8>) -> Result<Vec<u8>, ImageError> {
+    match looked_at(&program) {
+        None => Err(ImageError::NotElf),
+        Some((_, true)) => Err(ImageError::Dynamic),
+        Some((_, false)) => with(name, program, Vec::new()),
+    }
+}
+
+/// Writes the image of a program with more files beside it, such as the libraries of one that is not static.
+///
+/// # Errors
+/// The program is none.
+pub fn with(name: &str, program: Vec<u8>, more: Vec<ImageFile>) -> Result<Vec<u8>, ImageError> {
+    let (machine, _) = looked_at(&program).ok_or(ImageError::NotElf)?;
+    let folder = |path: &str, mode| ImageFile {
+        path: path.to_owned(),
+        content: None,
+        mode,
+    };
+    let mut files = vec![folder("tmp", 0o1777)];
+    files.push(ImageFile {
+        path: PROGRAM.trim_start_matches('/').to_owned(),
+        content: Some(program),
+        mode: 0o755,
+    });
+    files.extend(more);
+    let layer = tar(&files);
+    let configuration = json!({
+        "architecture": machine,
+        "os": "linux",
+        "config": {
+            "User": format!("{USER}:{USER}"),
+            "Env": ["PATH=/"],
+            "Entrypoint": [PROGRAM],
+            "Cmd": ["wait"],
+        },
+        "rootfs": {"type": "layers", "diff_ids": [digest(&layer)]},
+        "history": [{"created_by": "weir kube image"}],
+    });
+    Ok(archive(name, layer, &configuration))
+}
+
+fn archive(name: &str, layer: Vec<u8>, configuration: &Value) -> Vec<u8> {
+    const OF: &str = "application/vnd.oci.image";
+    let mut blobs = Vec::new();
+    let mut blob = |kind: &str, content: Vec<u8>| {
+        let about = json!({
+            "mediaType": format!("{OF}.{kind}"),
+            "digest": digest(&content),
+            "size": content.len(),
+        });
+        blobs.push(ImageFile {
+            path: format!("blobs/{}", digest(&content).replace(':', "/")),
+            content: Some(content),
+            mode: 0o644,
+        });
+        about
+    };
+    let layer = blob("layer.v1.tar", layer);
+    let configuration = blob("config.v1+json", configuration.to_string().into_bytes());
+    let manifest = json!({
+        "schemaVersion": 2,
+        "mediaType": format!("{OF}.manifest.v1+json"),
+        "config": configuration,
+        "layers": [layer],
+    });
+    let mut manifest = blob("manifest.v1+json", manifest.to_string().into_bytes());
+    // The first is what containerd names an imported image, the second what other programs do.
+    manifest["annotations"] = json!({
+        "io.containerd.image.name": name,
+        "org.opencontainers.image.ref.name": name,
+    });
+    let index = json!({
+        "schemaVersion": 2,
+        "mediaType": format!("{OF}.index.v1+json"),
+        "manifests": [manifest],
+    });
+    let plain = |path: &str, content: Value| ImageFile {
+        path: path.to_owned(),
+        content: Some(content.to_string().into_bytes()),
+        mode: 0o644,
+    };
+    let mut files = vec![
+        plain("oci-layout", json!({"imageLayoutVersion": "1.0.0"})),
+        plain("index.json", index),
+    ];
+    files.extend(blobs);
+    tar(&files)
+}
+
+/// A digest as descriptors have it.
+fn digest(content: &[u8]) -> String {
+    let hash = Sha256::digest(content);
+    let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{digits}")
+}
+
+/// A tar file (ustar, POSIX.1-1988): everything is root's and of 1970, so the same files give the same bytes.
+fn tar(files: &[ImageFile]) -> Vec<u8> {
+    let mut archive = Vec::new();
+    for file in files {
+        let content = file.content.as_deref();
+        archive.extend_from_slice(&header(file));
+        archive.extend_from_slice(content.unwrap_or_default());
+        archive.resize(archive.len().next_multiple_of(BLOCK), 0);
+    }
+    // Two blocks of zeros are the end.
+    archive.resize(archive.len() + 2 * BLOCK, 0);
+    archive
+}
+
+const BLOCK: usize = 512;
+
+fn header(file: &ImageFile) -> [u8; BLOCK] {
+    let mut header = [0; BLOCK];
+    let path = match file.content {
+        Some(_) => file.path.clone(),
+        None => format!("{}/", file.path),
+    };
+    let size = file.content.as_ref().map_or(0, Vec::len);
+    let kind = if file.content.is_some() { "0" } else { "5" };
+    put(&mut header, 0, &path);
+    put(&mut header, 100, &format!("{:07o}", file.mode));
+    put(&mut header, 108, "0000000");
+    put(&mut header, 116, "0000000");
+    put(&mut header, 124, &format!("{size:011o}"));
+    put(&mut header, 136, "00000000000");
+    // While the sum is formed, spaces stand in its place.
+    put(&mut header, 148, "        ");
+    put(&mut header, 156, kind);
+    put(&mut header, 257, "ustar\x0000");
+    let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
+    put(&mut header, 148, &format!("{sum:06o}\0 "));
+    header
+}
+
+fn put(header: &mut [u8; BLOCK], at: usize, text: &str) {
+    header[at..at + text.len()].copy_from_slice(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// The files of a tar file; headers are checked as far as a reader does.
+    fn read(mut archive: &[u8]) -> BTreeMap<String, Vec<u8>> {
+        let mut files = BTreeMap::new();
+        while archive[0] != 0 {
+            let (header, rest) = archive.split_at(BLOCK);
+            let text = |from: usize, length: usize| {
+                let field = &header[from..from + length];
+                let end = field.iter().position(|byte| *byte == 0).unwrap_or(length);
+                String::from_utf8(field[..end].to_vec()).unwrap()
+            };
+            let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
+            let own: u32 = header[148..156].iter().map(|byte| u32::from(*byte)).sum();
+            let told = u32::from_str_radix(&text(148, 6), 8).unwrap();
+            assert_eq!(told, sum - own + 8 * u32::from(b' '), "the header's sum");
+            let size = usize::from_str_radix(&text(124, 11), 8).unwrap();
+            files.insert(text(0, 100), rest[..size].to_vec());
+            archive = &rest[size.next_multiple_of(BLOCK)..];
+        }
+        assert!(archive.len() >= 2 * BLOCK && archive.iter().all(|byte| *byte == 0));
+        files
+    }
+
+    /// The head of a program for x86_64 with one program header of a kind.
+    fn program(kind: u8) -> Vec<u8> {
+        let mut program = vec![0; 64 + 56];
+        program[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        (
+            program[18],
+            program[32],
+            program[54],
+            program[56],
+            program[64],
+        ) = (0x3e, 64, 56, 1, kind);
+        program
+    }
+
+    #[test]
+    fn every_digest_is_that_of_its_bytes() {
+        let archive = of_program("localhost/weir:1", program(1)).unwrap();
+        assert_eq!(
+            archive,
+            of_program("localhost/weir:1", program(1)).unwrap(),
+            "the same bytes again"
+        );
+        let files = read(&archive);
+        let json = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap();
+        let blob = |about: &Value| {
+            let digest = about["digest"].as_str().unwrap();
+            let content = &files[&format!("blobs/{}", digest.replace(':', "/"))];
+            assert_eq!(super::digest(content), digest);
+            assert_eq!(about["size"], content.len());
+            content.clone()
+        };
+        assert_eq!(json(&files["oci-layout"])["imageLayoutVersion"], "1.0.0");
+        let index = json(&files["index.json"]);
+        let manifest = json(&blob(&index["manifests"][0]));
+        let configuration = json(&blob(&manifest["config"]));
+        let layer = blob(&manifest["layers"][0]);
+        assert_eq!(
+            configuration["rootfs"]["diff_ids"][0],
+            super::digest(&layer)
+        );
+        assert_eq!(configuration["architecture"], "amd64");
+        assert_eq!(configuration["config"]["Cmd"], json!(["wait"]));
+        let inside = read(&layer);
+        assert_eq!(inside["weir"], program(1));
+        assert_eq!(
+            inside.keys().collect::<Vec<_>>(),
+            ["tmp/", "weir"],
+            "nothing else"
+        );
+    }
+
+    #[test]
+    fn a_program_that_needs_libraries_is_refused() {
+        let refused = |program| of_program("x", program).unwrap_err();
+        assert_eq!(refused(program(3)), ImageError::Dynamic);
+        for other in [
+            b"#!/bin/sh\n".to_vec(),
+            Vec::new(),
+            program(1)[..40].to_vec(),
+        ] {
+            assert_eq!(refused(other), ImageError::NotElf);
+        }
+    }
+}

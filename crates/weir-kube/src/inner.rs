@@ -1,0 +1,88 @@
+//! The client of a cluster, and the runtime for what is asynchronous.
+
+use std::future::Future;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use kube::Client;
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+
+use crate::error::KubeError;
+
+/// How long the API server may take to answer.
+const ANSWER: Duration = Duration::from_secs(15);
+
+/// A namespace of a cluster that can be asked.
+pub(crate) struct Inner {
+    pub(crate) runtime: Runtime,
+    pub(crate) client: Client,
+    pub(crate) context: String,
+    pub(crate) namespace: String,
+    /// Whether a stream did not end when it should have.
+    pub(crate) is_silent: AtomicBool,
+}
+
+impl Inner {
+    /// Waits for something that the API server does, which answers soon or not at all.
+    pub(crate) fn run<T>(
+        &self,
+        doing: &str,
+        what: impl Future<Output = Result<T, KubeError>>,
+    ) -> Result<T, KubeError> {
+        self.within(ANSWER, what).unwrap_or_else(|| {
+            Err(KubeError::Unreachable {
+                context: self.context.clone(),
+                what: format!("{doing}: no answer within {} s", ANSWER.as_secs()),
+            })
+        })
+    }
+
+    /// Waits for something at most so long.
+    pub(crate) fn within<T>(&self, at_most: Duration, what: impl Future<Output = T>) -> Option<T> {
+        self.runtime
+            .block_on(async { tokio::time::timeout(at_most, what).await.ok() })
+    }
+
+    /// Lets something go on by itself.
+    pub(crate) fn spawn(&self, what: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+        self.runtime.spawn(what)
+    }
+
+    /// What an error of the client means.
+    pub(crate) fn failed(&self, doing: &str, error: kube::Error) -> KubeError {
+        let context = self.context.clone();
+        match error {
+            kube::Error::Api(status) if status.code == 401 => KubeError::Unauthorized {
+                context,
+                what: status.message,
+            },
+            kube::Error::Api(status) => KubeError::Request {
+                doing: format!("cannot {doing}"),
+                why: status.message,
+            },
+            kube::Error::Auth(error) => KubeError::Unauthorized {
+                context,
+                what: chain(&error),
+            },
+            error => KubeError::Unreachable {
+                context,
+                what: chain(&error),
+            },
+        }
+    }
+}
+
+/// An error with all that led to it: libraries' outermost words say little.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut next = error.source();
+    while let Some(error) = next {
+        let more = error.to_string();
+        if !words.contains(&more) {
+            words = format!("{words}: {more}");
+        }
+        next = error.source();
+    }
+    words
+}

@@ -1,0 +1,43 @@
+//! Pods of a Kubernetes cluster as hosts.
+//!
+//! A run's generators are the pods of one Indexed Job. Their process waits and does nothing ([`Cluster::start`]); the
+//! agent is started in them through the API server's exec stream ([`Generators::agent`]), so nothing listens, and
+//! whoever may exec into a pod, and nobody else, has an agent there. What such an agent reads and writes is that of any
+//! other agent, so `weir_agent::Client` serves it as it does one behind ssh.
+//!
+//! Everything blocks; what is asynchronous runs on a thread of this crate's own. No type of a Kubernetes library leaves
+//! it. `docs/kubernetes.md` is for users.
+
+mod asked;
+mod cluster;
+mod error;
+mod exec;
+mod generators;
+pub mod image;
+mod inner;
+mod objects;
+mod pods;
+mod remove;
+mod rights;
+mod trouble;
+
+pub use asked::{NodeLabel, ProxyPods, Target, Toleration, Unclear, Wanted};
+pub use cluster::Cluster;
+pub use error::KubeError;
+pub use exec::{Connected, Session, client};
+pub use generators::Generators;
+pub use pods::Pod;
+pub use remove::{Removed, remove};
+pub use rights::manifest;
+
+/// The objects that [`Cluster::start`] would make in a namespace for a run of this name, as YAML documents.
+pub fn render(wanted: &Wanted, namespace: &str, run: &str) -> String {
+    let place = objects::Place { namespace, run };
+    let job = objects::job(wanted, place);
+    let origin = objects::origin(wanted, place, None);
+    [Some(job), origin]
+        .iter()
+        .flatten()
+        .map(objects::yaml)
+        .collect()
+}

@@ -1,0 +1,115 @@
+//! Pods as the cluster tells of them.
+
+use std::net::IpAddr;
+
+use k8s_openapi::api::core::v1;
+use kube::Api;
+use kube::api::ListParams;
+
+use crate::error::KubeError;
+use crate::inner::Inner;
+use crate::objects;
+use crate::trouble::{self, Trouble};
+
+/// Events of a pod that are told, the last ones.
+const MOST_EVENTS: usize = 8;
+/// The annotation that has the index of a Job's pod.
+const INDEX: &str = "batch.kubernetes.io/job-completion-index";
+
+/// A pod that runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pod {
+    /// Its name.
+    pub name: String,
+    /// Its index within the Job, from 0.
+    pub index: u32,
+    /// The node that it runs on.
+    pub node: String,
+    /// Its address.
+    pub address: Option<IpAddr>,
+}
+
+pub(crate) fn sorted(mut pods: Vec<Pod>) -> Vec<Pod> {
+    pods.sort_by_key(|pod| pod.index);
+    pods
+}
+
+pub(crate) async fn of_run(inner: &Inner, run: &str) -> Result<Vec<v1::Pod>, KubeError> {
+    let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), &inner.namespace);
+    let labelled = ListParams::default().labels(&objects::selector(run));
+    let pods = api.list(&labelled).await;
+    Ok(pods
+        .map_err(|error| inner.failed("list pods", error))?
+        .items)
+}
+
+/// A pod whose process runs.
+pub(crate) fn running(pod: &v1::Pod) -> Option<Pod> {
+    let status = pod.status.as_ref()?;
+    let mut containers = status.container_statuses.iter().flatten();
+    let runs = containers.any(|one| {
+        one.state
+            .as_ref()
+            .is_some_and(|state| state.running.is_some())
+    });
+    let index = pod.metadata.annotations.as_ref()?.get(INDEX)?;
+    (runs && pod.metadata.deletion_timestamp.is_none()).then(|| {
+        Some(Pod {
+            name: pod.metadata.name.clone()?,
+            index: index.parse().ok()?,
+            node: pod.spec.as_ref()?.node_name.clone()?,
+            address: status.pod_ip.as_ref().and_then(|ip| ip.parse().ok()),
+        })
+    })?
+}
+
+/// Whether a pod is an origin server that listens.
+pub(crate) fn is_ready_origin(pod: &v1::Pod) -> bool {
+    let labels = pod.metadata.labels.as_ref();
+    let status = pod.status.as_ref();
+    let mut conditions = status
+        .into_iter()
+        .flat_map(|status| status.conditions.iter().flatten());
+    labels.is_some_and(objects::is_origin)
+        && conditions.any(|one| one.type_ == "Ready" && one.status == "True")
+}
+
+/// What the cluster has noted about an object, oldest first.
+pub(crate) async fn events(inner: &Inner, name: &str) -> Vec<v1::Event> {
+    let api: Api<v1::Event> = Api::namespaced(inner.client.clone(), &inner.namespace);
+    let about = ListParams::default().fields(&format!("involvedObject.name={name}"));
+    let mut events = api.list(&about).await.map_or(Vec::new(), |list| list.items);
+    let time = |event: &v1::Event| {
+        let last = event.last_timestamp.as_ref().map(|time| time.0);
+        last.or(event.event_time.as_ref().map(|time| time.0))
+    };
+    events.sort_by_key(time);
+    events
+}
+
+pub(crate) async fn told(inner: &Inner, kind: &str, name: &str, trouble: Trouble) -> KubeError {
+    let events = events(inner, name).await;
+    let first = events.len().saturating_sub(MOST_EVENTS);
+    KubeError::Pods {
+        what: format!("{kind} `{name}` does not run"),
+        why: trouble.why,
+        hint: trouble.hint,
+        events: events[first..].iter().map(trouble::line).collect(),
+    }
+}
+
+/// What has become of a pod, for whoever lost the agent in it; `None`: nothing that is known.
+pub(crate) async fn fate(inner: &Inner, name: &str) -> Option<String> {
+    let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), &inner.namespace);
+    match api.get_opt(name).await {
+        Ok(None) => Some(format!("pod `{name}` was deleted")),
+        Ok(Some(pod)) => {
+            trouble::of_pod(&pod).map(|trouble| format!("pod `{name}`: {}", trouble.why))
+        }
+        Err(error) => Some(
+            inner
+                .failed(&format!("ask about pod `{name}`"), error)
+                .to_string(),
+        ),
+    }
+}

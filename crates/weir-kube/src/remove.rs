@@ -1,0 +1,106 @@
+//! What runs have left in a namespace, and its removal.
+
+use std::fmt::Debug;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{DeleteParams, ListParams};
+use kube::{Api, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+
+use crate::cluster::Cluster;
+use crate::error::KubeError;
+use crate::inner::Inner;
+use crate::objects;
+
+/// How long the removal may take: pods have five seconds to end, and nodes may be slow.
+const WITHIN: Duration = Duration::from_secs(90);
+const LOOK: Duration = Duration::from_millis(300);
+
+/// Something of weir's that was removed, or would be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Removed {
+    /// `Job` or `Pod`.
+    pub kind: &'static str,
+    /// Its name.
+    pub name: String,
+}
+
+/// Removes everything of weir's from a namespace, and waits until it is gone; with `dry_run` only says what there is.
+///
+/// # Errors
+/// The user may not, the API server does not answer, or something is still there after a minute and a half.
+pub fn remove(cluster: &Cluster, dry_run: bool) -> Result<Vec<Removed>, KubeError> {
+    cluster.check_rights()?;
+    let inner = &cluster.inner;
+    let found = inner.run("list what weir has left", left(inner))?;
+    if dry_run || found.is_empty() {
+        return Ok(found);
+    }
+    let work = async {
+        // A Job's pods go with it; those that have lost their Job are asked to go themselves.
+        delete::<Job>(inner, &found, "Job").await?;
+        delete::<Pod>(inner, &found, "Pod").await?;
+        let until = Instant::now() + WITHIN;
+        while Instant::now() < until {
+            if left(inner).await?.is_empty() {
+                return Ok(());
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        Err(overdue())
+    };
+    let done = inner.within(WITHIN + Duration::from_secs(15), work);
+    done.unwrap_or_else(|| Err(overdue())).map(|()| found)
+}
+
+fn overdue() -> KubeError {
+    KubeError::Overdue {
+        what: "what weir has left is not gone".to_owned(),
+        within: WITHIN,
+    }
+}
+
+/// Everything that has weir's label.
+async fn left(inner: &Inner) -> Result<Vec<Removed>, KubeError> {
+    let jobs = names::<Job>(inner, "Job").await?;
+    let pods = names::<Pod>(inner, "Pod").await?;
+    Ok(jobs.into_iter().chain(pods).collect())
+}
+
+/// A kind of object that is in a namespace.
+trait Kind:
+    Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+    + Clone
+    + Debug
+    + DeserializeOwned
+{
+}
+impl Kind for Job {}
+impl Kind for Pod {}
+
+async fn names<K: Kind>(inner: &Inner, kind: &'static str) -> Result<Vec<Removed>, KubeError> {
+    let api: Api<K> = Api::namespaced(inner.client.clone(), &inner.namespace);
+    let labelled = ListParams::default().labels(&objects::everything());
+    let list = api.list(&labelled).await;
+    let list = list.map_err(|error| inner.failed("list what weir has left", error))?;
+    let removed = |object: K| Removed {
+        kind,
+        name: object.name_any(),
+    };
+    Ok(list.items.into_iter().map(removed).collect())
+}
+
+async fn delete<K: Kind>(inner: &Inner, found: &[Removed], kind: &str) -> Result<(), KubeError> {
+    let api: Api<K> = Api::namespaced(inner.client.clone(), &inner.namespace);
+    for one in found.iter().filter(|one| one.kind == kind) {
+        match api.delete(&one.name, &DeleteParams::foreground()).await {
+            Ok(_) => {}
+            // Gone with its owner.
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            Err(error) => return Err(inner.failed(&format!("delete {kind} `{}`", one.name), error)),
+        }
+    }
+    Ok(())
+}

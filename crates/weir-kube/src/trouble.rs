@@ -1,0 +1,254 @@
+//! What keeps a pod from running, from what the cluster tells of it.
+
+use k8s_openapi::api::core::v1::{ContainerState, Event, Pod};
+
+/// What keeps a pod from running.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    pub(crate) why: String,
+    pub(crate) hint: Option<&'static str>,
+    /// Whether to wait would be in vain.
+    pub(crate) is_final: bool,
+}
+
+const IMAGE: &str = "write the image with `weir kube image weir.tar`, push it where the nodes can pull it, and name it with --image";
+const ROOM: &str = "ask for fewer --generators or less of --pod-cpus and --pod-memory, choose other nodes with --node-selector and \
+                    --toleration, or add --share-nodes: generators then share nodes with each other and with the proxy";
+const EVICTED: &str =
+    "the node ran out of something: choose another node, or ask for more --pod-memory";
+
+/// Reasons for which a container waits that do not pass by themselves, with what to do.
+const WAITING: [(&str, &str, Option<&str>); 7] = [
+    ("ErrImagePull", "its image cannot be pulled", Some(IMAGE)),
+    (
+        "ImagePullBackOff",
+        "its image cannot be pulled",
+        Some(IMAGE),
+    ),
+    (
+        "InvalidImageName",
+        "its image has no valid name",
+        Some(IMAGE),
+    ),
+    (
+        "ErrImageNeverPull",
+        "its image is not on the node",
+        Some(IMAGE),
+    ),
+    (
+        "CreateContainerConfigError",
+        "its container cannot be made",
+        None,
+    ),
+    ("CreateContainerError", "its container cannot be made", None),
+    ("RunContainerError", "its container cannot be started", None),
+];
+
+/// What keeps a pod from running; `None`: nothing that is known, or it runs.
+pub(crate) fn of_pod(pod: &Pod) -> Option<Trouble> {
+    let status = pod.status.as_ref()?;
+    let words = |parts: &[&Option<String>]| {
+        let parts: Vec<&str> = parts.iter().filter_map(|part| part.as_deref()).collect();
+        parts.join(": ")
+    };
+    let of = |why: String, hint, is_final| {
+        Some(Trouble {
+            why,
+            hint,
+            is_final,
+        })
+    };
+    match status.reason.as_deref() {
+        Some("Evicted" | "Preempting" | "Preempted") => {
+            let why = format!("it was evicted: {}", words(&[&status.message]));
+            return of(why, Some(EVICTED), true);
+        }
+        Some("NodeLost" | "NodeShutdown" | "Terminated" | "Shutdown") => {
+            let why = format!(
+                "its node went away: {}",
+                words(&[&status.reason, &status.message])
+            );
+            return of(why, None, true);
+        }
+        _ => {}
+    }
+    let containers = status.container_statuses.iter().flatten();
+    for state in containers.filter_map(|container| container.state.as_ref()) {
+        if let Some(trouble) = of_container(state) {
+            return Some(trouble);
+        }
+    }
+    if pod.metadata.deletion_timestamp.is_some() {
+        return of("it is being deleted".to_owned(), None, true);
+    }
+    if status.phase.as_deref() == Some("Failed") {
+        let why = format!("it failed: {}", words(&[&status.reason, &status.message]));
+        return of(why, None, true);
+    }
+    if status.phase.as_deref() == Some("Succeeded") {
+        return of("its process has ended".to_owned(), None, true);
+    }
+    let mut conditions = status.conditions.iter().flatten();
+    let unscheduled = conditions.find(|one| {
+        one.type_ == "PodScheduled" && one.reason.as_deref() == Some("Unschedulable")
+    })?;
+    // An autoscaler may bring a node.
+    let why = format!("no node can take it: {}", words(&[&unscheduled.message]));
+    of(why, Some(ROOM), false)
+}
+
+fn of_container(state: &ContainerState) -> Option<Trouble> {
+    if let Some(ended) = &state.terminated {
+        let why = match ended.reason.as_deref() {
+            Some("OOMKilled") => {
+                "it was killed because it used more memory than its limit".to_owned()
+            }
+            reason => format!(
+                "its process ended with exit code {} ({})",
+                ended.exit_code,
+                reason.unwrap_or("no reason is given")
+            ),
+        };
+        let hint = (ended.reason.as_deref() == Some("OOMKilled"))
+            .then_some("give it more with --pod-memory");
+        return Some(Trouble {
+            why,
+            hint,
+            is_final: true,
+        });
+    }
+    let waiting = state.waiting.as_ref()?;
+    let reason = waiting.reason.as_deref()?;
+    let (_, why, hint) = WAITING.into_iter().find(|(known, ..)| *known == reason)?;
+    let message = waiting.message.as_deref().unwrap_or_default();
+    Some(Trouble {
+        why: format!("{why}: {reason}: {message}"),
+        hint,
+        is_final: true,
+    })
+}
+
+/// Why a Job makes no pods, from its events: quota, limits, a policy.
+pub(crate) fn of_job(events: &[Event]) -> Option<Trouble> {
+    let refused = events
+        .iter()
+        .rev()
+        .find(|event| event.reason.as_deref() == Some("FailedCreate"))?;
+    Some(Trouble {
+        why: format!(
+            "the cluster refuses its pods: {}",
+            refused.message.as_deref().unwrap_or_default()
+        ),
+        hint: Some(
+            "a quota, a limit range or an admission policy of the namespace stands against it: choose another namespace with \
+             --on kubernetes:CONTEXT/NAMESPACE, or ask for less",
+        ),
+        is_final: true,
+    })
+}
+
+/// An event as a line.
+pub(crate) fn line(event: &Event) -> String {
+    let or = |text: &Option<String>| text.clone().unwrap_or_default();
+    let times = match event.count {
+        Some(count) if count > 1 => format!(" ({count} times)"),
+        _ => String::new(),
+    };
+    format!(
+        "{} {}: {}{times}",
+        or(&event.type_),
+        or(&event.reason),
+        or(&event.message).trim()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod(status: Value) -> Pod {
+        serde_json::from_value(json!({"metadata": {}, "status": status})).unwrap()
+    }
+
+    #[test]
+    fn each_way_not_to_run_has_its_words() {
+        let container = |state: Value| {
+            json!({"phase": "Pending", "containerStatuses": [{"name": "weir", "image": "", "imageID": "",
+            "ready": false, "restartCount": 0, "state": state}]})
+        };
+        for (status, why, is_final) in [
+            (
+                json!({"phase": "Failed", "reason": "Evicted", "message": "low on memory"}),
+                "evicted: low on memory",
+                true,
+            ),
+            (
+                json!({"phase": "Failed", "reason": "NodeLost"}),
+                "its node went away",
+                true,
+            ),
+            (
+                container(
+                    json!({"waiting": {"reason": "ErrImagePull", "message": "no such host"}}),
+                ),
+                "cannot be pulled: ErrImagePull: no such host",
+                true,
+            ),
+            (
+                container(json!({"terminated": {"exitCode": 137, "reason": "OOMKilled"}})),
+                "more memory than its limit",
+                true,
+            ),
+            (
+                container(json!({"terminated": {"exitCode": 2}})),
+                "exit code 2",
+                true,
+            ),
+            (
+                json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
+                    "reason": "Unschedulable", "message": "0/1 nodes are available"}]}),
+                "no node can take it: 0/1 nodes are available",
+                false,
+            ),
+        ] {
+            let trouble = of_pod(&pod(status.clone())).unwrap();
+            assert!(trouble.why.contains(why), "{status}: {}", trouble.why);
+            assert_eq!(trouble.is_final, is_final, "{status}");
+        }
+        for fine in [
+            json!({"phase": "Running"}),
+            json!({"phase": "Pending"}),
+            container(json!({"waiting": {"reason": "ContainerCreating"}})),
+        ] {
+            assert_eq!(of_pod(&pod(fine.clone())), None, "{fine}");
+        }
+    }
+
+    #[test]
+    fn a_quota_is_told_from_the_events_of_the_job() {
+        let event = |reason: &str, message: &str| -> Event {
+            serde_json::from_value(
+                json!({"metadata": {}, "involvedObject": {}, "reason": reason, "message": message,
+                "type": "Warning", "count": 3}),
+            )
+            .unwrap()
+        };
+        let events = [
+            event("SuccessfulCreate", "made"),
+            event("FailedCreate", "exceeded quota: small"),
+        ];
+        assert!(
+            of_job(&events)
+                .unwrap()
+                .why
+                .contains("exceeded quota: small")
+        );
+        assert_eq!(of_job(&events[..1]), None);
+        assert_eq!(
+            line(&events[1]),
+            "Warning FailedCreate: exceeded quota: small (3 times)"
+        );
+    }
+}

@@ -1,0 +1,8 @@
+//! Against a real etcd and a real API server, which `scripts/kube` starts in namespaces of their own.
+
+#![allow(clippy::unwrap_used)]
+
+mod api;
+// Shared with the tests of weir itself, which use the rest.
+#[allow(dead_code)]
+mod support;

@@ -1,0 +1,109 @@
+//! A cluster of `scripts/kube`.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// A cluster that ends with the test.
+pub(crate) struct Test {
+    folder: PathBuf,
+}
+
+fn script() -> Command {
+    Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/kube"))
+}
+
+impl Test {
+    /// etcd, API server, controller manager and scheduler, and with an image, which has a name, a node; else why there
+    /// are none here.
+    pub(crate) fn up(name: &str, image: Option<(&Path, &str)>) -> Result<Test, String> {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let mut command = script();
+        command.arg("up").arg(&folder);
+        if let Some((archive, name)) = image {
+            command.arg(archive).arg(name);
+        }
+        let output = command.output().map_err(|error| error.to_string())?;
+        let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        match output.status.code() {
+            Some(0) => Ok(Test { folder }),
+            Some(3) => Err(words),
+            _ => panic!("the cluster cannot be started: {words}"),
+        }
+    }
+
+    /// A command in the cluster's network, with its configuration.
+    pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = script();
+        command.arg("run").arg(&self.folder).arg(program);
+        command
+    }
+
+    /// The configuration with the contexts `weir-test` and `weir-guest`.
+    pub(crate) fn configuration(&self) -> PathBuf {
+        self.folder.join("kubeconfig")
+    }
+
+    /// The first process of the cluster's namespaces.
+    fn first(&self) -> u32 {
+        let outer = fs::read_to_string(self.folder.join("pid")).unwrap();
+        children(outer.trim().parse().unwrap())[0]
+    }
+
+    /// Moves the calling thread, and what it starts, into the cluster's network.
+    pub(crate) fn enter(&self) {
+        let network = File::open(format!("/proc/{}/ns/net", self.first())).unwrap();
+        move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+    }
+
+    /// The process of one of its programs.
+    pub(crate) fn process(&self, name: &str) -> u32 {
+        let is_it = |pid: &u32| {
+            let command = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            command
+                .split('\0')
+                .next()
+                .is_some_and(|program| program.ends_with(name))
+        };
+        children(self.first()).into_iter().find(is_it).unwrap()
+    }
+
+    /// Runs kubectl as the administrator, with this on its standard input; gives what it prints.
+    pub(crate) fn kubectl(&self, words: &str, input: &str) -> String {
+        let mut command = self.command("kubectl");
+        command.args(words.split_whitespace());
+        let command = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(input.as_bytes())
+            .unwrap();
+        let output = child.wait_with_output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "kubectl {words}: {errors}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    text.split_whitespace()
+        .map(|pid| pid.parse().unwrap())
+        .collect()
+}
+
+impl Drop for Test {
+    fn drop(&mut self) {
+        let _ = script().arg("down").arg(&self.folder).status();
+    }
+}

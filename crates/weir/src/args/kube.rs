@@ -1,0 +1,121 @@
+//! What can be typed about pods of a Kubernetes cluster.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Subcommand};
+
+const KUBERNETES: &str = "Kubernetes";
+
+/// Generators in pods.
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct PodArgs {
+    /// Send the load from pods of a cluster, as kubernetes:CONTEXT or kubernetes:CONTEXT/NAMESPACE: a context of your kubectl
+    /// configuration (docs/kubernetes.md)
+    #[arg(long, value_name = "WHERE", conflicts_with = "place", help_heading = KUBERNETES)]
+    pub(crate) on: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) wanted: WantedArgs,
+}
+
+/// What the pods are like.
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct WantedArgs {
+    /// How many pods share the load, each on a node of its own [default: 1]
+    #[arg(long, value_name = "N", help_heading = KUBERNETES)]
+    pub(crate) generators: Option<u32>,
+
+    /// Image of the pods, written by `weir kube image` [default: localhost/weir:VERSION]
+    #[arg(long, value_name = "IMAGE", help_heading = KUBERNETES)]
+    pub(crate) image: Option<String>,
+
+    /// Whole CPUs of each pod: its request, its limit and its threads [default: 1]
+    #[arg(long, value_name = "N", help_heading = KUBERNETES)]
+    pub(crate) pod_cpus: Option<u32>,
+
+    /// Memory of each pod: its request and its limit [default: 1GiB]
+    #[arg(long, value_name = "SIZE", help_heading = KUBERNETES)]
+    pub(crate) pod_memory: Option<String>,
+
+    /// Label that the nodes must have; repeatable
+    #[arg(long, value_name = "KEY=VALUE", help_heading = KUBERNETES)]
+    pub(crate) node_selector: Vec<String>,
+
+    /// Taint that the pods tolerate; repeatable
+    #[arg(long, value_name = "KEY[=VALUE][:EFFECT]", help_heading = KUBERNETES)]
+    pub(crate) toleration: Vec<String>,
+
+    /// The proxy's pods, by a label: no generator goes to a node that has one of them
+    #[arg(long, value_name = "NAMESPACE/KEY=VALUE", help_heading = KUBERNETES)]
+    pub(crate) proxy_pods: Option<String>,
+
+    /// Allow generators to share nodes with each other and with the proxy where the cluster has no others; what
+    /// shares a node with the proxy takes CPU time from it
+    #[arg(long, help_heading = KUBERNETES)]
+    pub(crate) share_nodes: bool,
+
+    /// Run an origin server in a pod of its own, `weir origin` with these options, such as '--size 600 --delay 2ms'
+    #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true, help_heading = KUBERNETES)]
+    pub(crate) origin_pod: Option<String>,
+
+    /// How long the pods may take until they run [default: 2m]
+    #[arg(long, value_name = "TIME", help_heading = KUBERNETES)]
+    pub(crate) pods_within: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KubeArgs {
+    /// Write weir's image, an OCI archive of this very program and nothing else, to be pushed where nodes pull it.
+    Image(ImageArgs),
+    /// Print the objects that `weir run STUDY --on kubernetes` would make, as YAML documents; make nothing.
+    Render(RenderArgs),
+    /// Print the Role and the RoleBinding that allow a user to have weir's pods in a namespace, as YAML documents.
+    Rights(RightsArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ImageArgs {
+    /// The archive to write
+    #[arg(value_name = "OUT.tar")]
+    pub(crate) output: PathBuf,
+
+    /// The image's name in the archive [default: localhost/weir:VERSION]
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) name: Option<String>,
+
+    /// A static weir for the machines of the nodes, instead of this program
+    #[arg(long, value_name = "FILE")]
+    pub(crate) program: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RenderArgs {
+    /// A study file, or the name of a ready-made study
+    #[arg(value_name = "STUDY")]
+    pub(crate) study: String,
+
+    /// The namespace
+    #[arg(long, value_name = "NAMESPACE", default_value = "default")]
+    pub(crate) namespace: String,
+
+    #[command(flatten)]
+    pub(crate) wanted: WantedArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RightsArgs {
+    /// The user, or system:serviceaccount:NAMESPACE:NAME
+    #[arg(value_name = "USER")]
+    pub(crate) user: String,
+
+    /// The namespace
+    #[arg(long, value_name = "NAMESPACE", default_value = "default")]
+    pub(crate) namespace: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct WaitArgs {
+    /// End when no other process has been there for this long
+    #[arg(long, value_name = "TIME")]
+    pub(crate) idle: Option<String>,
+}

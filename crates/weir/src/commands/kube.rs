@@ -1,0 +1,217 @@
+//! `weir kube`, and what `--on` means.
+
+use std::fs;
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::Parser;
+use weir_kube::{Cluster, KubeError, Target, Unclear, Wanted, image};
+use weir_lab::{PlaceSpec, Pods};
+use weir_model::quantity::{parse_bytes, parse_duration};
+use weir_model::study::{Arm, Study};
+use weir_parameters::Catalog;
+use weir_study::Scale;
+
+use crate::args::{
+    Args, Command, ImageArgs, KubeArgs, PodArgs, RenderArgs, RightsArgs, WantedArgs,
+};
+use crate::commands::{flag, study};
+use crate::failure::Failure;
+use crate::terminal;
+
+/// How long pods may take until they run where nobody says: an image has to be pulled.
+const WITHIN: Duration = Duration::from_secs(120);
+/// Memory of a generator where nobody says, MiB.
+const MEMORY_MIB: u32 = 1024;
+/// The run's name in what is only printed.
+const RUN: &str = "weir-00000000";
+
+/// Runs the command.
+pub(crate) fn run(args: &KubeArgs) -> Result<ExitCode, Failure> {
+    match args {
+        KubeArgs::Image(args) => write_image(args)?,
+        KubeArgs::Render(args) => render(args)?,
+        KubeArgs::Rights(args) => {
+            let RightsArgs { user, namespace } = args;
+            terminal::print(&weir_kube::manifest(namespace, user))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The name of the image where nobody says another.
+fn image_name() -> String {
+    format!("localhost/weir:{}", env!("CARGO_PKG_VERSION"))
+}
+
+fn write_image(args: &ImageArgs) -> Result<(), Failure> {
+    let own = "/proc/self/exe".into();
+    let path = args.program.as_ref().unwrap_or(&own);
+    let program =
+        fs::read(path).map_err(|error| Failure::input(format!("{}: {error}", path.display())))?;
+    let name = args.name.clone().unwrap_or_else(image_name);
+    let archive = image::of_program(&name, program).map_err(|error| {
+        let what = match &args.program {
+            Some(path) => format!("{}: {error}", path.display()),
+            None => format!("this weir cannot be an image: {error}"),
+        };
+        Failure::input(what)
+            .hint("`make static` builds a weir that needs no libraries; --program names it")
+    })?;
+    let output = args.output.display();
+    weir_files::write_output(&args.output, &archive)
+        .map_err(|error| Failure::failed(format!("cannot write {output}: {error}")))?;
+    terminal::print(&format!(
+        "{output}: {name}, {} MiB\n",
+        archive.len().div_ceil(1 << 20)
+    ))
+}
+
+fn render(args: &RenderArgs) -> Result<(), Failure> {
+    // What cannot be run is not rendered either.
+    let machine = study::context();
+    let read = study::read(&args.study, &Catalog::builtin(), Scale::ONE, &machine)?;
+    can_be_sent_to(&read.study)?;
+    let wanted = wanted(&args.wanted)?;
+    terminal::print(&weir_kube::render(&wanted, &args.namespace, RUN))
+}
+
+/// Refuses a study whose proxies are not where pods can ask them.
+pub(super) fn can_be_sent_to(study: &Study) -> Result<(), Failure> {
+    let is_started = |arm: &&Arm| study.proxy_of(arm).kind.is_started();
+    let Some(arm) = study.arms.iter().find(is_started) else {
+        return Ok(());
+    };
+    let message = format!(
+        "the load comes from pods, but weir would start the proxy of arm `{}` on this host",
+        arm.name
+    );
+    Err(Failure::input(message).hint(
+        "name a proxy that runs in the cluster, such as `proxy: {kind: external, address: '10.96.7.7:80'}`",
+    ))
+}
+
+/// The places of a run with its generators in pods, where `--on` says so.
+pub(super) fn places(args: &PodArgs, places: PlaceSpec) -> Result<PlaceSpec, Failure> {
+    let Some(on) = &args.on else {
+        return match idle(&args.wanted) {
+            Some(option) => Err(Failure::input(format!(
+                "{option} is about pods, and no --on names a cluster"
+            ))),
+            None => Ok(places),
+        };
+    };
+    let wanted = wanted(&args.wanted)?;
+    let cluster = connect(on)?;
+    Ok(places.with_pods(Pods::new(cluster, wanted)))
+}
+
+/// The cluster that `--on` names.
+pub(super) fn connect(on: &str) -> Result<Cluster, Failure> {
+    let target: Target = read("--on", on)?;
+    // Somebody who sees it can stop it.
+    let may_guess = terminal::can_draw();
+    let cluster = Cluster::connect(None, &target, may_guess).map_err(refused)?;
+    if !target.has_context() {
+        let (context, namespace) = (cluster.context(), cluster.namespace());
+        terminal::tell(&format!(
+            "Cluster: context {context}, namespace {namespace}\n"
+        ));
+    }
+    Ok(cluster)
+}
+
+/// A failure of the cluster, or of what was asked of it.
+pub(super) fn refused(error: KubeError) -> Failure {
+    let hint = error.hint();
+    let failure = match error.is_input() {
+        true => Failure::input(error),
+        false => Failure::failed(error),
+    };
+    failure.maybe_hint(hint)
+}
+
+fn read<T: FromStr<Err = Unclear>>(option: &str, text: &str) -> Result<T, Failure> {
+    text.parse()
+        .map_err(|error| Failure::input(format!("{option}: {error}")))
+}
+
+fn read_all<T: FromStr<Err = Unclear>>(option: &str, texts: &[String]) -> Result<Vec<T>, Failure> {
+    texts.iter().map(|text| read(option, text)).collect()
+}
+
+fn wanted(args: &WantedArgs) -> Result<Wanted, Failure> {
+    let at_least_one = |option: &str, number: Option<u32>| match number.unwrap_or(1) {
+        0 => Err(Failure::input(format!(
+            "{option} 0: at least one is needed"
+        ))),
+        number => Ok(number),
+    };
+    let memory = args
+        .pod_memory
+        .as_deref()
+        .map(|text| flag("--pod-memory", parse_bytes(text)));
+    let within = args
+        .pods_within
+        .as_deref()
+        .map(|text| flag("--pods-within", parse_duration(text)));
+    let mib = |bytes: u64| u32::try_from(bytes.div_ceil(1 << 20)).unwrap_or(u32::MAX);
+    Ok(Wanted {
+        generators: at_least_one("--generators", args.generators)?,
+        image: args.image.clone().unwrap_or_else(image_name),
+        cpus: at_least_one("--pod-cpus", args.pod_cpus)?,
+        memory_mib: memory.transpose()?.map_or(MEMORY_MIB, mib),
+        nodes: read_all("--node-selector", &args.node_selector)?,
+        tolerations: read_all("--toleration", &args.toleration)?,
+        proxy: args
+            .proxy_pods
+            .as_deref()
+            .map(|text| read("--proxy-pods", text))
+            .transpose()?,
+        share_nodes: args.share_nodes,
+        origin: args.origin_pod.as_deref().map(origin_options).transpose()?,
+        within: within.transpose()?.unwrap_or(WITHIN),
+    })
+}
+
+/// The options of an origin server, as its own command reads them. Where it listens is not for the user to say.
+fn origin_options(text: &str) -> Result<Vec<String>, Failure> {
+    let wrong =
+        |why: String| Failure::input(format!("--origin-pod: `{text}` is not understood: {why}"));
+    let words = shlex::split(text).ok_or_else(|| wrong("a quote is not closed".to_owned()))?;
+    let line = ["weir", "origin"]
+        .into_iter()
+        .map(str::to_owned)
+        .chain(words.clone());
+    let command = match Args::try_parse_from(line).map_err(|error| error.kind()) {
+        Ok(args) => args.command,
+        Err(kind) => return Err(wrong(kind.to_string())),
+    };
+    let Command::Origin(origin) = command else {
+        return Err(wrong("it is another command".to_owned()));
+    };
+    match origin.listen == ["127.0.0.1:8000"] && origin.file.is_none() {
+        true => Ok(words),
+        false => Err(wrong("--listen and --file are not for a pod".to_owned())),
+    }
+}
+
+/// An option about pods that is given.
+fn idle(args: &WantedArgs) -> Option<&'static str> {
+    let all = [
+        (args.generators.is_some(), "--generators"),
+        (args.image.is_some(), "--image"),
+        (args.pod_cpus.is_some(), "--pod-cpus"),
+        (args.pod_memory.is_some(), "--pod-memory"),
+        (!args.node_selector.is_empty(), "--node-selector"),
+        (!args.toleration.is_empty(), "--toleration"),
+        (args.proxy_pods.is_some(), "--proxy-pods"),
+        (args.share_nodes, "--share-nodes"),
+        (args.origin_pod.is_some(), "--origin-pod"),
+        (args.pods_within.is_some(), "--pods-within"),
+    ];
+    all.into_iter()
+        .find(|(is_given, _)| *is_given)
+        .map(|(_, option)| option)
+}

@@ -1,0 +1,318 @@
+//! The node tier: pods of a real kubelet run weir's agent from weir's image, and load goes through a Service.
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::{Pid, Signal, kill_process};
+use weir_kube::image::{self, ImageFile};
+use weir_model::record::NetworkUsed;
+
+use crate::kube_support::Test;
+use crate::place::{self, Place};
+use crate::program::{HasAll, Running, run, wait_until};
+
+/// The image's name on the node.
+const IMAGE: &str = "localhost/weir:test";
+/// How weir is told of the pods: the only node has all of them.
+const PODS: &str =
+    "--on kubernetes:weir-test --image localhost/weir:test --share-nodes --pod-memory 256MiB";
+
+/// A test and its name.
+type Named = (&'static str, fn(&Test));
+
+/// All of them, in one cluster and one after the other.
+const TESTS: [Named; 6] = [
+    (
+        "a_study_is_run_by_generators_in_pods",
+        a_study_is_run_by_generators_in_pods,
+    ),
+    (
+        "a_capacity_is_searched_from_a_pod",
+        a_capacity_is_searched_from_a_pod,
+    ),
+    ("a_pod_that_is_lost_is_named", a_pod_that_is_lost_is_named),
+    (
+        "what_a_killed_weir_leaves_is_removed",
+        what_a_killed_weir_leaves_is_removed,
+    ),
+    (
+        "an_api_server_that_is_silent_ends_the_run",
+        an_api_server_that_is_silent_ends_the_run,
+    ),
+    (
+        "an_image_that_nobody_has_is_told",
+        an_image_that_nobody_has_is_told,
+    ),
+];
+
+#[test]
+fn node_tier() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let archive = folder.path().join("weir.tar");
+    fs::write(&archive, written()).expect("own folder");
+    let test = match Test::up("kube-node", Some((&archive, IMAGE))) {
+        Ok(test) => test,
+        Err(why) => {
+            eprintln!("kubernetes: node tier: did not run: {why}");
+            return;
+        }
+    };
+    serve(&test);
+    let failed: Vec<&str> = TESTS
+        .into_iter()
+        .filter(|(_, run)| catch_unwind(AssertUnwindSafe(|| run(&test))).is_err())
+        .map(|(name, _)| name)
+        .collect();
+    eprintln!("kubernetes: node tier: ran {} tests", TESTS.len());
+    assert!(failed.is_empty(), "failed: {failed:?}");
+}
+
+/// The image of the weir that is tested, with the libraries that it needs: a static one takes another build.
+fn written() -> Vec<u8> {
+    let weir = Path::new(env!("CARGO_BIN_EXE_weir"));
+    let program = fs::read(weir).expect("it was built");
+    let listed = Command::new("ldd").arg(weir).output().expect("ldd");
+    let listed = String::from_utf8(listed.stdout).expect("paths");
+    let words = listed
+        .split_whitespace()
+        .filter(|word| word.starts_with('/'));
+    let library = |path: &str| ImageFile {
+        path: path.trim_start_matches('/').to_owned(),
+        content: Some(fs::read(path).expect("a library")),
+        mode: 0o755,
+    };
+    image::with(IMAGE, program, words.map(library).collect()).expect("an ELF program")
+}
+
+/// An origin server in a pod of its own, behind a Service.
+fn serve(test: &Test) {
+    test.kubectl(
+        "apply --filename -",
+        r#"
+apiVersion: v1
+kind: Pod
+metadata: {name: origin, labels: {app: origin}}
+spec:
+  automountServiceAccountToken: false
+  containers:
+  - name: origin
+    image: localhost/weir:test
+    imagePullPolicy: Never
+    command: [/weir, origin, --listen, "0.0.0.0:8000", --size, "100"]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: origin}
+spec:
+  clusterIP: 10.96.7.7
+  selector: {app: origin}
+  ports: [{port: 80, targetPort: 8000}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: weir-origin}
+spec:
+  clusterIP: 10.96.7.8
+  selector: {app.kubernetes.io/managed-by: weir, app.kubernetes.io/component: origin}
+  ports: [{port: 80, targetPort: 8000}]
+"#,
+    );
+    test.kubectl("wait --for=condition=Ready --timeout=60s pod/origin", "");
+}
+
+/// A study of the Service under a load.
+fn study(rate: u32, duration: &str) -> String {
+    place::study(
+        "{kind: external, address: '10.96.7.7:80'}",
+        &format!("  - {{name: open, rate: {rate}, connections: 8, duration: {duration}}}"),
+        "",
+    )
+}
+
+/// weir in the cluster's network.
+fn weir(test: &Test, place: &Place, line: &str) -> Command {
+    let mut command = test.command(env!("CARGO_BIN_EXE_weir"));
+    command
+        .args(line.split_whitespace())
+        .env("TMPDIR", place.temporary())
+        .env("XDG_CONFIG_HOME", "/nonexistent")
+        .current_dir(place.path(""));
+    command
+}
+
+fn start(test: &Test, place: &Place, line: &str) -> Running {
+    Running::start(&mut weir(test, place, line))
+}
+
+/// The names of weir's Jobs and pods.
+fn left(test: &Test) -> String {
+    test.kubectl(
+        "get jobs,pods --selector app.kubernetes.io/managed-by=weir --output name",
+        "",
+    )
+}
+
+fn a_study_is_run_by_generators_in_pods(test: &Test) {
+    let place = Place::new();
+    place.write("study.yaml", &study(200, "4s"));
+    let line = format!("run study.yaml --out tried {PODS} --generators 2");
+    start(test, &place, &line).end().with_code(0);
+    let run = weir_record::Run::read(&place.path("tried")).expect("a run");
+    assert_eq!(
+        run.header.places.cluster.as_deref(),
+        Some("weir-test/default")
+    );
+    assert!(matches!(run.header.network, NetworkUsed::Hosts));
+    let generator = run.header.places.generator.clone().unwrap_or_default();
+    assert!(generator.starts_with("pod weir-"), "{generator}");
+    wait_until("pods and Job are gone", || left(test).trim().is_empty());
+}
+
+fn a_capacity_is_searched_from_a_pod(test: &Test) {
+    let place = Place::new();
+    let line = format!(
+        "capacity http://10.96.7.8/ --out tried -c 4 --hold 7s --confidence 80% --origin-pod=--size=100 {PODS}"
+    );
+    let mut running = start(test, &place, &line);
+    let trials = || {
+        fs::read_to_string(place.path("tried/records.jsonl"))
+            .unwrap_or_default()
+            .matches("\"trial\"")
+            .count()
+    };
+    running.wait_until("some trials", |_| trials() > 2);
+    running.signal(Signal::INT);
+    running.end().with_code(130);
+    wait_until("pods and Job are gone", || left(test).trim().is_empty());
+}
+
+fn a_pod_that_is_lost_is_named(test: &Test) {
+    let place = Place::new();
+    place.write("study.yaml", &study(200, "120s"));
+    let mut running = start(test, &place, &format!("run study.yaml --out tried {PODS}"));
+    running.wait_until("a trial", |_| place.path("tried/samples").exists());
+    let pods = test.kubectl(
+        "get pods --selector app.kubernetes.io/managed-by=weir --output name",
+        "",
+    );
+    let pod = pods.trim().trim_start_matches("pod/").to_owned();
+    test.kubectl(&format!("delete pod {pod} --grace-period 0 --force"), "");
+    let ended = running.end().with_code(1);
+    ended.stderr.has_all(&[
+        &format!("the agent on pod {pod}"),
+        "is gone",
+        "weir restore --on kubernetes:weir-test/default",
+    ]);
+    wait_until("pods and Job are gone", || left(test).trim().is_empty());
+}
+
+fn what_a_killed_weir_leaves_is_removed(test: &Test) {
+    let place = Place::new();
+    place.write("study.yaml", &study(200, "120s"));
+    let mut running = start(test, &place, &format!("run study.yaml --out tried {PODS}"));
+    running.wait_until("a trial", |_| place.path("tried/samples").exists());
+    place::kill(running.pid());
+    let on = "restore --on kubernetes:weir-test";
+    let shown = start(test, &place, &format!("{on} --dry-run"))
+        .end()
+        .with_code(0)
+        .stdout;
+    shown.has_all(&["Job weir-", "Pod weir-", "would be removed"]);
+    let removed = start(test, &place, on).end().with_code(0).stdout;
+    removed.has_all(&["Job weir-", ": removed"]);
+    assert_eq!(left(test).trim(), "");
+    start(test, &place, on)
+        .end()
+        .with_code(0)
+        .stdout
+        .has("Nothing to remove");
+}
+
+fn an_api_server_that_is_silent_ends_the_run(test: &Test) {
+    let place = Place::new();
+    place.write("study.yaml", &study(200, "120s"));
+    let mut running = start(test, &place, &format!("run study.yaml --out tried {PODS}"));
+    running.wait_until("a trial", |_| place.path("tried/samples").exists());
+    let server = Pid::from_raw(test.process("kube-apiserver").cast_signed()).expect("not zero");
+    kill_process(server, Signal::STOP).expect("the cluster's own");
+    let ended = running.end();
+    kill_process(server, Signal::CONT).expect("the cluster's own");
+    let said = [
+        "the agent on pod weir-",
+        "is gone: nothing was heard of it for 10 s",
+    ];
+    ended.with_code(1).stderr.has_all(&said);
+    // It could not remove them.
+    let on = "restore --on kubernetes:weir-test";
+    let restored = || start(test, &place, on).end().with_code(0);
+    restored().stdout.has("Job weir-");
+    assert_eq!(left(test).trim(), "");
+}
+
+fn an_image_that_nobody_has_is_told(test: &Test) {
+    let place = Place::new();
+    place.write("study.yaml", &study(200, "4s"));
+    let line = "run study.yaml --out tried --on kubernetes:weir-test --image localhost/nobody:1";
+    let ended = start(test, &place, line).end().with_code(1);
+    ended.stderr.has_all(&[
+        "its image cannot be pulled",
+        "localhost/nobody:1",
+        "hint: write the image with `weir kube image",
+    ]);
+    assert!(!place.path("tried").exists());
+}
+
+#[test]
+fn options_about_pods_need_a_cluster() {
+    run("run same-twice --generators 2").did_nothing(
+        2,
+        &["--generators is about pods, and no --on names a cluster"],
+    );
+    run("run same-twice --on kubernetes:a --origin-pod=--listen=:1")
+        .did_nothing(2, &["--listen and --file are not for a pod"]);
+    run("run same-twice --on docker").did_nothing(2, &["--on: `docker` is not understood"]);
+}
+
+#[test]
+fn the_image_is_of_a_static_program_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let to: PathBuf = folder.path().join("weir.tar");
+    let text = folder.path().join("text");
+    fs::write(&text, "#!/bin/sh").expect("own folder");
+    let line = |program: &Path| {
+        format!(
+            "kube image {} --program {}",
+            to.display(),
+            program.display()
+        )
+    };
+    run(&line(&text)).did_nothing(2, &["it is not an ELF program"]);
+    run(&line(Path::new("/bin/sh"))).did_nothing(2, &["it needs libraries", "make static"]);
+    assert!(!to.exists());
+}
+
+#[test]
+fn what_would_be_made_is_printed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("study.yaml");
+    fs::write(&path, study(100, "10s")).expect("own folder");
+    let line = format!(
+        "kube render {} --generators 3 --namespace bench",
+        path.display()
+    );
+    let shown = run(&line).with_code(0).stdout;
+    shown.has_all(&[
+        "kind: Job",
+        "completions: 3",
+        "namespace: bench",
+        "podAntiAffinity",
+    ]);
+    let shown = run("kube rights jane --namespace bench")
+        .with_code(0)
+        .stdout;
+    shown.has_all(&["kind: RoleBinding", "name: jane", "pods/exec"]);
+    run("kube render same-twice")
+        .did_nothing(2, &["weir would start the proxy of arm", "kind: external"]);
+}
