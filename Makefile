@@ -51,7 +51,7 @@ deb: ## Build a Debian package in target/
 kills: setup-test ## Kill weir, its agents and the proxies 200 times and check what is left (as root; about 30 minutes)
 	WEIR_KILLS=$(KILLS) $(CARGO) test --locked -p weir --test it kills -- --nocapture
 
-planted: setup-test ## Plant limits on real proxies and check which limit is named first (as root, on a quiet machine; about 12 minutes)
+planted: setup-test ## Plant limits on real proxies and check which limit is named first (as root, on a quiet machine; about 45 minutes)
 	WEIR_PLANTED=all $(CARGO) test --release --locked -p weir --test it planted -- --nocapture
 
 bench: setup-bench ## Side by side with other load generators (about 12 minutes)

@@ -142,7 +142,7 @@ pub enum LabError {
         /// The host that is asked.
         host: String,
         /// Two of those that ask, each with the address.
-        ways: [(String, IpAddr); 2],
+        ways: Box<[(String, IpAddr); 2]>,
     },
     /// An agent tells an address of somebody else's.
     #[error(

@@ -43,8 +43,10 @@ impl Hosts {
                 Some((first, known)) if known != at => {
                     return Err(LabError::Addresses {
                         host: self.host(role).called().to_owned(),
-                        ways: [(first, known), (other, at)]
-                            .map(|(asker, at)| (asker.called().to_owned(), at)),
+                        ways: Box::new(
+                            [(first, known), (other, at)]
+                                .map(|(asker, at)| (asker.called().to_owned(), at)),
+                        ),
                     });
                 }
                 _ => known = Some((other, at)),
