@@ -93,7 +93,7 @@ fn a_load_on_a_terminal_is_seen_and_gives_the_terminal_back() {
         let (shown, result, code) = view.end();
         let (_, view) = shown.split_once(ENTER).expect("the view");
         let (view, after) = view.split_once(LEAVE).expect("its end");
-        view.has_all(&["weir load", "measuring", "p99", "so far", "VALID"]);
+        view.has_all(&["weir load", "measuring", "p99", "so far", "validity"]);
         after.has_none(&["\x1b["]);
         result.has("response_time");
         assert_eq!(code.trim(), "0");

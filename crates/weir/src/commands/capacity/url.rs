@@ -342,8 +342,8 @@ fn arm_name(authority: &str) -> String {
 
 /// What is kept in the place of a study's text: a comment, since there is none.
 fn command_line() -> String {
-    let words: Vec<String> = std::env::args().collect();
-    let words = words.iter().map(String::as_str);
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words = std::iter::once("weir").chain(words.iter().map(String::as_str));
     let line = shlex::try_join(words).unwrap_or_else(|_| "weir capacity".to_owned());
     format!("# {}\n", line.replace('\n', " "))
 }
