@@ -72,13 +72,14 @@ fn iperf3(options: &[&str]) -> Option<f64> {
     Some(report["end"]["sum_received"]["bits_per_second"].as_f64()? / 8.0)
 }
 
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    values[values.len() / 2]
+/// What a link carried at best: others on this machine can only take from it, and from a second more often than from the
+/// fifth of one that weir takes.
+fn best(values: &[f64]) -> f64 {
+    values.iter().copied().fold(0.0, f64::max)
 }
 
 #[test]
-fn iperf3_finds_about_the_same_throughput() {
+fn iperf3_finds_the_same_throughput_within_a_factor_of_two() {
     let mut server = Command::new("iperf3");
     server.arg("-s").stdout(Stdio::null()).stderr(Stdio::null());
     let Ok(networks) = linked().inspect_err(|error| println!("left out: {error}")) else {
@@ -110,14 +111,12 @@ fn iperf3_finds_about_the_same_throughput() {
         seen.iter_mut()
             .zip(all)
             .for_each(|(seen, rate)| seen.push(rate));
-        let [forth, back, to, from] = [0, 1, 2, 3].map(|place| median(&mut seen[place].clone()));
+        let [forth, back, to, from] = [0, 1, 2, 3].map(|place| best(&seen[place]));
         ratios = [forth / to, back / from];
         println!(
             "round {round}: weir {forth:.3e} and {back:.3e} B/s, iperf3 {to:.3e} and {from:.3e} B/s"
         );
-        // Threads that run for a second are preempted more often than those that run for a fifth of it: beside other tests,
-        // iperf3 has been seen to carry less than half.
-        if round >= 3 && ratios.iter().all(|ratio| (0.5..=4.0).contains(ratio)) {
+        if round >= 3 && ratios.iter().all(|ratio| (0.5..=2.0).contains(ratio)) {
             return;
         }
     }

@@ -153,52 +153,45 @@ fn unit(source: &mut Source, facts: &mut Facts) {
     for folder in UNIT_FOLDERS.iter().rev() {
         files.extend(source.files(&format!("{folder}/{name}.d"), ".conf"));
     }
-    let mut limit = UnitLimit {
-        unit: name,
-        evidence: None,
-        soft: None,
-    };
-    for file in files {
-        let text = source.text(&file).unwrap_or_default();
-        for (number, line) in text.lines().enumerate() {
-            let Some(value) = line.trim().strip_prefix("LimitNOFILE=") else {
-                continue;
-            };
-            limit.evidence = Some(format!("{file}:{}: {}", number + 1, line.trim()));
-            limit.soft = value.split(':').next().and_then(soft_limit);
-        }
-    }
-    if limit.evidence.is_none() {
+    let own = soft_limit(source, &files, "LimitNOFILE=");
+    let (soft, evidence) = own.unwrap_or_else(|| {
         let (soft, evidence) = default_limit(source);
-        limit.evidence = Some(format!("{} has no LimitNOFILE; {evidence}", limit.unit));
-        limit.soft = Some(soft);
-    }
+        (soft, format!("{name} has no LimitNOFILE; {evidence}"))
+    });
+    let limit = UnitLimit {
+        unit: name,
+        evidence: Some(evidence),
+        soft,
+    };
     source.looked(format!("the unit {}", limit.unit));
     facts.unit_limit = Some(limit);
 }
 
 /// Soft limit of services that set none themselves (systemd-system.conf(5)), and where that stands.
-fn default_limit(source: &mut Source) -> (u64, String) {
+fn default_limit(source: &mut Source) -> (Option<u64>, String) {
     let mut files = vec!["/etc/systemd/system.conf".to_owned()];
     files.extend(source.files("/etc/systemd/system.conf.d", ".conf"));
-    let mut found = (SYSTEMD_SOFT, format!("systemd's default is {SYSTEMD_SOFT}"));
+    soft_limit(source, &files, "DefaultLimitNOFILE=").unwrap_or_else(|| {
+        let default = format!("systemd's default is {SYSTEMD_SOFT}");
+        (Some(SYSTEMD_SOFT), default)
+    })
+}
+
+/// The soft limit that the last of these lines sets, where it is a number, and `FILE:LINE` with the assignment.
+fn soft_limit(source: &mut Source, files: &[String], key: &str) -> Option<(Option<u64>, String)> {
+    let mut found = None;
     for file in files {
-        let text = source.text(&file).unwrap_or_default();
+        let text = source.text(file).unwrap_or_default();
         for (number, line) in text.lines().enumerate() {
-            let value = line.trim().strip_prefix("DefaultLimitNOFILE=");
-            let soft = value.and_then(|value| soft_limit(value.split(':').next()?));
-            if let Some(soft) = soft {
-                found = (soft, format!("{file}:{}: {}", number + 1, line.trim()));
-            }
+            let Some(value) = line.trim().strip_prefix(key) else {
+                continue;
+            };
+            let soft = match value.split(':').next().unwrap_or_default().trim() {
+                "infinity" => Some(u64::MAX),
+                number => number.parse().ok(),
+            };
+            found = Some((soft, format!("{file}:{}: {}", number + 1, line.trim())));
         }
     }
     found
-}
-
-/// As systemd writes it.
-fn soft_limit(text: &str) -> Option<u64> {
-    match text.trim() {
-        "infinity" => Some(u64::MAX),
-        number => number.parse().ok(),
-    }
 }

@@ -86,6 +86,16 @@ impl Ran {
 }
 
 fn simulate_with(plan: &Plan, server: Server, change: impl FnOnce(&mut Simulated)) -> Ran {
+    simulate_opening(plan, server, change, plan.connections_of(0))
+}
+
+/// The same of a plan of whose connections so many open.
+fn simulate_opening(
+    plan: &Plan,
+    server: Server,
+    change: impl FnOnce(&mut Simulated),
+    opens: usize,
+) -> Ran {
     let (full, deliveries) = sync_channel(4096);
     let (_back, empty) = channel();
     let mut reactor = Simulated::new(plan.connections_of(0), server);
@@ -415,7 +425,8 @@ fn refused_connections_are_tried_again_and_counted() {
 fn a_trial_begins_soon_without_connections_that_are_refused_again_and_again() {
     let mut plan = plan(Arrivals::Constant { rate: 100.0 }, 4, seconds(1));
     plan.flows[0].timeout = Duration::from_secs(30);
-    let ran = simulate_with(&plan, steady(MS), |reactor| reactor.refuse = u32::MAX);
+    let refuse = |reactor: &mut Simulated| reactor.refuse = u32::MAX;
+    let ran = simulate_opening(&plan, steady(MS), refuse, 0);
     assert_eq!(ran.all().completed_whole, 0);
     let error = &ran.totals.errors.counts()[0];
     assert_eq!(error.kind, ErrorKind::Connect);

@@ -94,6 +94,11 @@ fn a_load_on_a_terminal_is_seen_and_gives_the_terminal_back() {
         let (_, view) = shown.split_once(ENTER).expect("the view");
         let (view, after) = view.split_once(LEAVE).expect("its end");
         view.has_all(&["weir load", "measuring", "p99", "so far", "validity"]);
+        // How punctual the load is depends on what else this machine does.
+        assert!(
+            ["VALID", "SUSPECT"].iter().any(|word| view.contains(word)),
+            "{view}"
+        );
         after.has_none(&["\x1b["]);
         result.has("response_time");
         assert_eq!(code.trim(), "0");
