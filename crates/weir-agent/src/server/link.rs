@@ -278,7 +278,8 @@ fn ready(stream: &TcpStream) -> io::Result<()> {
 
 /// Sends until the other side has had enough; how fast that was, only it knows.
 fn send(stream: &mut TcpStream, length: Duration) -> Carried {
-    let (block, begun, cpu) = (vec![0; BLOCK], Instant::now(), thread_cpu());
+    // Zeros that were never written are one page of the kernel's, which is copied faster than what anybody sends.
+    let (block, begun, cpu) = (vec![1; BLOCK], Instant::now(), thread_cpu());
     let until = begun + length + PATIENCE;
     while Instant::now() < until && stream.write(&block).is_ok() {}
     Carried {
