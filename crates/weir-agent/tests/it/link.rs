@@ -77,13 +77,15 @@ fn iperf3(options: &[&str]) -> Option<f64> {
 
 /// Bytes that the kernel has received and sent over the link there.
 fn carried(network: &Network) -> [u64; 2] {
-    let read = || std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
-    let text = network.within(read).unwrap();
+    let read = || std::fs::read_to_string("/proc/thread-self/net/dev").expect("counters");
+    let text = network.within(read).expect("a namespace");
     let mut lines = text
         .lines()
         .filter_map(|line| line.trim().strip_prefix("link:"));
     let counters = lines.next().expect("the link").split_ascii_whitespace();
-    let counters: Vec<u64> = counters.map(|counter| counter.parse().unwrap()).collect();
+    let counters: Vec<u64> = counters
+        .map(|counter| counter.parse().expect("a count"))
+        .collect();
     [counters[0], counters[8]]
 }
 

@@ -1,15 +1,11 @@
 //! The API tier: real answers of the API server, the Job controller and the scheduler; nodes are objects that nobody runs.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use weir_kube::{Cluster, KubeError, Removed, Wanted, manifest, remove, render};
 
-use crate::support::Test;
-
-/// A test and its name.
-type Named = (&'static str, fn(&Test));
+use crate::support::{Named, Test, tier};
 
 /// All of them, in one cluster and one after the other: each has a namespace of its own, nodes are everybody's.
 const TESTS: [Named; 8] = [
@@ -34,21 +30,7 @@ const TESTS: [Named; 8] = [
 
 #[test]
 fn api_tier() {
-    let test = match Test::up("kube-api", None) {
-        Ok(test) => test,
-        Err(why) => {
-            eprintln!("kubernetes: api tier: did not run: {why}");
-            return;
-        }
-    };
-    test.enter();
-    let failed: Vec<&str> = TESTS
-        .into_iter()
-        .filter(|(_, run)| catch_unwind(AssertUnwindSafe(|| run(&test))).is_err())
-        .map(|(name, _)| name)
-        .collect();
-    eprintln!("kubernetes: api tier: ran {} tests", TESTS.len());
-    assert!(failed.is_empty(), "failed: {failed:?}");
+    tier("api", None, Test::enter, &TESTS);
 }
 
 fn connect(test: &Test, on: &str) -> Result<Cluster, KubeError> {

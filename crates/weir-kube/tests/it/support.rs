@@ -4,10 +4,36 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::AsFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// A test and its name.
+pub(crate) type Named = (&'static str, fn(&Test));
+
+/// Runs the tests of a tier in one cluster, one after the other; `prepare` is done first. What ran is told beside what
+/// the tests print, which nobody sees where they pass.
+pub(crate) fn tier(name: &str, image: Option<(&Path, &str)>, prepare: fn(&Test), tests: &[Named]) {
+    let tell = |what: String| {
+        let line = format!("kubernetes: {name} tier: {what}\n");
+        std::io::stderr().write_all(line.as_bytes()).unwrap();
+    };
+    let test = match Test::up(&format!("kube-{name}"), image) {
+        Ok(test) => test,
+        Err(why) => return tell(format!("did not run: {why}")),
+    };
+    prepare(&test);
+    let mut failed = Vec::new();
+    for (name, run) in tests {
+        if catch_unwind(AssertUnwindSafe(|| run(&test))).is_err() {
+            failed.push(*name);
+        }
+    }
+    tell(format!("ran {} tests", tests.len()));
+    assert!(failed.is_empty(), "failed: {failed:?}");
+}
 
 /// A cluster that ends with the test.
 pub(crate) struct Test {

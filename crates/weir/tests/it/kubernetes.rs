@@ -1,7 +1,6 @@
 //! The node tier: pods of a real kubelet run weir's agent from weir's image, and load goes through a Service.
 
 use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -9,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use weir_kube::image::{self, ImageFile};
 use weir_model::record::NetworkUsed;
 
-use crate::kube_support::Test;
+use crate::kube_support::{Named, Test, tier};
 use crate::place::{self, Place};
 use crate::program::{HasAll, Running, run, wait_until};
 
@@ -18,9 +17,6 @@ const IMAGE: &str = "localhost/weir:test";
 /// How weir is told of the pods: the only node has all of them.
 const PODS: &str =
     "--on kubernetes:weir-test --image localhost/weir:test --share-nodes --pod-memory 256MiB";
-
-/// A test and its name.
-type Named = (&'static str, fn(&Test));
 
 /// All of them, in one cluster and one after the other.
 const TESTS: [Named; 6] = [
@@ -52,21 +48,7 @@ fn node_tier() {
     let folder = tempfile::tempdir().expect("a folder");
     let archive = folder.path().join("weir.tar");
     fs::write(&archive, written()).expect("own folder");
-    let test = match Test::up("kube-node", Some((&archive, IMAGE))) {
-        Ok(test) => test,
-        Err(why) => {
-            eprintln!("kubernetes: node tier: did not run: {why}");
-            return;
-        }
-    };
-    serve(&test);
-    let failed: Vec<&str> = TESTS
-        .into_iter()
-        .filter(|(_, run)| catch_unwind(AssertUnwindSafe(|| run(&test))).is_err())
-        .map(|(name, _)| name)
-        .collect();
-    eprintln!("kubernetes: node tier: ran {} tests", TESTS.len());
-    assert!(failed.is_empty(), "failed: {failed:?}");
+    tier("node", Some((&archive, IMAGE)), serve, &TESTS);
 }
 
 /// The image of the weir that is tested, with the libraries that it needs: a static one takes another build.
