@@ -113,7 +113,7 @@ pub(super) fn promise(quiet: bool) {
     if !quiet {
         let (short, long) = (number::length(LENGTH), number::length(LONG));
         terminal::tell(&format!(
-            "Afterwards, --confirm takes {short} to {long} at most for each arm and load whose limit is named\n"
+            "Afterwards, --confirm tries each limit that is named: {short} to {long} of load each, and the starts of its proxies\n"
         ));
     }
 }
