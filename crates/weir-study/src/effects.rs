@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use weir_model::flow::FlowSpec;
 use weir_model::spin::Spin;
-use weir_model::study::{ArmRole, BlockSpec, Compare, LoadSpec, OriginSpec, ProxyRole, Study};
-use weir_parameters::Catalog;
+use weir_model::study::{Arm, ArmRole, BlockSpec, Compare, LoadSpec, OriginSpec, ProxyRole, Study};
+use weir_parameters::{Catalog, Counter, ShownBy};
 
 /// Shortest slice that the lab chooses.
 const SHORTEST_SLICE: Duration = Duration::from_millis(50);
@@ -20,6 +21,48 @@ pub(crate) fn without_effect(study: &Study, catalog: &Catalog) -> Vec<String> {
     said.extend(instances(study));
     said.extend(confidence(study));
     said
+}
+
+/// An arm that compresses, under loads none of whose requests says that the client accepts it.
+pub(crate) fn compression(study: &Study, catalog: &Catalog, arm: &Arm) -> Option<String> {
+    let kind = study.proxy_of(arm).kind;
+    let is_own = |id: &str| arm.role == ArmRole::Baseline || arm.changes.contains_key(id);
+    let compresses = |id: &str, level: &str| {
+        let row = catalog.get(kind, id).and_then(|row| row.shows.as_ref());
+        let shows = row.filter(|shows| shows.counter == Counter::ReceivedBytes);
+        shows.is_some_and(|shows| shows.goes == ShownBy::Down && shows.is_on(level))
+    };
+    let mut settings = arm.settings.iter();
+    let (id, level) = settings.find(|(id, level)| is_own(id) && compresses(id, level))?;
+    let unasked = |load: &&LoadSpec| {
+        let mut asking = load.flows().filter(|flow| !flow.is_held()).peekable();
+        asking.peek().is_some() && !asking.any(accepts_encoded)
+    };
+    let loads: Vec<&str> = study
+        .loads
+        .iter()
+        .filter(unasked)
+        .map(|load| &*load.name)
+        .collect();
+    let of = match loads.len() {
+        0 => return None,
+        some if some == study.loads.len() => String::new(),
+        _ => format!(" of load `{}`", loads.join("`, `")),
+    };
+    Some(format!(
+        "arm `{}`: `{id}: {level}` has no effect: no request{of} has the header Accept-Encoding, and a client that does not \
+         ask gets plain responses; give the load `request: {{fields: {{Accept-Encoding: gzip}}}}`",
+        arm.name
+    ))
+}
+
+/// Whether a request of a flow names a coding (RFC 9110 section 12.5.3).
+fn accepts_encoded(flow: &FlowSpec) -> bool {
+    let mut fields = flow.requests.iter().flat_map(|one| &one.request.fields);
+    fields.any(|(name, value)| {
+        name.eq_ignore_ascii_case("accept-encoding")
+            && !value.trim().eq_ignore_ascii_case("identity")
+    })
 }
 
 fn spin(load: &LoadSpec) -> Option<String> {

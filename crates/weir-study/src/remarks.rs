@@ -29,6 +29,8 @@ pub fn remarks(study: &Study, catalog: &Catalog, context: &CheckContext) -> Vec<
                 remarks.push(Remark::of_arm(&arm.name, text));
             }
         }
+        let unasked = effects::compression(study, catalog, arm);
+        remarks.extend(unasked.map(|text| Remark::of_arm(&arm.name, text)));
     }
     let others = study.arms.iter();
     for arm in others.filter(|arm| arm.role != ArmRole::SameAsBaseline) {

@@ -324,6 +324,12 @@ fn keys_that_cannot_have_their_effect_are_remarks() {
          "`instances: 100` cannot have its effect: load `closed` has "),
         ("blocks: {slice: 1s}\nobjective: {confidence: 99.9999%}", "", "",
          "`confidence: 99.9999%` cannot have its effect: it takes 21 blocks"),
+        ("arms: [{name: zipped, settings: {gzip: on}}]", "", "",
+         "arm `zipped`: `gzip: on` has no effect: no request has the header Accept-Encoding"),
+        ("", "worker_processes: 1", "worker_processes: 1, gzip: on",
+         "arm `baseline`: `gzip: on` has no effect: no request has"),
+        ("arms: [{name: zipped, settings: {gzip: on}}]", "connections: 20", "connections: 20, request: {fields: {accept-encoding: identity}}",
+         "arm `zipped`: `gzip: on` has no effect: no request has"),
         ("origin: {size: 2KiB}", "kind: nginx", "kind: nginx, role: {static-files: {size: 1KiB}}",
          "`origin` has no effect"),
     ];
@@ -337,6 +343,12 @@ fn keys_that_cannot_have_their_effect_are_remarks() {
         assert!(remark.text.starts_with(said), "{remark}");
     }
     let study = read(&with("")).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+    assert_eq!(remarks(&study, &Catalog::builtin(), &context()), []);
+    let asked = with("arms: [{name: zipped, settings: {gzip: on}}]").replace(
+        "connections: 20",
+        "connections: 20, request: {fields: {accept-encoding: 'gzip, br'}}",
+    );
+    let study = read(&asked).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
     assert_eq!(remarks(&study, &Catalog::builtin(), &context()), []);
 }
 
