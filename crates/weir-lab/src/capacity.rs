@@ -37,6 +37,10 @@ pub(crate) struct Capacity {
     frame: Frame,
     arms: Vec<Searched>,
     asked: Option<Asked>,
+    /// What was asked last, of which nothing is written down yet, and how many blocks it had.
+    untold: Option<(Asked, u32)>,
+    /// How long the run has been at work, as the records have it.
+    passed: Duration,
     steps: VecDeque<Step>,
     is_replayed: bool,
 }
@@ -64,6 +68,8 @@ impl Capacity {
                 .collect(),
             frame: Frame::new(header, most),
             asked: None,
+            untold: None,
+            passed: Duration::ZERO,
             steps: VecDeque::from([Step::Arms(all)]),
             is_replayed: false,
         }
@@ -81,10 +87,28 @@ impl Capacity {
                     let arm = self.arms.iter_mut().find(|arm| arm.name == found.arm);
                     arm.into_iter().for_each(Searched::done);
                 }
+                Record::Bracket(known) => {
+                    let passed = known.passed_s.map(Duration::from_secs_f64);
+                    // Arms that share a step have the same.
+                    if let Some(passed) = passed.filter(|passed| *passed != self.passed) {
+                        self.arms.iter_mut().for_each(Searched::cut);
+                        self.has_passed(passed);
+                    }
+                }
                 _ => {}
             }
         }
         self.arms.iter_mut().for_each(Searched::cut);
+    }
+
+    /// The run has been at work for so long: what is left of the budget is shared by the arms that are open.
+    fn has_passed(&mut self, passed: Duration) {
+        self.passed = passed;
+        let open = self.arms.iter().filter(|arm| arm.is_open()).count();
+        let study = &self.frame.header.study;
+        if let Some(left_s) = time::left_of_budget(study, passed, open) {
+            self.arms.iter_mut().for_each(|arm| arm.has_left(left_s));
+        }
     }
 
     /// Thinks out what is next.
@@ -264,7 +288,7 @@ impl Capacity {
 
     /// Writes down what is known after a cell.
     fn tell(&mut self, asked: &Asked, blocks: u32) {
-        let left = time::left(&self.frame, &self.arms);
+        let left = time::left(&self.frame, &self.arms, self.passed);
         for id in &asked.arms {
             let arm = &self.arms[*id];
             let record = BracketRecord {
@@ -275,6 +299,7 @@ impl Capacity {
                 blocks,
                 seconds: arm.seconds(),
                 between: arm.between(),
+                passed_s: Some(self.passed.as_secs_f64()),
             };
             let told = Event::Bracket {
                 bracket: record.clone(),
@@ -291,6 +316,12 @@ impl Proposer for Capacity {
     fn next(&mut self, history: &History) -> Step {
         if !std::mem::replace(&mut self.is_replayed, true) {
             self.replay(history);
+        }
+        if let Some((asked, blocks)) = self.untold.take() {
+            // As it is written and read again.
+            let passed = Duration::from_secs_f64(history.passed.as_secs_f64());
+            self.has_passed(passed.max(self.passed));
+            self.tell(&asked, blocks);
         }
         loop {
             if let Some(step) = self.steps.pop_front() {
@@ -330,7 +361,7 @@ impl Proposer for Capacity {
                 arm.is_gone(&self.frame);
             }
         }
-        self.tell(&asked, outcome.blocks.len() as u32);
+        self.untold = Some((asked, outcome.blocks.len() as u32));
         Ok(())
     }
 }

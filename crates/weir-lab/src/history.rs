@@ -76,7 +76,7 @@ impl History {
             Record::Pilot(pilot) => {
                 self.pilots.insert(pilot.load.clone(), pilot.clone());
             }
-            Record::Capacity(_) => self.searched.push(record.clone()),
+            Record::Capacity(_) | Record::Bracket(_) => self.searched.push(record.clone()),
             Record::Decision(decision) => self.decisions.push(decision.clone()),
             Record::Look(look) => {
                 let load = self.loads.entry(look.load.clone()).or_default();

@@ -71,11 +71,16 @@ impl Bursts {
     pub(crate) fn answer(&self, lowest: f64, highest: f64) -> Option<Burst> {
         let is_known = self.agree.0.min(self.agree.1) >= AGREE;
         let is_beyond = !(lowest..=highest).contains(&self.rate());
-        (is_known || is_beyond || self.trials >= TRIALS).then(|| Burst {
+        (is_known || is_beyond || self.trials >= TRIALS).then(|| self.so_far())
+    }
+
+    /// What is known by now.
+    pub(crate) fn so_far(&self) -> Burst {
+        Burst {
             low: self.bracket.held.unwrap_or(0.0),
             high: self.bracket.broke.unwrap_or(f64::INFINITY),
             confidence: self.confidence(),
-        })
+        }
     }
 
     fn confidence(&self) -> f64 {

@@ -83,6 +83,7 @@ fn step(arm: &str, stage: SearchStage, blocks: (u32, u32), between: Option<(f64,
         blocks: blocks.1,
         seconds: f64::from(blocks.0 + blocks.1) * 5.0,
         between,
+        passed_s: None,
     })
 }
 

@@ -59,6 +59,20 @@ impl Searched {
         }
     }
 
+    /// Whether it has to be measured still, or may have.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.state, State::New(_) | State::Searching(_))
+    }
+
+    /// So many seconds are left for its trials, by the clock.
+    pub(crate) fn has_left(&mut self, left_s: f64) {
+        if let State::Searching(search) = &mut self.state {
+            search.has_left(left_s);
+            // What was planned may be no more.
+            self.planned.clear();
+        }
+    }
+
     /// Whether it has not been answered.
     pub(crate) fn is_searching(&self) -> bool {
         matches!(self.state, State::Searching(_))

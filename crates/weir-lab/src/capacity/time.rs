@@ -7,6 +7,7 @@ use weir_model::study::Study;
 use super::arm::Searched;
 use super::closed;
 use super::seen::Frame;
+use crate::budget::ENDING;
 
 /// Seconds of an arm's short trials, and of long ones beyond the first, unless a budget leaves less.
 const SHORT_S: f64 = 100.0;
@@ -38,6 +39,7 @@ pub(crate) fn budget(study: &Study, closed_s: f64) -> Budget {
         };
     };
     let arms = study.arms.len().max(1) as f64;
+    let budget = budget.saturating_sub(ENDING);
     let own = budget.as_secs_f64() / (1.0 + BESIDE) / arms - closed_s - hold_s(study);
     let short_s = (own - STEP_S).clamp(0.0, SHORT_S);
     Budget {
@@ -67,15 +69,24 @@ pub(crate) fn takes(study: &Study) -> Duration {
 /// The least with which a study's searches can claim anything, everything included.
 pub fn least(study: &Study) -> Duration {
     let each = closed::likely_s() + LEAST_S + hold_s(study);
-    Duration::from_secs_f64((1.0 + BESIDE) * each * study.arms.len() as f64)
+    Duration::from_secs_f64((1.0 + BESIDE) * each * study.arms.len() as f64) + ENDING
 }
 
-/// How long they take from here on.
-pub(crate) fn left(frame: &Frame, arms: &[Searched]) -> Duration {
+/// Seconds of trials that each of so many arms has left, where the study has a budget and the run has been at work for
+/// so long.
+pub(crate) fn left_of_budget(study: &Study, passed: Duration, arms: usize) -> Option<f64> {
+    let left = study.budget?.saturating_sub(passed + ENDING);
+    Some(left.as_secs_f64() / (1.0 + BESIDE) / arms.max(1) as f64)
+}
+
+/// How long they take from here on, where the run has been at work for so long: no longer than its budget.
+pub(crate) fn left(frame: &Frame, arms: &[Searched], passed: Duration) -> Duration {
     let study = &frame.header.study;
     let fresh = LIKELY_S.min(budget(study, closed::likely_s()).short_s) + hold_s(study);
     let each = arms.iter().map(|arm| arm.left_s().unwrap_or(fresh));
-    Duration::from_secs_f64((1.0 + BESIDE) * each.sum::<f64>())
+    let left = Duration::from_secs_f64((1.0 + BESIDE) * each.sum::<f64>());
+    let most = study.budget.map(|budget| budget.saturating_sub(passed));
+    left.min(most.unwrap_or(left))
 }
 
 fn hold_s(study: &Study) -> f64 {

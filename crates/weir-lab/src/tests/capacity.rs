@@ -383,3 +383,74 @@ fn what_an_arm_carries_whose_speed_changes_is_found() {
         assert!(found.high < 1.3 * found.low, "{name}: {found:?}");
     }
 }
+
+/// Whatever a search has to ask again: looks whether a target has come back, ladders of a target that has changed.
+#[test]
+fn a_budget_is_kept_whatever_a_search_has_to_ask_again() {
+    let stalls = || (1..40).map(|turn| 26.0 * f64::from(turn)..26.0 * f64::from(turn) + 13.0);
+    let forgetful = TimeWait {
+        per_request: 1.0,
+        lasts_s: 60.0,
+        room: 60_000.0,
+        factor: 8.0,
+    };
+    type Spoil = Box<dyn Fn(&mut Bench)>;
+    let stalled = |arm: &'static str| -> Spoil {
+        Box::new(move |bench| {
+            let arm = bench.model.arms.get_mut(arm).unwrap();
+            arm.faults = stalls().map(Fault::Stall).collect();
+        })
+    };
+    let rows: [(&str, u64, u64, Spoil); 5] = [
+        ("nothing", 5, 100, Box::new(|_| {})),
+        ("stalls", 10, 100, stalled("stock")),
+        ("long stalls", 20, 120, stalled("other")),
+        (
+            "a memory",
+            20,
+            120,
+            Box::new(move |bench| {
+                let arm = bench.model.arms.get_mut("stock").unwrap();
+                arm.time_wait = Some(forgetful);
+            }),
+        ),
+        (
+            "a speed that changes",
+            5,
+            100,
+            Box::new(|bench| {
+                let times = |turn: u32| if turn.is_multiple_of(2) { 0.5 } else { 2.0 };
+                let steps = (1..200).map(|turn| (15.0 * f64::from(turn), times(turn)));
+                bench.model.machine.noise.steps = steps.collect();
+            }),
+        ),
+    ];
+    for (name, hold_s, each_s, spoil) in rows {
+        for arms in [
+            &[("stock", 2000.0), ("other", 1500.0)][..],
+            &[("other", 1500.0), ("stock", 2000.0)],
+        ] {
+            let mut bench = bench(arms, "p99 < 30ms", hold_s);
+            spoil(&mut bench);
+            let budget = Duration::from_secs(each_s * arms.len() as u64);
+            bench.study.budget = Some(budget);
+            let mut lefts = Vec::new();
+            let summary = bench.run(&mut |event, _| {
+                if let Event::Bracket { bracket, left } = event {
+                    let passed = Duration::from_secs_f64(bracket.passed_s.unwrap_or(f64::MAX));
+                    lefts.push(passed + *left);
+                }
+            });
+            let took = summary.unwrap().took;
+            let run = bench.read();
+            let found = found(&run);
+            assert!(took <= budget, "{name}: {took:?}: {found:?}");
+            assert_eq!(found.len(), arms.len(), "{name}: each has an answer");
+            let last = lefts.iter().max();
+            assert!(
+                last <= Some(&budget),
+                "{name}: what is left is more than there is"
+            );
+        }
+    }
+}

@@ -38,6 +38,9 @@ pub struct BracketRecord {
     pub seconds: f64,
     /// Requests per second between which the capacity is thought to be, if anything is known of it yet.
     pub between: Option<(f64, f64)>,
+    /// Seconds that the run had been at work by then; absent in records of before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passed_s: Option<f64>,
 }
 
 /// How much an arm carries within an objective. Rates are requests per second.

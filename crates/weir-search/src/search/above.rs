@@ -27,6 +27,13 @@ pub(super) struct Above {
     left: usize,
 }
 
+impl Above {
+    /// What a long trial has held, requests per second, if there was one.
+    pub(super) fn held(&self) -> Option<f64> {
+        self.held
+    }
+}
+
 impl Search {
     /// What is to be answered is known, if a rate above it breaks.
     pub(super) fn found(&mut self, first: &First, held: f64) {

@@ -1,9 +1,13 @@
 //! What is known while a search goes on, and how long it will take.
 
-use super::{CLAIM, LEAST, RUNGS, Search, State};
+use super::ends::with;
+use super::{CLAIM, LEAST, REST_S, RUNGS, Search, State};
 use crate::burst::Bursts;
-use crate::goal::{Answer, Progress, Stage, Trial};
+use crate::goal::{Answer, Progress, Stage, Trial, Why};
 use crate::long::Bracket;
+
+/// Seconds of the last ladder, or of trials above the interval, which are kept free.
+const LAST_S: f64 = 16.0;
 
 impl Search {
     /// Seconds of trials until something can be claimed.
@@ -30,6 +34,66 @@ impl Search {
             trials.extend(rest.map(|rate| self.trial(Stage::Ladder, *rate)));
         }
         Ok(trials)
+    }
+
+    /// So many seconds are left for trials, by the clock: whatever went into rests, new instances and trials that were
+    /// made again is over. Where what is next does not fit into them, the search ends with what it knows.
+    pub fn has_left(&mut self, left_s: f64) {
+        // A trial that holds is kept free, and what is begun before the time is over.
+        let hold_s = match self.verified {
+            Some(_) => 0.0,
+            None => self.goal.verify_s,
+        };
+        let short_s = (left_s - hold_s - LAST_S).max(0.0);
+        self.until_s = self.until_s.min(self.spent_s + short_s);
+        let long_s = self.long_s + left_s - self.goal.verify_s;
+        self.goal.long_s = self.goal.long_s.min(long_s.max(0.0));
+        while let Ok(next) = self.clone().ahead() {
+            if next.iter().map(|trial| self.least_s(trial)).sum::<f64>() <= left_s {
+                return;
+            }
+            self.stop();
+        }
+    }
+
+    /// Seconds of a trial that goes well: a long one ends as soon as it has held.
+    fn least_s(&self, trial: &Trial) -> f64 {
+        let measure_s = match trial.stage {
+            Stage::Hold => self.goal.verify_s,
+            _ => trial.measure_s,
+        };
+        trial.rest_s + trial.settle_s + measure_s
+    }
+
+    /// No time is left for what would be next.
+    fn stop(&mut self) {
+        if self.doubt.take().is_some() {
+            // Whether it has broken for good is not known.
+            return self.give_up(self.too_long());
+        }
+        match std::mem::replace(&mut self.state, State::Done) {
+            State::Burst(bursts) => self.end_burst(bursts.so_far()),
+            State::Lasting(long) => match (long.bracket.held, long.bracket.broke) {
+                (Some(held), broke) => {
+                    self.finish((held, broke.unwrap_or(long.above)), held, Why::Budget);
+                }
+                (None, _) => self.give_up(self.too_long()),
+            },
+            State::Above(above) => self.stop_with(above.held().or(self.verified)),
+            _ => self.stop_with(self.verified),
+        }
+    }
+
+    /// Answers with what a long trial has held, if one has.
+    fn stop_with(&mut self, held: Option<f64>) {
+        self.known.estimate(&self.goal);
+        match (held, self.known.first) {
+            (Some(held), Some(first)) => {
+                let interval = self.interval(with(&first, held));
+                self.finish(interval, held, Why::Budget);
+            }
+            _ => self.give_up(self.too_long()),
+        }
     }
 
     /// What is known so far.
@@ -60,7 +124,8 @@ impl Search {
     /// Seconds of trials that are left, about: the interval closes with the root of the time, and one verification of
     /// several fails.
     pub fn left_s(&self) -> f64 {
-        let left = (self.goal.budget_s - self.spent_s).max(0.0);
+        let left = (self.until_s - self.spent_s).max(0.0);
+        let doubt = self.doubt.map_or(0.0, |doubt| doubt.rest_s + REST_S);
         let burst = match self.goal.burst_s {
             Some(seconds) => {
                 let trials = match &self.state {
@@ -74,6 +139,7 @@ impl Search {
         };
         let verify = self.goal.verify_s * f64::from(u8::from(self.verified.is_none()));
         burst
+            + doubt
             + match (&self.state, self.known.first) {
                 (State::Ramp(_), _) | (State::Ladder, None) => {
                     left.min(6.0 * self.claim_s()) + verify

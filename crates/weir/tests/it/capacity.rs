@@ -1,7 +1,7 @@
 //! `weir capacity` of real servers: an answer on standard output, a run folder, and an exit code for scripts.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -100,6 +100,27 @@ fn a_server_is_known_by_its_url_alone() {
         let arm = url.trim_start_matches("http://").trim_end_matches('/');
         shown.has_all(&[arm, "p99", "50ms"]);
     }
+}
+
+#[test]
+fn a_budget_is_kept_though_the_server_stands_still() {
+    let (_server, address) = origin::start(&format!("{SLOW} --stall 9s@14s"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let url = format!("http://{address}/");
+    let mut command = weir(["capacity", &url, "-O", "p99 < 50ms", "--hold", "1s"]);
+    command.args(["--precision", "1%", "--budget", "72s", "--out", "a run"]);
+    let begun = Instant::now();
+    let search = Running::start(command.current_dir(folder.path()));
+    let ended = search.end_within(Duration::from_secs(170));
+    let took = begun.elapsed();
+    // Programs start and end, also where others build beside them.
+    within(took, ..Duration::from_secs(72 + 4));
+    assert!(matches!(ended.code, Some(0 | 1)), "{}", ended.stderr);
+    let lefts = ended
+        .stderr
+        .lines()
+        .filter_map(|line| line.split(" left").next());
+    assert!(lefts.count() > 3, "{}", ended.stderr);
 }
 
 #[test]
