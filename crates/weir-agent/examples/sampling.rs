@@ -1,12 +1,14 @@
 //! What sampling changes: the rate and the p99 of one proxy while its host is sampled, beside those while it is not.
 //!
 //! ```text
-//! sampling WEIR FILE [SECONDS [closed | open | RATE]]
+//! sampling WEIR FILE [SECONDS [closed | open | RATE [1 | 10]]]
 //! ```
 //!
 //! One nginx, started as an arm of a run, has the load all the time. Every slice is sampled as a run would be, at no rate,
-//! 1 Hz or 10 Hz, in the order of weir's blocks; what differs is nothing else. Ratios by block are appended to FILE, and
-//! all that are in it decide, by weir's estimate and rule. At last the CPU time that a sampler takes under the same load.
+//! 1 Hz or 10 Hz (or at one of them alone, which has more blocks in the same time), in the order of weir's blocks; what
+//! differs is nothing else. Ratios by block are appended to FILE, and all that are in it decide, by weir's estimate and
+//! rule. At last the CPU time that a sampler takes under the same load. In an open loop the origin server answers
+//! after 1 to 5 ms, as an application does; without that, the p99 is what the machine's other work makes of it.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -50,6 +52,8 @@ const CONNECTIONS: u32 = 30;
 /// An open loop's rate as a share of what a closed one completes, and for how long that is looked at.
 const SHARE: f64 = 0.6;
 const LOOK_NS: u64 = 4_000_000_000;
+/// How long the origin server takes for an answer in an open loop.
+const DELAY: DelaySpec = DelaySpec::Uniform(Duration::from_millis(1), Duration::from_millis(5));
 /// For how long a sampler's CPU time is measured.
 const COST: Duration = Duration::from_secs(12);
 /// Differences that do not matter: of the rate, and of the p99.
@@ -77,7 +81,7 @@ fn main() -> Result<(), Error> {
         .next()
         .map(PathBuf::from)
         .zip(arguments.next().map(PathBuf::from))
-        .ok_or("sampling WEIR FILE [SECONDS [closed | open | RATE]]")?;
+        .ok_or("sampling WEIR FILE [SECONDS [closed | open | RATE [1 | 10]]]")?;
     let mut words = arguments.map(|word| word.to_string_lossy().into_owned());
     let seconds: u64 = words.next().map_or(Ok(60), |word| word.parse())?;
     // Closed, open at a share of what is carried, or open at so many requests per second.
@@ -86,8 +90,18 @@ fn main() -> Result<(), Error> {
         Some("open") => Rate::Share,
         Some(rate) => Rate::Of(rate.parse()?),
     };
+    let samplings = match words.next().as_deref() {
+        None => vec![0, 1, 2],
+        Some("1") => vec![0, 1],
+        Some("10") => vec![0, 2],
+        Some(_) => return Err("1 or 10 readings in a second".into()),
+    };
     let mut out = io::stdout().lock();
-    let bench = Bench::start(weir)?;
+    let delay = match rate {
+        Rate::Closed => DelaySpec::None,
+        Rate::Share | Rate::Of(_) => DELAY,
+    };
+    let bench = Bench::start(weir, delay)?;
     let mut seed = SplitMix64::new(monotonic_ns());
     let alone = bench.load(&[0], LOOK_NS, None, &mut |_, _| Ok(()))?;
     let closed = alone[0].completed as f64 / (LOOK_NS - SETTLE_NS) as f64 * 1e9;
@@ -98,9 +112,10 @@ fn main() -> Result<(), Error> {
         Rate::Of(rate) => Some(rate),
     };
     let is_open = rate.is_some();
-    let blocks = seconds * 1_000_000_000 / (2 * SAMPLINGS.len() as u64 * SLICE_NS);
+    let blocks = seconds * 1_000_000_000 / (2 * samplings.len() as u64 * SLICE_NS);
     let order: Vec<usize> = (0..blocks.max(1))
-        .flat_map(|_| weir_stats::block_order(SAMPLINGS.len(), &mut seed))
+        .flat_map(|_| weir_stats::block_order(samplings.len(), &mut seed))
+        .map(|place| samplings[place])
         .collect();
     let mut going: Option<u64> = None;
     let slices = bench.load(&order, SLICE_NS, rate, &mut |bench, turn| {
@@ -113,7 +128,8 @@ fn main() -> Result<(), Error> {
         Ok(())
     })?;
     let name = BANDS[usize::from(is_open)].0;
-    append(&file, &name_of(name), &ratios(&order, &slices, is_open))?;
+    let ratios = ratios(&order, &samplings, &slices, is_open);
+    append(&file, &name_of(name), &ratios)?;
     verdicts(&mut out, &file)?;
     bench.cost(&mut out)
 }
@@ -131,7 +147,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn start(weir: PathBuf) -> Result<Bench, Error> {
+    fn start(weir: PathBuf, delay: DelaySpec) -> Result<Bench, Error> {
         let agent = local::start(Options {
             weir: "sampling".to_owned(),
             launcher: Launcher::new(weir),
@@ -156,7 +172,7 @@ impl Bench {
                 status: 200,
                 size: 1024,
                 content_type: "text/plain".to_owned(),
-                delay: DelaySpec::None,
+                delay,
                 concurrency: None,
             },
             sizes: Vec::new(),
@@ -328,12 +344,17 @@ fn counted(told: &Receiver<Part<LoadJob>>, slices: usize) -> Result<Vec<SliceDat
 }
 
 /// By block and sampling, how its figure differs from that without: the rate, or the p99 (geometric mean of both slices).
-fn ratios(order: &[usize], slices: &[SliceData], is_open: bool) -> Vec<(usize, f64)> {
+fn ratios(
+    order: &[usize],
+    samplings: &[usize],
+    slices: &[SliceData],
+    is_open: bool,
+) -> Vec<(usize, f64)> {
     let of = |data: &SliceData| match is_open {
         true => data.histograms.response.value_at_quantile(0.99) as f64,
         false => data.completed as f64,
     };
-    let length = 2 * SAMPLINGS.len();
+    let length = 2 * samplings.len();
     let blocks = order.chunks(length).zip(slices.chunks(length));
     let one = |(order, slices): (&[usize], &[SliceData])| {
         let figure = |arm: usize| -> f64 {
@@ -343,7 +364,7 @@ fn ratios(order: &[usize], slices: &[SliceData], is_open: bool) -> Vec<(usize, f
         let none = figure(0);
         let ratio = |arm| (arm, (figure(arm) - none).exp());
         // Where the machine let neither answer, nothing is known.
-        let all = (1..SAMPLINGS.len()).map(ratio);
+        let all = samplings[1..].iter().map(|&arm| ratio(arm));
         all.filter(|(_, ratio)| !ratio.is_nan()).collect::<Vec<_>>()
     };
     blocks.flat_map(one).collect()

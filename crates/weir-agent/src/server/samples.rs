@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use rustix::process::setpriority_process;
 use rustix::time::{ClockId, clock_gettime};
 use weir_host::Network;
 use weir_model::sample::{MissingCounter, SampleRow};
@@ -113,7 +114,10 @@ pub(super) fn check(job: &SampleJob) -> Result<(), Failure> {
     }
 }
 
-/// Reads until it is stopped, and once more then.
+/// Nice value of the threads that sample: whatever is measured comes first.
+const POLITE: i32 = 10;
+
+/// Reads until it is stopped, and once more then. The thread is of no other use afterwards: it goes behind others of its CPU.
 pub(super) fn run(
     job: &SampleJob,
     sampling: Sampling,
@@ -130,6 +134,9 @@ pub(super) fn run(
         missing,
         ..SampleEnd::default()
     });
+    // A reading takes milliseconds at once, and the generator or the origin server may have the same CPU. Threads that this one
+    // starts inherit it.
+    let _ = setpriority_process(None, POLITE);
     thread::scope(|scope| {
         for proxy in proxies {
             let end = &end;

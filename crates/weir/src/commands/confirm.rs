@@ -1,8 +1,8 @@
 //! `--confirm`: what is held to limit an arm is turned in a paired trial of its own, and the effect is the proof.
 //!
 //! The trial is a run of a study that is made from the arm: as it is, the same again, and an arm for each parameter that the
-//! finding names. Its load is the arm's own where that leaves requests unanswered or late: what queues and fails there need not show
-//! in another one. Elsewhere it is a closed loop of the same connections.
+//! finding names. Its load is the arm's own where that leaves requests unanswered or late, or comes in bursts: what queues and fails there need
+//! not show in another one. Elsewhere it is a closed loop of the same connections.
 //!
 //! What has no parameter, CPU time above all, is not given but taken away: an arm has the same CPUs, and a
 //! quarter less of their time while it has the load. Where that is the limit, it carries about a quarter less. The trial goes to
@@ -243,7 +243,7 @@ impl Trial<'_> {
                     .to_owned(),
             );
         }
-        let keeps = taken.is_none() && self.leaves_requests(load);
+        let keeps = taken.is_none() && self.shows_only_here(load);
         let arms = paired(arm, turned, taken);
         let length = self.length(keeps);
         let slice = match taken.is_some() || keeps {
@@ -286,10 +286,12 @@ impl Trial<'_> {
         })
     }
 
-    /// Whether the arm's own load asks for more than it answers in time, so that it shows the limit itself.
-    fn leaves_requests(&self, load: &LoadSpec) -> bool {
+    /// Whether the arm's own load shows the limit, and a closed loop need not: it asks for more than is answered in time, or
+    /// in bursts, which a closed loop of the same connections has only at its start.
+    fn shows_only_here(&self, load: &LoadSpec) -> bool {
         let stretch = &self.found.stretch;
-        load.is_open() && stretch.saturated && stretch.stage.is_none()
+        let shows = stretch.saturated || load.main.changes();
+        load.is_open() && shows && stretch.stage.is_none()
     }
 
     /// How long the trial lasts, at most.

@@ -118,9 +118,9 @@ const ROWS: &[Row] = &[
     row("downstream-limit", ("circuit_breaker", "max_active_downstream_connections"),
         "kind: envoy, settings: {concurrency: 1, max_active_downstream_connections: 10}", PLAIN, "rate: 200, connections: 30"),
     row("maxconn", ("maxconn", "maxconn"),
-        "kind: haproxy, settings: {nbthread: 1, maxconn: 20, http_reuse: always}", SLOW, "rate: 200, connections: 60"),
+        "kind: haproxy, settings: {nbthread: 1, maxconn: 20, http_reuse: always}", SLOWER, "rate: 600, connections: 60"),
     row("frontend-maxconn", ("maxconn", "frontend_maxconn"),
-        "kind: haproxy, settings: {nbthread: 1, frontend_maxconn: 20, http_reuse: always}", SLOW, "rate: 200, connections: 60"),
+        "kind: haproxy, settings: {nbthread: 1, frontend_maxconn: 20, http_reuse: always}", SLOWER, "rate: 600, connections: 60"),
     row("server-maxconn", ("maxconn", "server_maxconn"),
         "kind: haproxy, settings: {nbthread: 1, server_maxconn: 2, http_reuse: always}", SLOW, "rate: 1000, connections: 32"),
     row("origin-max-connections", ("maxconn", "origin_max_connections"),
@@ -309,7 +309,7 @@ impl Prepared {
                 let (image, at) = (place.path("image"), place.path("slow"));
                 let (image, folder) = (image.display(), at.display());
                 shell(&format!(
-                    "truncate -s 1G {image}; mkfs.ext4 -q {image}; mkdir {folder}; mount -o loop,sync {image} {folder}; chmod 755 {folder}"
+                    "truncate -s 2G {image}; mkfs.ext4 -q {image}; mkdir {folder}; mount -o loop,sync {image} {folder}; chmod 755 {folder}"
                 ));
                 prepared.unmount = Some(at);
             }
