@@ -82,8 +82,9 @@ fn changed(load: &LoadFindings) -> Option<String> {
             first.after / 1e3
         ),
         _ => format!(
-            "{:.0} requests/s before, {:.0} after",
-            first.before, first.after
+            "{} requests/s before, {} after",
+            names::rate(first.before),
+            names::rate(first.after)
         ),
     };
     let why = match &*first.evidence {
@@ -243,7 +244,8 @@ fn sentence(study: &Study, load: &LoadFindings, inert: &[InertArm]) -> String {
         parts.push(effect(study, comparison, place == 0));
     }
     for (place, comparison) in others_shown.iter().enumerate() {
-        parts.push(proxies::effect(study, comparison, place == 0));
+        let idle = !load.idle.is_empty();
+        parts.push(proxies::effect(study, comparison, (place == 0, idle)));
     }
     let others = |count: usize| {
         if shown.is_empty() || count == 0 {

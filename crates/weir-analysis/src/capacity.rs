@@ -5,10 +5,13 @@
 //! (`ratios`). `words` says it in sentences.
 
 use weir_model::record::{BracketRecord, CapacityEnd, CapacityRecord, Record};
+use weir_model::study::{Arm, Study};
 use weir_record::Run;
 
 use crate::blocks::LoadData;
-use crate::findings::LimiterFindings;
+use crate::evidence::Evidence;
+use crate::findings::{CountedReason, LimiterFindings};
+use crate::validity::{Use, judge};
 use crate::{headline, limiter};
 
 pub(crate) mod curve;
@@ -50,6 +53,34 @@ pub(crate) fn name_limits(found: &mut CapacityFindings, limiters: &[LimiterFindi
         if let Some(limiter) = limiters.iter().find(|one| one.arm == arm.arm) {
             arm.ran_out = limiter::sentence(limiter);
             arm.words = words::answer(arm);
+        }
+    }
+}
+
+/// Who else had the CPUs of servers that weir did not start: no counter of a slice tells it, samples do.
+pub(crate) fn doubt_crowded(
+    found: &mut CapacityFindings,
+    limiters: &[LimiterFindings],
+    study: &Study,
+) {
+    let not_started = |arm: &&Arm| !study.proxy_of(arm).kind.is_started();
+    for arm in study.arms.iter().filter(not_started) {
+        let Some(limiter) = limiters.iter().find(|one| one.arm == arm.name) else {
+            continue;
+        };
+        let evidence = Evidence {
+            crowd: limiter.evidence.value("cpu_others"),
+            ..Evidence::default()
+        };
+        let (of, trials) = limiter.judged;
+        for judged in judge(Use::Study, &evidence) {
+            found.validity = found.validity.max(judged.reason.validity);
+            found.reasons.push(CountedReason {
+                reason: judged.reason,
+                arms: vec![arm.name.clone()],
+                trials,
+                of,
+            });
         }
     }
 }

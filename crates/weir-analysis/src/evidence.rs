@@ -42,6 +42,9 @@ pub(crate) struct Evidence<'a> {
     pub(crate) threads: Option<(usize, usize)>,
     /// CPU time of the generator as a share of what it had, without what it was awake for an arrival.
     pub(crate) generator_busy: Option<f64>,
+    /// The longest time for which a thread of the generator neither came round nor had asked to wait, and the measured
+    /// time, nanoseconds.
+    pub(crate) gap: Option<(u64, f64)>,
     /// Requests per second that were sent, and that the generator has shown to be able to send.
     pub(crate) capacity: Option<(f64, f64)>,
     /// Share of the time of the generator's CPUs that the hypervisor took; of a study's trial, less a tick.
@@ -54,6 +57,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) asking: Option<ConnectionCounts>,
     /// Connections that are held.
     pub(crate) held: Option<ConnectionCounts>,
+    /// Share of the CPUs' time of a server that weir did not start that went to others, by samples.
+    pub(crate) crowd: Option<f64>,
     /// Of a study's slices.
     pub(crate) slices: Option<Slices>,
     /// A hop that an arm is to go past TCP on.

@@ -5,9 +5,10 @@ use weir_model::record::TrialRecord;
 use weir_model::study::{LoadSpec, Metric};
 use weir_parameters::Catalog;
 
-use crate::blocks::{LoadData, median};
+use crate::blocks::LoadData;
 use crate::evidence::evidence;
 use crate::findings::{Comparison, Verdict};
+use crate::names;
 use crate::outcomes::sum;
 use crate::validity::BUSY;
 
@@ -28,15 +29,21 @@ impl Idle {
         let each = (0..data.study.arms.len()).map(|arm| everybody_idle(data, arm));
         let each: Vec<Option<f64>> = each.collect();
         let busiest = each.iter().flatten().copied().reduce(f64::max)?;
-        let first = each.iter().position(Option::is_some)?;
-        let response_ns = median(data.usable_of(first).map(|trial| trial.response_time.p50));
         let connections = load.asking();
-        let seconds = response_ns as f64 / 1e9;
+        // Of each arm: what is so of one is not of another that answers faster.
+        let idle = (0..each.len()).filter(|arm| each[*arm].is_some());
+        let means: Vec<f64> = idle.map(|arm| mean_s(data, arm)).collect();
+        let shortest = means.iter().copied().fold(f64::INFINITY, f64::min);
+        let longest = means.iter().copied().fold(0.0, f64::max);
+        let allowed = |seconds: f64| names::rate(connections as f64 / seconds.max(1e-9));
         let words = format!(
-            "the connections were the limit: {connections} connections × {:.3} ms for a response allow {:.0}/s, and \
+            "the connections were the limit: {connections} connections × {} ms for a response allow {}/s, and \
              no CPU was busy ({:.0} % at most); this says nothing about how much the proxy carries",
-            seconds * 1e3,
-            connections as f64 / seconds.max(1e-9),
+            ends(
+                format!("{:.3}", shortest * 1e3),
+                format!("{:.3}", longest * 1e3)
+            ),
+            ends(allowed(longest), allowed(shortest)),
             busiest * 100.0
         );
         let arms = each.iter().map(Option::is_some).collect();
@@ -74,6 +81,26 @@ impl Idle {
             }
             _ => format!("{}; {}", comparison.because, self.words),
         };
+    }
+}
+
+/// The mean response time of an arm, seconds: with so many connections that are always busy, their number by it is the rate
+/// (Little 1961, Operations Research 9).
+fn mean_s(data: &LoadData<'_>, arm: usize) -> f64 {
+    let (mut count, mut all_ns) = (0.0, 0.0);
+    for trial in data.usable_of(arm) {
+        let own = trial.response_time.count as f64;
+        count += own;
+        all_ns += own * trial.response_time.mean;
+    }
+    all_ns / f64::max(count, 1.0) / 1e9
+}
+
+/// From one to the other, where they differ as they are written.
+fn ends(low: String, high: String) -> String {
+    match low == high {
+        true => low,
+        false => format!("{low} to {high}"),
     }
 }
 

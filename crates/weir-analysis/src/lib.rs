@@ -93,6 +93,7 @@ pub fn analyze(run: &Run) -> Findings {
 fn searched(run: &Run, mut capacity: CapacityFindings) -> Findings {
     let limiters = limiter::find(run, &capacity.arms);
     capacity::name_limits(&mut capacity, &limiters);
+    capacity::doubt_crowded(&mut capacity, &limiters, &run.header.study);
     let mut findings = Findings {
         answer: capacity::summary(&capacity),
         complete: run.outcome() == Some(Outcome::Complete),
@@ -120,7 +121,9 @@ fn compared(run: &Run) -> Findings {
             let idle = Idle::of(&data, load);
             let compared = looks::compared(run, load, &mut comparer);
             let compared = compared.unwrap_or_else(|| looks::held(&mut comparer, idle.as_ref()));
-            let rankings = ranking::rankings(study, &data.metrics(), &compared.pairs);
+            let idle = idle.map_or_else(String::new, |idle| idle.sentence());
+            let (metrics, pairs) = (data.metrics(), &compared.pairs);
+            let rankings = ranking::rankings(study, &metrics, pairs, !idle.is_empty());
             let arms = figures::arms(run, &comparer);
             LoadFindings {
                 load: load.name.clone(),
@@ -135,12 +138,12 @@ fn compared(run: &Run) -> Findings {
                 pairs: compared.pairs,
                 rankings,
                 looks: run.looks(&load.name).into_iter().cloned().collect(),
-                metrics: data.metrics(),
+                metrics,
                 limits: limits::limits(&comparer),
                 phases: phases::changes(run, &mut comparer),
                 fresh: phases::fresh(&data),
                 hold_ups: comparer.values.hold_ups,
-                idle: idle.map_or_else(String::new, |idle| idle.sentence()),
+                idle,
                 validity,
                 reasons,
                 left_out: headline::left_out(&data),

@@ -266,7 +266,9 @@ impl<'r> Judge<'r> {
 
     /// The samples of a time, by host.
     fn hosts(&self, span: &Span<'_>) -> Vec<HostSamples> {
-        let cpus = |role| Some(self.cpus(role));
+        // Nobody has told a server that weir did not start which ones to use.
+        let is_free = |role: Role| role == Role::Proxy && self.kind.is_none();
+        let cpus = |role: Role| (!is_free(role)).then(|| self.cpus(role));
         by_host(&self.run.samples, (span.from_ns, span.until_ns), &cpus)
     }
 

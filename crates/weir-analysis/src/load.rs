@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use weir_model::load::{Arrivals, Censored, ErrorCount, Lifetime};
 use weir_model::load_report::{
-    Counts, LoadGenerator, LoadReport, LoadShape, Rates, StatusCount, TimeReport,
+    Counts, GeneratorReport, LoadGenerator, LoadReport, LoadShape, Rates, StatusCount, TimeReport,
 };
 use weir_model::record::{ConnectionCounts, GeneratorStart, ValidityReason};
 
@@ -58,6 +58,13 @@ fn busiest(cpu_ns: &[u64], spun_ns: &[u64], report: &LoadReport) -> f64 {
     busiest.unwrap_or(0) as f64 / 1e9 / seconds
 }
 
+/// The longest time for which a thread of a generator did not come round, beside the measured time; `None` of results of
+/// before it was kept.
+fn gap(generator: &GeneratorReport, report: &LoadReport) -> Option<(u64, f64)> {
+    let longest = generator.longest_gap_ns.iter().copied().max()?;
+    Some((longest, report.phases.sustain * 1e9))
+}
+
 /// What one of several generators and its host know.
 fn of_generator<'a>(report: &'a LoadReport, one: &'a LoadGenerator) -> Evidence<'a> {
     let cpus: Option<BTreeSet<u32>> = one.cpus.iter().copied().collect();
@@ -71,6 +78,7 @@ fn of_generator<'a>(report: &'a LoadReport, one: &'a LoadGenerator) -> Evidence<
         generator_busy: (one.completed > 0)
             .then(|| busiest(&one.cpu_ns, &one.generator.spun_ns, report)),
         steal: Some(one.generator.steal),
+        gap: gap(&one.generator, report),
         schedule: is_scheduled.then_some(Due {
             due: one.due,
             sent: one.dispatch_lag.count,
@@ -104,6 +112,7 @@ fn of_all(report: &LoadReport, is_asking: bool) -> Evidence<'_> {
             .then(|| busiest(&report.generator_cpu_ns, &generator.spun_ns, report)),
         capacity: capacity.map(|most| (report.rates.offered, most)),
         steal: is_alone.then_some(generator.steal),
+        gap: gap(generator, report).filter(|_| is_alone),
         start_spread: GeneratorStart::spread_ns(&starts.collect::<Vec<_>>()),
         starved: Some((generator.starved, receives)),
         overflows: Some(Overflows {

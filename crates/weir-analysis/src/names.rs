@@ -83,6 +83,22 @@ pub fn capitalized(study: &Study, text: &str) -> String {
     }
 }
 
+/// Requests per second: `4,310`, `84.2`.
+pub(crate) fn rate(value: f64) -> String {
+    if value < 99.95 {
+        return format!("{value:.1}").trim_end_matches(".0").to_owned();
+    }
+    let digits = format!("{value:.0}");
+    let (mut text, count) = (String::new(), digits.len());
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (count - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// Ends of an interval of ratios: `1.02 to 1.05`, `0.98 to ∞`.
 pub(crate) fn interval((low, high): (f64, f64)) -> String {
     let end = |end: f64| match end.is_infinite() {

@@ -33,10 +33,10 @@ impl Answers {
                 let such = trial.errors.iter().filter(|error| is_such(&error.kind));
                 such.map(|error| error.count).sum()
             };
-            let unexpected = count(|kind| *kind == ErrorKind::Unexpected);
+            let answered = count(|kind| kind.is_answered());
             all.complete += sum([trial], |slice| slice.completed_whole) as u64;
-            all.wrong += unexpected_count(trial, study) + unexpected;
-            all.failed += count(|kind| !matches!(kind, ErrorKind::Unexpected | ErrorKind::Timeout));
+            all.wrong += unexpected_count(trial, study) + answered;
+            all.failed += count(|kind| !kind.is_answered() && *kind != ErrorKind::Timeout);
             all.never += trial.censored.in_flight + trial.censored.queued;
         }
         all.wrong = all.wrong.min(all.complete);
@@ -122,4 +122,55 @@ pub(crate) fn cpu_per_request<'a>(
     let good = Answers::of(trials.clone(), study).good_share();
     let cpu = sum(trials.clone(), |slice| slice.proxy_cpu_ns);
     cpu / (good * sum(trials, |slice| slice.completed_whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::load::{Censored, ErrorCount};
+
+    use super::*;
+    use crate::tests::fixture::{header, slice, three_arms, trial};
+
+    /// Of 2,000 requests that ended, each is counted once, whatever was wrong with it.
+    #[test]
+    fn a_request_that_failed_is_one_request() {
+        use ErrorKind::{Connect, Timeout, Unexpected, Unsolicited};
+        // The errors, requests that never ended, and what comes of them.
+        type Row<'a> = (&'a [(ErrorKind, u64)], u64, [u64; 4]);
+        let rows: [Row<'_>; 6] = [
+            (&[], 0, [2000, 0, 0, 0]),
+            (&[(Unexpected, 2000)], 0, [2000, 2000, 0, 0]),
+            (&[(Unsolicited, 2000)], 0, [2000, 2000, 0, 0]),
+            (
+                &[(Unexpected, 2000), (Unsolicited, 2000)],
+                0,
+                [2000, 2000, 0, 0],
+            ),
+            (&[(Connect, 5)], 0, [2000, 0, 5, 0]),
+            (&[(Timeout, 5)], 5, [2000, 0, 0, 5]),
+        ];
+        let study = header(three_arms()).study;
+        for (errors, in_flight, expected) in rows {
+            let slices = vec![slice(0, 10_000.0), slice(1, 10_000.0)];
+            let mut trial = trial("closed", "stock", 0, slices);
+            let each = errors.iter().map(|(kind, count)| ErrorCount {
+                kind: *kind,
+                words: String::new(),
+                errno: None,
+                count: *count,
+            });
+            trial.errors = each.collect();
+            trial.censored = Censored {
+                in_flight,
+                ..Censored::default()
+            };
+            let Answers {
+                complete,
+                wrong,
+                failed,
+                never,
+            } = Answers::of([&trial], &study);
+            assert_eq!([complete, wrong, failed, never], expected, "{errors:?}");
+        }
+    }
 }

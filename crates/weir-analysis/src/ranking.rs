@@ -15,20 +15,33 @@ use crate::names;
 /// More undecided pairs of different groups than this are counted rather than listed.
 const OVERLAPS_LISTED: usize = 3;
 
-/// A ranking for each metric; none where the study does not compare pairs.
-pub(crate) fn rankings(study: &Study, metrics: &[Metric], pairs: &[Comparison]) -> Vec<Ranking> {
+/// A ranking for each metric; none where the study does not compare pairs. Under `idle` loads nobody was busy, so that
+/// rates say how fast arms answer and not what they carry.
+pub(crate) fn rankings(
+    study: &Study,
+    metrics: &[Metric],
+    pairs: &[Comparison],
+    idle: bool,
+) -> Vec<Ranking> {
     if pairs.is_empty() {
         return Vec::new();
     }
     let each = metrics.iter();
-    each.map(|metric| Pairs::of(study, *metric, pairs).ranking())
-        .collect()
+    each.map(|metric| {
+        let of = Pairs {
+            idle,
+            ..Pairs::of(study, *metric, pairs)
+        };
+        of.ranking()
+    })
+    .collect()
 }
 
 /// The pairs of one metric, each in both directions.
 struct Pairs<'a> {
     study: &'a Study,
     metric: Metric,
+    idle: bool,
     by_arms: BTreeMap<(String, String), Comparison>,
 }
 
@@ -39,6 +52,7 @@ impl<'a> Pairs<'a> {
         Pairs {
             study,
             metric,
+            idle: false,
             by_arms: both
                 .map(|pair| ((pair.arm.clone(), pair.against.clone()), pair))
                 .collect(),
@@ -163,6 +177,8 @@ impl<'a> Pairs<'a> {
     fn of_best(&self, group: &[String], is_only: bool, is_clear: bool) -> String {
         let who = self.named(group);
         let best = match (self.metric, group.len()) {
+            (Metric::Rate, 1) if self.idle => "answers most",
+            (Metric::Rate, _) if self.idle => "answer most",
             (Metric::Rate, 1) => "carries most",
             (Metric::Rate, _) => "carry most",
             (Metric::ReceivedBytes, 1) => "passes on most bytes",
@@ -212,6 +228,8 @@ impl<'a> Pairs<'a> {
             .collect();
         let ratios = names::listed(&ratios);
         let verb = match (self.metric, is_one) {
+            (Metric::Rate, true) if self.idle => "answers",
+            (Metric::Rate, false) if self.idle => "answer",
             (Metric::Rate, true) => "carries",
             (Metric::Rate, false) => "carry",
             (Metric::ReceivedBytes, true) => "passes on",
@@ -222,6 +240,7 @@ impl<'a> Pairs<'a> {
             (Metric::ResponseP50 | Metric::ResponseP99, false) => "take",
         };
         let what = match self.metric {
+            Metric::Rate if self.idle => format!("times as many requests as {against}"),
             Metric::Rate | Metric::ReceivedBytes => format!("times as much as {against}"),
             Metric::CpuPerRequest => format!("times the CPU time of {against}"),
             Metric::ResponseP50 | Metric::ResponseP99 => format!("times as long as {against}"),

@@ -35,6 +35,10 @@ pub(crate) fn value(
             let of = known.get(of).ok_or_else(|| Absent::NotGiven(of.clone()))?;
             Ok((of - known.get(by).unwrap_or(&0.0)).max(0.0))
         }
+        Derivation::Trial(Figure::OthersCpu) => {
+            let read = figure_of(trial, Figure::OthersCpu);
+            read.or_else(|unknown| others(window, counters).map_err(|_| unknown))
+        }
         Derivation::Trial(figure) => figure_of(trial, *figure),
         Derivation::Errors(kinds) => {
             let errors = trial.errors.as_ref();
@@ -58,7 +62,7 @@ pub(crate) fn value(
 
 fn figure_of(trial: &Trial, figure: Figure) -> Result<f64, Absent> {
     let value = trial.figures.get(&figure).copied();
-    value.ok_or_else(|| Absent::NotGiven(format!("{figure:?}")))
+    value.ok_or_else(|| Absent::NotGiven(figure.means().to_owned()))
 }
 
 fn share(part: f64, whole: f64, name: &str) -> Result<f64, Absent> {
@@ -66,6 +70,47 @@ fn share(part: f64, whole: f64, name: &str) -> Result<f64, Absent> {
         true => Err(Absent::OfNothing(name.to_owned())),
         false => Ok(part / whole),
     }
+}
+
+/// The share of the time of the proxy's CPUs that went to processes of others, where nobody has read it when the load came
+/// and went: by samples of its host. What the trial's own processes had on other CPUs is taken off too: it is the least.
+fn others(window: &Window<'_>, counters: &Counters) -> Result<f64, Absent> {
+    const TASKS: [&str; 2] = ["user_ns", "system_ns"];
+    const ALL: [&str; 6] = [
+        "user_ns",
+        "system_ns",
+        "softirq_ns",
+        "irq_ns",
+        "steal_ns",
+        "idle_ns",
+    ];
+    let hosts: Vec<HostSamples> = window
+        .hosts
+        .iter()
+        .filter(|host| host.roles.contains(&Role::Proxy))
+        .cloned()
+        .collect();
+    let window = Window {
+        hosts: &hosts,
+        ..*window
+    };
+    let in_use = |table: &str, columns: &[&str], role| {
+        let columns = Columns {
+            table: table.to_owned(),
+            columns: columns.iter().map(|name| (*name).to_owned()).collect(),
+            role,
+            only: BTreeMap::new(),
+            take: Take::Rate,
+            keys: Keys::Sum,
+            share_of: Vec::new(),
+            scale: 1.0,
+        };
+        of_samples(&columns, &window, counters)
+    };
+    let tasks = in_use("cpus", &TASKS, Some(Role::Proxy))?;
+    let own = in_use("processes", &TASKS, None)?;
+    let all = in_use("cpus", &ALL, Some(Role::Proxy))?;
+    share((tasks - own).max(0.0), all, "the time of the CPUs")
 }
 
 /// Share of response times right behind some times, as far as they stand out against those before and behind by more

@@ -77,12 +77,37 @@ pub enum Figure {
     FullHandshakesPerS,
     /// Threads or processes of the proxy that serve requests.
     Workers,
-    /// The share of the time of the proxy's CPUs that neither the trial nor the kernel's interrupts had.
+    /// The share of the time of the proxy's CPUs that neither the trial nor the kernel's interrupts had. Where the trial does
+    /// not know it, samples tell it.
     OthersCpu,
     /// CPU time of the proxy's processes in each second, as the lab reads it when the load comes and goes; where arms take turns.
     ProxyCpus,
     /// TCP sockets of the proxy's network namespace, those in TIME_WAIT left out; where arms take turns.
     ProxySockets,
+}
+
+impl Figure {
+    /// What it is, in words for people.
+    pub fn means(self) -> &'static str {
+        match self {
+            Figure::RateIntended => "the rate asked for",
+            Figure::RateOffered => "the rate sent",
+            Figure::RateCompleted => "the rate answered",
+            Figure::Saturated => "whether the load was carried",
+            Figure::ServiceTimeS => "the time of a response from its sending on",
+            Figure::DispatchLagS => "how late the generator was",
+            Figure::OriginTimeS => "the time of the origin's responses",
+            Figure::BytesPerS => "bytes per second",
+            Figure::NetworkBytesPerS => "the throughput of the network between generator and proxy",
+            Figure::OpenedPerRequest => "connections that the load opens for each request",
+            Figure::OpenedAgainPerRequest => "connections opened again for each request",
+            Figure::FullHandshakesPerS => "full TLS handshakes",
+            Figure::Workers => "the number of workers",
+            Figure::OthersCpu => "the CPU time of other processes",
+            Figure::ProxyCpus => "the CPU time of the proxy",
+            Figure::ProxySockets => "the sockets of the proxy",
+        }
+    }
 }
 
 /// What the generator and the lab know of a window.

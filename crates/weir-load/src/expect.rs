@@ -52,6 +52,8 @@ pub enum ExpectError {
 /// In which way a response is not what was expected; the first of them, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Unexpected {
+    /// The status code is none (RFC 9110 §15), whatever was expected.
+    NoStatus,
     /// The status code.
     Status,
     /// A field is not there.
@@ -68,6 +70,7 @@ impl Unexpected {
     /// The words under which a trial counts it.
     pub fn words(self) -> &'static str {
         match self {
+            Unexpected::NoStatus => "status code outside of 100 to 599 (RFC 9110 §15)",
             Unexpected::Status => "status is not one of those expected",
             Unexpected::FieldMissing => "an expected field is missing",
             Unexpected::FieldDiffers => "an expected field has another value",

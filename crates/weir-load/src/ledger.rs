@@ -216,7 +216,7 @@ pub struct SliceData {
     pub reconnects: u64,
     /// Connections of the flow that the peer closed while nothing was awaited on them.
     pub lost: u64,
-    /// Responses by status code, `[code - 100]`; codes outside 100..=599 are malformed.
+    /// Responses by status code, `[code - 100]`; of other codes each response is an error.
     pub statuses: Box<[u64; 500]>,
     /// Errors of the slice's requests and connections.
     pub errors: Errors,

@@ -135,6 +135,8 @@ pub struct Outcome {
     pub spun_ns: Vec<u64>,
     /// How late threads were woken, at the median and at the p99, of the thread that was woken latest.
     pub woken_late: [u64; 2],
+    /// How long each did not come round at most, in measured time and beyond what it asked to wait, nanoseconds.
+    pub longest_gap_ns: Vec<u64>,
     /// How often received bytes had to wait for a buffer.
     pub starved: u64,
     /// How the kernel was asked; never [`Io::Auto`].
@@ -452,6 +454,7 @@ fn outcome(threads: Vec<ThreadTotals>, io: Io, gate: &Gate<'_>) -> Result<Outcom
         cpu_ns: threads.iter().map(|thread| thread.cpu_ns).collect(),
         woken_late,
         spun_ns: threads.iter().map(|thread| thread.spun_ns).collect(),
+        longest_gap_ns: threads.iter().map(|thread| thread.longest_gap_ns).collect(),
         starved: threads.iter().map(|thread| thread.starved).sum(),
         io,
     })

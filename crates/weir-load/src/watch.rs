@@ -47,6 +47,7 @@ impl Watch {
     pub fn end(&mut self, outcome: &Outcome) -> GeneratorReport {
         GeneratorReport {
             spun_ns: outcome.spun_ns.clone(),
+            longest_gap_ns: outcome.longest_gap_ns.clone(),
             woken_late_ns: Some(outcome.woken_late).filter(|late| late[1] > 0),
             starved: outcome.starved,
             ..self.seen(outcome.io)

@@ -253,6 +253,42 @@ impl ErrorKind {
     }
 }
 
+impl ErrorKind {
+    /// Whether the request at which it happened was answered completely all the same: it is one of the responses.
+    pub fn is_answered(self) -> bool {
+        matches!(self, ErrorKind::Unexpected | ErrorKind::Unsolicited)
+    }
+}
+
+/// Requests that ended, answered or not. Each is counted once, however much was wrong with it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// All of them.
+    pub requests: u64,
+    /// Those that failed.
+    pub failed: u64,
+}
+
+impl Ended {
+    /// Of `answered` complete responses, of which `wrong` had a status that nobody asked for, beside these errors. An
+    /// error of opening counts as a request, whether one waited for the connection or not.
+    pub fn of(
+        answered: u64,
+        wrong: u64,
+        errors: impl IntoIterator<Item = (ErrorKind, u64)>,
+    ) -> Ended {
+        let (mut requests, mut failed) = (answered, wrong);
+        for (kind, count) in errors {
+            failed += count;
+            requests += if kind.is_answered() { 0 } else { count };
+        }
+        Ended {
+            requests,
+            failed: failed.min(requests),
+        }
+    }
+}
+
 /// How often one kind of error happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorCount {

@@ -196,6 +196,10 @@ pub struct GeneratorReport {
     /// late. Of an open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub woken_late_ns: Option<[u64; 2]>,
+    /// Of each of its threads, the longest time in measured time for which it neither came round nor had asked to wait,
+    /// in nanoseconds: it was stopped, or others had its CPU.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub longest_gap_ns: Vec<u64>,
     /// How often received bytes had to wait for a buffer.
     pub starved: u64,
     /// Share of its CPUs' time that the hypervisor took away, 0..1.

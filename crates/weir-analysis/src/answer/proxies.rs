@@ -12,8 +12,13 @@ pub(super) fn ranked(study: &Study, load: &LoadFindings) -> Option<String> {
     Some(format!("{}.", capitalized(study, &ranking.words)))
 }
 
-/// "HAProxy carries 1.31 times as much as nginx (95 % interval 1.27 to 1.35)".
-pub(super) fn effect(study: &Study, comparison: &Comparison, first: bool) -> String {
+/// "HAProxy carries 1.31 times as much as nginx (95 % interval 1.27 to 1.35)". Where nobody was busy it answers so many
+/// times as many requests: what it carries is not known.
+pub(super) fn effect(
+    study: &Study,
+    comparison: &Comparison,
+    (first, idle): (bool, bool),
+) -> String {
     let Comparison {
         ratio,
         interval: (low, high),
@@ -21,6 +26,7 @@ pub(super) fn effect(study: &Study, comparison: &Comparison, first: bool) -> Str
     } = comparison;
     let (who, other) = both(study, comparison);
     let what = match comparison.metric {
+        Metric::Rate if idle => format!("answers {ratio:.2} times as many requests as {other}"),
         Metric::Rate => format!("carries {ratio:.2} times as much as {other}"),
         Metric::ReceivedBytes => format!("passes on {ratio:.2} times as many bytes as {other}"),
         Metric::CpuPerRequest => {

@@ -9,7 +9,7 @@ use weir_model::record::{CapacityEnd, CapacityRecord, CeilingOf};
 use super::{Capacity, CapacityFindings, CurvePoint, UNIT, curve};
 use crate::answer::ms;
 use crate::findings::Verdict;
-use crate::names;
+use crate::names::{self, rate};
 
 /// How many times the connections to ask with where all were busy: two doublings tell whether they are the limit.
 const MORE: u32 = 4;
@@ -256,20 +256,4 @@ impl std::fmt::Display for Percent {
         let text = format!("{:.*}", f.precision().unwrap_or(2), self.0 * 100.0);
         f.write_str(text.trim_end_matches('0').trim_end_matches('.'))
     }
-}
-
-/// Requests per second: `4,310`, `84.2`.
-fn rate(value: f64) -> String {
-    if value < 99.95 {
-        return format!("{value:.1}").trim_end_matches(".0").to_owned();
-    }
-    let digits = format!("{value:.0}");
-    let (mut text, count) = (String::new(), digits.len());
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (count - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weir_limits::{
     Evidence, Figure, Quantities, Role, Rules, Trial, Window, judge, over_time, workers,
 };
-use weir_model::load::Arrivals;
+use weir_model::load::{Arrivals, Ended};
 use weir_model::load_report::LoadReport;
 use weir_model::sample::Counters;
 use weir_record::Samples;
@@ -116,11 +116,12 @@ fn trial(report: &LoadReport, response_times: Vec<(u64, u64)>) -> Trial {
     for error in &report.errors {
         *errors.entry(error.kind.name().to_owned()).or_insert(0) += error.count;
     }
-    let failed: u64 = errors.values().sum();
+    let kinds = report.errors.iter().map(|error| (error.kind, error.count));
+    let ended = Ended::of(report.counts.completed_whole, 0, kinds);
     Trial {
         figures: known.collect(),
         response_times,
-        requests: report.counts.completed_whole + failed,
+        requests: ended.requests,
         errors: Some(errors),
         settings: BTreeMap::new(),
     }

@@ -103,7 +103,7 @@ fn an_arm_that_was_not_compared_with_the_best_one_leaves_that_open() {
     let (_folder, run) = run(&header, trials(&header, "closed", 60, world(&rates)));
     let mut pairs = analyze(&run).loads[0].pairs.clone();
     let words = |pairs: &[Comparison]| {
-        let rankings = rankings(&header.study, &[Metric::Rate], pairs);
+        let rankings = rankings(&header.study, &[Metric::Rate], pairs, false);
         rankings[0].words.clone()
     };
     let clear = words(&pairs);

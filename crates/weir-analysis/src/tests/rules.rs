@@ -148,7 +148,7 @@ type Row = (&'static str, Evidence<'static>, Said, Said);
 
 #[rustfmt::skip]
 fn of_requests() -> Vec<Row> {
-    use ErrorKind::{Connect, Receive, Unexpected};
+    use ErrorKind::{Connect, Receive, Unexpected, Unsolicited};
     const FAILED: Said = &[("failures", S)];
     const LOST: Said = &[("failures", I)];
     const NO_PORT: Option<i32> = Some(99);
@@ -169,6 +169,9 @@ fn of_requests() -> Vec<Row> {
         ("0.1 % wrong", errors(Unexpected, None, 100), &[], &[]),
         ("more wrong", errors(Unexpected, None, 101), &[], FAILED),
         ("all wrong, and so by status", Evidence { unexpected: 100_000, ..errors(Unexpected, None, 100_000) }, &[], LOST),
+        ("0.1 % answered with bytes too many", errors(Unsolicited, None, 100), &[], &[]),
+        ("more of these", errors(Unsolicited, None, 101), &[], FAILED),
+        ("more than 5 % of these", errors(Unsolicited, None, 5001), &[], LOST),
         ("no port once", errors(Connect, NO_PORT, 1), &[("ports-exhausted", S)], &[("ports-exhausted", S)]),
         ("another error", errors(Connect, Some(111), 1), &[], &[]),
         ("no port for 5 %", errors(Connect, NO_PORT, 5263), &[("ports-exhausted", S)], &[("failures", S), ("ports-exhausted", S)]),
@@ -196,6 +199,8 @@ fn of_cpus_and_hops() -> Vec<Row> {
         ("5 % of others, and a tick", sliced(|s| s.others_ns = Some(6e7)), &[], &[]),
         ("more of others", sliced(|s| s.others_ns = Some(6.1e7)), &[("proxy-crowded", S)], &[]),
         ("all of others", sliced(|s| s.others_ns = Some(1e9)), &[("proxy-crowded", S)], &[]),
+        ("5 % of others, by samples", with(|e| e.crowd = Some(0.05)), &[], &[]),
+        ("more of others, by samples", with(|e| e.crowd = Some(0.051)), &[("proxy-crowded", S)], &[]),
         ("a fifth idle, and a tick", idle(0.8, 2.1e8), &[], &[]),
         ("more idle", idle(0.8, 2.2e8), &[("proxy-not-limit", S)], &[]),
         ("idle, and so are the others", idle(0.79, 9e8), &[], &[]),
@@ -224,6 +229,7 @@ fn of_generator_and_connections() -> Vec<Row> {
     const LATE: Said = &[("dispatch-lag", I)];
     const APART: Said = &[("start-spread", S)];
     const HELD: Said = &[("held-connections", S)];
+    const STOPPED: Said = &[("generator-stopped", S)];
     const CLOSED: Said = &[("held-connections", I)];
     vec![
         ("0.1 % not offered", due(99_900, 0, 0), &[], &[]),
@@ -259,6 +265,10 @@ fn of_generator_and_connections() -> Vec<Row> {
         ("one response", with(|e| e.timed = Some(1)), &[], &[("few-responses", I)]),
         ("95 % busy", with(|e| e.generator_busy = Some(0.95)), &[], &[]),
         ("busier", with(|e| e.generator_busy = Some(0.96)), &[("generator-busy", S)], &[("generator-busy", S)]),
+        ("a thread stood still for 1 %, and 50 ms", with(|e| e.gap = Some((60_000_000, 1e9))), &[], &[]),
+        ("for longer", with(|e| e.gap = Some((61_000_000, 1e9))), &[], STOPPED),
+        ("for 10 %", with(|e| e.gap = Some((150_000_000, 1e9))), &[], STOPPED),
+        ("for more", with(|e| e.gap = Some((151_000_000, 1e9))), &[], &[("generator-stopped", I)]),
         ("80 % of what it can", with(|e| e.capacity = Some((80.0, 100.0))), &[], &[]),
         ("nearer", with(|e| e.capacity = Some((81.0, 100.0))), &[], &[("near-self-capacity", S)]),
         ("all ended", censored(0, 0), &[], &[]),

@@ -308,7 +308,6 @@ impl<R: Reactor> Engine<'_, R> {
                     _ => (ErrorKind::Connect, Cause::Kernel(Errno::TIMEDOUT)),
                 };
                 self.close(id);
-                self.censor_oldest(id, now);
                 self.not_opened(id, kind, cause, now);
                 continue;
             }

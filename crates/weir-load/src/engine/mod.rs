@@ -39,6 +39,7 @@ mod slices;
 pub(crate) mod slots;
 mod streams;
 mod totals;
+mod turns;
 mod waking;
 
 use flow::FlowState;
@@ -46,6 +47,7 @@ use lists::{Kind, Links};
 pub use secure::TlsCounts;
 use slots::{Outlet, Slots};
 pub use totals::{FlowTotals, Progress, ThreadTotals};
+use turns::Turns;
 use waking::{Wake, Waking};
 
 /// Connections being opened at once, at most: a burst beyond the listener's backlog would show the
@@ -209,6 +211,7 @@ pub(crate) struct Engine<'a, R> {
     resting: VecDeque<(u64, ConnId)>,
     next_look: u64,
     waking: Waking,
+    turns: Turns,
     /// Since when no connection has been open.
     alone_since: Option<u64>,
     cpu_at_slice: u64,
@@ -272,6 +275,7 @@ impl<'a, R: Reactor> Engine<'a, R> {
             resting: VecDeque::with_capacity(conns.len()),
             next_look: 0,
             waking: Waking::of(plan),
+            turns: Turns::default(),
             alone_since: None,
             cpu_at_slice: 0,
             cpu_at_start: 0,
@@ -382,6 +386,10 @@ impl<'a, R: Reactor> Engine<'a, R> {
     /// One batch of events, awaited since `now`, and the looks that are due.
     fn turn(&mut self, now: u64, wake: Wake) {
         let stamp = self.reactor.wait(wake.until);
+        if self.start > 0 && self.totals.ended_at == 0 {
+            let since = self.start + self.plan.ramp_up.as_nanos() as u64;
+            self.turns.turned((now, wake.until, stamp), since);
+        }
         self.advance(stamp);
         let mut quiet = true;
         while let Some(event) = self.reactor.next() {

@@ -6,7 +6,7 @@ use weir_model::load::{ErrorKind, Lifetime};
 
 use super::streams::{StreamKey, ahead_of};
 use super::{Conn, Ended, Engine, InFlight, Progress};
-use crate::expect::{Check, Expectation};
+use crate::expect::{Check, Expectation, Unexpected};
 use crate::ledger::{Cause, LONGEST_NS};
 use crate::reactor::{ConnId, Reactor};
 use crate::request_set::{Request, RequestSet};
@@ -272,10 +272,11 @@ impl<R: Reactor> Engine<'_, R> {
         if let Some(data) = self.measured_data(flow, stamp) {
             data.completed += 1;
         }
-        if !(100..600).contains(&end.status) {
-            let cause = Cause::Own("status code outside of 100 to 599 (RFC 9110 §15)");
-            self.error(id, Some(slice), ErrorKind::Malformed, cause);
-        }
+        // One request is one error, however much of its response is wrong.
+        let verdict = match (100..600).contains(&end.status) {
+            true => verdict,
+            false => Err(Unexpected::NoStatus),
+        };
         if let Err(unexpected) = verdict {
             let cause = Cause::Own(unexpected.words());
             self.error(id, Some(slice), ErrorKind::Unexpected, cause);

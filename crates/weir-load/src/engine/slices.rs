@@ -162,6 +162,7 @@ impl<R: Reactor> Engine<'_, R> {
         self.totals.cpu_ns = self.reactor.cpu_ns() - self.cpu_at_start;
         self.totals.spun_ns = self.waking.spun;
         self.totals.woken_late = self.waking.lateness();
+        self.totals.longest_gap_ns = self.turns.longest_gap;
         self.totals.starved = self.reactor.starved();
         for (totals, state) in self.totals.flows.iter_mut().zip(&self.flows) {
             totals.open_at_end = u64::from(state.open);

@@ -68,6 +68,8 @@ pub struct ThreadTotals {
     pub spun_ns: u64,
     /// How late it was woken lately, at the median and at the p99, in nanoseconds; 0 where no sleep ended by the time.
     pub woken_late: [u64; 2],
+    /// In measured time, how long it did not come round at most, beyond what it asked to wait, in nanoseconds.
+    pub longest_gap_ns: u64,
     /// When the measuring ended, nanoseconds since the trial's start: the end of the last slice,
     /// or earlier when it was stopped or had sent all it should.
     pub ended_at: u64,
@@ -84,6 +86,7 @@ impl ThreadTotals {
             cpu_ns: 0,
             spun_ns: 0,
             woken_late: [0; 2],
+            longest_gap_ns: 0,
             ended_at: 0,
             starved: 0,
         }

@@ -71,6 +71,8 @@ pub(crate) struct Simulated {
     bytes: Vec<u8>,
     /// Connections refused before the first is accepted.
     pub(crate) refuse: u32,
+    /// Connections of which nothing is heard, before the first is accepted.
+    pub(crate) lose: u32,
     /// Requests after which all further connections are refused.
     pub(crate) gone_after: u64,
     /// How much later than asked for a sleep ends when nothing happens, by the time asked for.
@@ -103,6 +105,7 @@ impl Simulated {
             to_come: BinaryHeap::new(),
             bytes: Vec::new(),
             refuse: 0,
+            lose: 0,
             gone_after: u64::MAX,
             oversleep: Box::new(|_| 0),
             look_ns: 0,
@@ -153,6 +156,10 @@ impl Reactor for Simulated {
     fn connect(&mut self, conn: ConnId, _route: &Route) -> Result<(), Errno> {
         self.generations[conn as usize] += 1;
         self.connects.0.borrow_mut().push(self.clock);
+        if self.lose > 0 {
+            self.lose -= 1;
+            return Ok(());
+        }
         let refused = self.refuse > 0 || self.requests >= self.gone_after;
         self.refuse = self.refuse.saturating_sub(1);
         let outcomes = [What::Connected, What::Refused];

@@ -2,7 +2,7 @@
 
 use weir_analysis::findings::{LimiterFindings, Stretch};
 use weir_analysis::limiter::{limiter_name, sentence};
-use weir_limits::{Finding, Quantities, Series, Shown, shown};
+use weir_limits::{Absent, Finding, Quantities, Series, Shown, shown};
 
 use crate::input::ReportInput;
 use crate::number;
@@ -135,6 +135,19 @@ fn means(quantity: &str) -> String {
     }
 }
 
+/// Why a quantity is unknown, in words for people: rows and columns of samples are for whoever reads them.
+fn because(absent: &Absent) -> String {
+    match absent {
+        Absent::Missing { why, .. } => format!("it cannot be read ({why})"),
+        Absent::NotSampled(_) => "no sample has it".to_owned(),
+        Absent::WentBack(_) => "its counter was reset meanwhile".to_owned(),
+        Absent::CameOrWent(_) => "processes, threads or devices came or went meanwhile".to_owned(),
+        Absent::Clock(_) => "the times of its samples do not ascend".to_owned(),
+        Absent::NotGiven(what) => format!("{} is not known", means(what)),
+        Absent::OfNothing(what) => format!("{} is zero", means(what)),
+    }
+}
+
 /// CPU time of the proxy's workers: one that is full hides in a mean.
 fn workers(found: &LimiterFindings) -> Option<Block> {
     let shown_cpus = |cpus: f64| shown(cpus, "CPUs");
@@ -256,7 +269,7 @@ fn others(found: &LimiterFindings) -> Vec<Block> {
             .missing
             .iter()
             .map(|name| match found.evidence.absent.get(name) {
-                Some(absent) => format!("{}: {absent}", means(name)),
+                Some(absent) => format!("{}: {}", means(name), because(absent)),
                 None => means(name),
             });
         let why: Vec<String> = why.collect();

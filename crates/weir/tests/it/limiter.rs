@@ -1,6 +1,7 @@
 //! What limits an arm is named, and proven by turning it: on a real HAProxy, by `weir run --confirm`, and by
 //! `weir load --observe` of one that somebody else has started.
 
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use weir_record::Run;
 
 use crate::origin;
 use crate::place::Place;
-use crate::program::{HasAll, Running};
+use crate::program::{HasAll, Running, within};
 
 /// How long a run with its proof may take, on a crowded machine too.
 const PROVEN: Duration = Duration::from_secs(240);
@@ -137,6 +138,24 @@ fn how_an_arm_s_own_resources_grow_with_the_rate_is_told_of_a_matrix() {
     );
 }
 
+/// The same load, beside a program on every CPU that has nothing to do with it.
+fn observed_beside_others(place: &Place, url: &str) -> Value {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let spin = || {
+        Command::new("timeout")
+            .args(["8", "sh", "-c", "while :; do :; done"])
+            .spawn()
+    };
+    let mut others: Vec<_> = (0..cpus).map(|_| spin().expect("a shell")).collect();
+    let ended = place
+        .ends(&format!("load {url} -c 8 -d 4s --observe --format json -q"))
+        .with_code(0);
+    for other in &mut others {
+        other.wait().expect("it ends by itself");
+    }
+    serde_json::from_str(&ended.stdout).expect("JSON")
+}
+
 #[test]
 fn a_server_of_somebody_else_s_is_looked_at_by_its_address() {
     let place = Place::new();
@@ -150,6 +169,16 @@ fn a_server_of_somebody_else_s_is_looked_at_by_its_address() {
     // Its processes were found by its address: it is nearly idle, whoever else has the CPUs.
     let busiest = limiter["evidence"]["quantities"]["proxy_cpus"]["value"].as_f64();
     assert!(busiest.is_some_and(|cpus| cpus < 0.5), "{busiest:?}");
+    let found = observed_beside_others(&place, &url);
+    let known = |quantity: &str| {
+        let value = &found["limiter"]["evidence"]["quantities"][quantity]["value"];
+        value
+            .as_f64()
+            .unwrap_or_else(|| panic!("{quantity}: {found:#}"))
+    };
+    within(known("cpu_all"), 0.8..);
+    within(known("cpu_others"), 0.5..);
+    within(known("cpu"), ..0.5);
     for (load, told) in [
         (
             "-d 1s --observe",

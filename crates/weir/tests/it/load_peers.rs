@@ -1,5 +1,6 @@
 //! `weir load` against peers that do what proxies and servers do on bad days.
 
+use weir_model::load::ErrorKind;
 use weir_model::load_report::LoadReport;
 use weir_model::record::Validity;
 
@@ -134,6 +135,60 @@ fn a_peer_that_never_answers_rightly_is_the_one_error() {
         assert_eq!(report.censored.in_flight, in_flight, "{words}");
         assert!(!is_silent || report.censored.oldest_ns >= 50_000_000);
     }
+}
+
+#[test]
+fn a_request_that_failed_is_counted_once_among_all() {
+    const BEYOND: &str = "status code outside of 100 to 599 (RFC 9110 §15)";
+    const SURPLUS: &str = "bytes after the end of the response";
+    // What is answered to every request, how it is asked, and the error.
+    let rows: [(&[u8], &str, Error); 4] = [
+        (
+            b"HTTP/1.1 999 Odd\r\nContent-Length: 2\r\n\r\nhi",
+            "",
+            (ErrorKind::Unexpected, BEYOND),
+        ),
+        (
+            b"HTTP/1.1 999 Odd\r\nContent-Length: 2\r\n\r\nhi",
+            "-e status=200",
+            (ErrorKind::Unexpected, BEYOND),
+        ),
+        (
+            b"HTTP/1.1 204 No Content\r\n\r\nhi",
+            "",
+            (ErrorKind::Unsolicited, SURPLUS),
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
+            "-m HEAD",
+            (ErrorKind::Unsolicited, SURPLUS),
+        ),
+    ];
+    for (response, how, (kind, words)) in rows {
+        let peer = Faulty::answering(response);
+        let line = format!("-n {ASKED} -c 1 {how}");
+        let report = answered_with_errors(&peer, &line);
+        assert_eq!(only_error(&report), (kind, words, ASKED), "{line}");
+        let seen = report
+            .validity
+            .iter()
+            .find(|reason| reason.rule == "failures");
+        let seen = &seen
+            .unwrap_or_else(|| panic!("{line}: all have failed"))
+            .seen;
+        assert!(
+            seen.starts_with("5 of 5 requests failed (100 %)"),
+            "{line}: {seen}"
+        );
+        peer.load(&format!("{line} --fail-if errors>99%"))
+            .with_code(3);
+    }
+}
+
+fn answered_with_errors(peer: &Faulty, line: &str) -> LoadReport {
+    let report = peer.reported(line);
+    assert_eq!(report.counts.completed_whole, ASKED, "{line}");
+    report
 }
 
 fn worst(report: &LoadReport) -> Option<Validity> {

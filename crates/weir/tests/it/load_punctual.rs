@@ -9,7 +9,7 @@ use weir_model::record::Validity;
 
 use crate::faulty::origin;
 use crate::load::Server;
-use crate::program::{Ended, HasAll, Running, weir, within};
+use crate::program::{Ended, HasAll, Running, row, weir, within};
 
 /// Lateness in nanoseconds up to which a result is not doubted for it.
 const RESOLUTION: f64 = 1e5;
@@ -49,6 +49,7 @@ fn first_contact_is_doubted_for_lateness_only_where_somebody_would_notice_it() {
         "dispatch-lag",
         "steal",
         "generator-busy",
+        "generator-stopped",
         "listen-overflows",
     ];
     let mut reasons = report.validity.iter();
@@ -103,6 +104,57 @@ fn a_generator_that_really_is_late_is_found_out() {
         "resolution",
         "p50 is known to",
     ]);
+}
+
+/// What the rule says of the longest gap that was recorded, whatever this machine is like.
+fn judged_gap(report: &LoadReport) -> Option<Validity> {
+    let gaps = &report.generator.longest_gap_ns;
+    assert_eq!(gaps.len(), report.load.cpus.len(), "one for each thread");
+    let longest = gaps.iter().max().map_or(0.0, |gap| *gap as f64);
+    match (longest - 5e7) / (report.phases.sustain * 1e9) {
+        share if share > 0.1 => Some(Validity::Invalid),
+        share if share > 0.01 => Some(Validity::Suspect),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_generator_that_is_stopped_for_long_is_found_out_in_every_loop() {
+    for flags in ["-d 4s", "-d 4s --io epoll", "-d 4s -R 500"] {
+        row(flags);
+        let origin = origin();
+        let line = format!("load -q -c 2 -t 2 {flags} --format json {}", origin.url());
+        let mut load = Running::start(&mut weir(line.split_whitespace()));
+        load.wait_until("a request", |_| origin.counters(0).requests > 0);
+        thread::sleep(Duration::from_secs(1));
+        load.signal(Signal::STOP);
+        thread::sleep(Duration::from_millis(1600));
+        load.signal(Signal::CONT);
+        let report: LoadReport = load.end().with_code(0).document();
+        // A thread may have asked to wait for as long as it looks for timeouts.
+        within(
+            report.generator.longest_gap_ns.iter().min().copied(),
+            Some(1_540_000_000)..,
+        );
+        let (rule, invalid) = ("generator-stopped", Some(Validity::Invalid));
+        assert_eq!(
+            (said(&report, rule), judged_gap(&report)),
+            (invalid, invalid)
+        );
+    }
+    for flags in ["-d 1s", "-d 1s -R 500"] {
+        let report = origin().reported(&format!("-c 2 -t 2 {flags}"));
+        assert_eq!(
+            said(&report, "generator-stopped"),
+            judged_gap(&report),
+            "{flags}"
+        );
+        // Nobody has stopped it, however busy this machine is.
+        within(
+            report.generator.longest_gap_ns.iter().max().copied(),
+            ..Some(800_000_000),
+        );
+    }
 }
 
 #[test]

@@ -49,6 +49,22 @@ fn a_request_whose_connection_is_refused_has_failed() {
 }
 
 #[test]
+fn a_request_whose_connection_is_not_opened_in_time_is_counted_once() {
+    let mut plan = living(Lifetime::Request, constant(100.0), 10);
+    plan.flows[0].timeout = Duration::from_millis(100);
+    let all = simulate_with(&plan, steady(MS), |reactor| reactor.lose = 3).all();
+    let kinds: Vec<_> = all
+        .errors
+        .counts()
+        .iter()
+        .map(|e| (e.kind, e.count))
+        .collect();
+    assert_eq!(kinds, [(ErrorKind::Connect, 3)]);
+    let never = all.censored.in_flight + all.censored.queued;
+    assert_eq!((all.completed_whole, never), (197, 0));
+}
+
+#[test]
 fn connections_are_renewed_after_so_many_requests_or_so_much_time() {
     let plan = living(Lifetime::Requests(100), constant(1000.0), 4);
     let ran = simulate(&plan, steady(MS / 10));
@@ -238,6 +254,6 @@ fn a_status_code_that_is_none_is_an_error() {
     let odd = b"HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n";
     let plan = one(constant(100.0), 4, |_| {});
     let all = simulate(&plan, Box::new(move |_, _, _| Answer::after(MS, odd))).all();
-    assert_eq!(all.errors.total(), 200);
-    assert_eq!(all.errors.counts()[0].kind, ErrorKind::Malformed);
+    assert_eq!((all.completed_whole, all.errors.total()), (200, 200));
+    assert_eq!(all.errors.counts()[0].kind, ErrorKind::Unexpected);
 }

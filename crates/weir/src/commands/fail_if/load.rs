@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use weir_load::SliceData;
-use weir_model::load::ErrorKind;
+use weir_model::load::Ended;
 use weir_model::load_report::{LoadReport, LoadShape, StatusCount};
 use weir_model::record::{Validity, ValidityReason};
 use weir_report::words;
@@ -121,7 +121,7 @@ impl Conditions {
     pub(crate) fn judge(&self, report: &LoadReport) -> Vec<Judged> {
         let response = weir_report::load::histogram(&report.response_time)
             .unwrap_or_else(|_| weir_record::empty_histogram());
-        let (requests, failed) = requests(report);
+        let Ended { requests, failed } = requests(report);
         let whole = Figures {
             from: report.phases.ramp_up,
             to: report.phases.ramp_up + report.phases.sustain,
@@ -245,7 +245,7 @@ fn said(reason: &ValidityReason) -> String {
 }
 
 /// Requests that ended, and those that failed, as the rule `failures` counts them.
-fn requests(report: &LoadReport) -> (u64, u64) {
+fn requests(report: &LoadReport) -> Ended {
     let of = |load: &LoadShape, statuses: &[StatusCount]| -> u64 {
         let wrong = statuses
             .iter()
@@ -260,21 +260,7 @@ fn requests(report: &LoadReport) -> (u64, u64) {
             .sum(),
     };
     let errors = report.errors.iter().map(|error| (error.kind, error.count));
-    ended(report.counts.completed_whole, wrong, errors)
-}
-
-fn ended(
-    answered: u64,
-    wrong: u64,
-    errors: impl Iterator<Item = (ErrorKind, u64)> + Clone,
-) -> (u64, u64) {
-    // A response that is not as expected is complete all the same.
-    let unanswered = errors
-        .clone()
-        .filter(|(kind, _)| *kind != ErrorKind::Unexpected);
-    let requests = answered + unanswered.map(|(_, count)| count).sum::<u64>();
-    let failed = wrong + errors.map(|(_, count)| count).sum::<u64>();
-    (requests, failed.min(requests))
+    Ended::of(report.counts.completed_whole, wrong, errors)
 }
 
 /// The windows of a load, put together from its slices: they follow one another from the start of the measured time. The
@@ -328,7 +314,8 @@ impl Windows {
             };
             let errors = part.data.errors.counts();
             let errors = errors.iter().map(|error| (error.kind, error.count));
-            let (requests, failed) = ended(part.data.completed_whole, part.wrong, errors);
+            let Ended { requests, failed } =
+                Ended::of(part.data.completed_whole, part.wrong, errors);
             let from = self.begin + number as f64 * seconds;
             let figures = Figures {
                 from,

@@ -189,6 +189,7 @@ impl Distant {
             cpu_ns: Vec::new(),
             spun_ns: Vec::new(),
             woken_late: [0; 2],
+            longest_gap_ns: Vec::new(),
             starved: 0,
             io: Io::Auto,
         };
@@ -251,6 +252,7 @@ fn add_flows(all: &mut Vec<FlowTotals>, flows: &[FlowTotals]) {
 fn add(all: &mut GeneratorReport, one: &GeneratorReport) {
     all.io.clone_from(&one.io);
     all.spun_ns.extend(&one.spun_ns);
+    all.longest_gap_ns.extend(&one.longest_gap_ns);
     all.starved += one.starved;
     all.listen_overflows += one.listen_overflows;
     all.steal = all.steal.max(one.steal);

@@ -197,6 +197,7 @@ impl Load<'_> {
                 .collect(),
             spun_ns: Vec::new(),
             woken_late: [0, 0],
+            longest_gap_ns: Vec::new(),
             starved: 0,
             io: plan.io,
         };
