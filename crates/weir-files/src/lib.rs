@@ -10,7 +10,7 @@ mod ours;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
@@ -137,7 +137,7 @@ pub fn open_output(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false);
     if only_ours(&folder).is_ok() {
-        return options.open(path);
+        return open_unless_unread(options, path);
     }
     // A FIFO is not waited for.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
@@ -153,6 +153,29 @@ pub fn open_output(path: &Path) -> io::Result<File> {
         true => Ok(file),
         false => Err(io::Error::other(refused)),
     }
+}
+
+/// Opens it; a FIFO that nobody reads is refused instead of waited for (fifo(7)).
+fn open_unless_unread(mut options: OpenOptions, path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let opened = options.custom_flags(flags).open(path);
+    let file = opened.map_err(|error| match is_fifo(path) && is_unread(&error) {
+        true => io::Error::other("it is a pipe, and nobody reads it"),
+        false => error,
+    })?;
+    // Whoever reads slowly is waited for.
+    let flags = rustix::fs::fcntl_getfl(&file)?;
+    rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
+    Ok(file)
+}
+
+/// Whether it is a pipe with a name (fifo(7)): to open it is to begin to write.
+pub fn is_fifo(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
+}
+
+fn is_unread(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error())
 }
 
 /// Reads a whole file of a folder that may be somebody else's: a link is followed only where nobody else

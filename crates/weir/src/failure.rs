@@ -133,6 +133,11 @@ impl Failure {
         text
     }
 
+    /// Whether the input is what is wrong.
+    pub(crate) fn is_input(&self) -> bool {
+        self.code == BAD_INPUT
+    }
+
     /// For the shell.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.code)

@@ -23,6 +23,9 @@ mod signals;
 mod terminal;
 
 fn main() -> ExitCode {
+    // Before anything else: whoever asks how things are must not end what is being begun. Where the kernel refuses it, it is
+    // told by who needs it.
+    let _ = signals::asked_flag();
     let words: Vec<String> = std::env::args_os()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
@@ -33,7 +36,7 @@ fn main() -> ExitCode {
         Ok(typed) => typed,
         Err(failure) => return failed(&failure),
     };
-    let args = match args::Args::try_parse_from(typed) {
+    let args = match args::Args::try_parse_from(&typed.words) {
         Ok(args) => args,
         Err(error) => {
             // Help and version are not errors; everything else is bad input, exit code 2.
@@ -50,12 +53,19 @@ fn main() -> ExitCode {
                 true => terminal::tell_painted(&text.ansi().to_string()),
                 false => terminal::tell(&text.to_string()),
             }
+            terminal::tell(&typed.sources(&text.to_string()));
             return ExitCode::from(failure::BAD_INPUT);
         }
     };
     match commands::dispatch(args.command) {
         Ok(code) => code,
-        Err(failure) => failed(&failure),
+        Err(failure) => {
+            let code = failed(&failure);
+            if failure.is_input() {
+                terminal::tell(&typed.sources(&failure.rendered(false)));
+            }
+            code
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Ctrl-C and SIGTERM ask for an orderly end: trials stop, proxies stop, results are written.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
@@ -30,12 +30,18 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-/// A flag that SIGUSR1 sets: somebody wants to know how things are.
+/// A flag that SIGUSR1 sets: somebody wants to know how things are. It is the same one for whoever asks, from the start of
+/// the program on: a question never ends a command, whether that has an answer or not.
 ///
 /// # Errors
 /// The kernel refuses.
 pub(crate) fn asked_flag() -> Result<Arc<AtomicBool>, Failure> {
+    static ASKED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+    if let Some(asked) = ASKED.get() {
+        return Ok(Arc::clone(asked));
+    }
     let asked = Arc::new(AtomicBool::new(false));
+    let _ = ASKED.set(Arc::clone(&asked));
     flag::register(SIGUSR1, Arc::clone(&asked))
         .map_err(|error| Failure::failed(format!("cannot watch for SIGUSR1: {error}")))?;
     Ok(asked)

@@ -106,6 +106,10 @@ fn flag<T>(name: &str, parsed: Result<T, QuantityError>) -> Result<T, Failure> {
 /// Refuses an output that cannot be written before anything is measured. What an earlier result left there stays
 /// until there is something to put in its place.
 fn can_be_written(path: &Path) -> Result<(), Failure> {
+    // Whoever reads a pipe would hear its end.
+    if weir_files::is_fifo(path) {
+        return Ok(());
+    }
     weir_files::open_output(path)
         .map(drop)
         .map_err(|error| Failure::input(format!("-o {}: {error}", path.display())))

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use weir_model::flow::LoadSpec;
+use weir_model::flow::{FlowSpec, LoadSpec};
 use weir_model::study::{ExternalSpec, Study};
 
 use crate::args::LabArgs;
@@ -23,13 +23,32 @@ pub(super) fn check(study: &Study, args: &LabArgs) -> Result<(), Failure> {
     addresses(all, args)
 }
 
+/// Whether a load is so little that nobody has to agree to it.
+pub(super) fn is_little(load: &LoadSpec) -> bool {
+    let rate = |flow: &FlowSpec| match flow.limit {
+        _ if flow.is_held() => f64::from(flow.connections),
+        // However fast they come, they are as few as in a second.
+        Some(requests) if requests as f64 <= UNASKED => requests as f64,
+        _ => flow.rate().unwrap_or(f64::INFINITY),
+    };
+    load.flows().map(rate).sum::<f64>() <= UNASKED
+}
+
 /// Refuses addresses that are public, unless their owner was spoken for.
 pub(super) fn addresses(
     all: impl IntoIterator<Item = SocketAddr>,
     args: &LabArgs,
 ) -> Result<(), Failure> {
+    agreed(all, args.yes_this_is_mine)
+}
+
+/// The same, of whoever has said so or has not.
+pub(super) fn agreed(
+    all: impl IntoIterator<Item = SocketAddr>,
+    is_agreed: bool,
+) -> Result<(), Failure> {
     let public = all.into_iter().find(|address| is_public(address.ip()));
-    match public.filter(|_| !args.yes_this_is_mine) {
+    match public.filter(|_| !is_agreed) {
         None => Ok(()),
         Some(address) => Err(Failure::input(format!(
             "{address} is a public address, and this sends it more than {UNASKED} requests/s"

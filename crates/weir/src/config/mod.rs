@@ -115,34 +115,69 @@ fn own_file() -> Option<PathBuf> {
     Some(folder.join("weir").join(FILE))
 }
 
+/// A command line, with the user's defaults for what was not typed.
+#[derive(Debug, Default)]
+pub(crate) struct Completed {
+    pub(crate) words: Vec<OsString>,
+    /// The options that were not typed, as they would be (`--rate`, `-R`), and where each is from.
+    defaults: Vec<(Vec<String>, Source)>,
+}
+
+impl Completed {
+    fn typed(words: Vec<OsString>) -> Completed {
+        Completed {
+            words,
+            defaults: Vec::new(),
+        }
+    }
+
+    /// Where the options are from that a message is about and that nobody has typed; a line each.
+    pub(crate) fn sources(&self, message: &str) -> String {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        let words: Vec<&str> = message.split(|c| !is_word(c)).collect();
+        let named = |names: &&(Vec<String>, Source)| {
+            let mut all = names.0.iter();
+            all.any(|name| words.contains(&&**name))
+        };
+        let named = self.defaults.iter().filter(named);
+        let line = |(names, source): &(Vec<String>, Source)| {
+            format!("note: {} was not typed: it is from {source}\n", names[0])
+        };
+        named.map(line).collect()
+    }
+}
+
 /// What was typed, with the user's defaults for what was not.
 ///
 /// # Errors
 /// As [`Defaults::read`]; only of a command that can have defaults.
-pub(crate) fn complete(typed: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
+pub(crate) fn complete(typed: Vec<OsString>) -> Result<Completed, Failure> {
     let all = Args::command();
     // What is wrong with it is told when all of it is read.
     let matches = all.clone().ignore_errors(true);
     let Ok(matches) = matches.try_get_matches_from(&typed) else {
-        return Ok(typed);
+        return Ok(Completed::typed(typed));
     };
     let Some((name, matches)) = matches.subcommand() else {
-        return Ok(typed);
+        return Ok(Completed::typed(typed));
     };
     let Some(command) = all.find_subcommand(name) else {
-        return Ok(typed);
+        return Ok(Completed::typed(typed));
     };
     if !SETTINGS.iter().any(|one| one.commands.contains(&name)) {
-        return Ok(typed);
+        return Ok(Completed::typed(typed));
     }
-    let words = words(&Defaults::read()?, command, matches);
+    let in_force = words(&Defaults::read()?, command, matches);
     // The program's name, the command's, and then the options.
     let (begin, end) = typed.split_at(2);
-    Ok([begin, &words[..], end].concat())
+    Ok(Completed {
+        words: [begin, &in_force.words[..], end].concat(),
+        ..in_force
+    })
 }
 
 /// The defaults in force beside what was typed, as words of the command line.
-fn words(defaults: &Defaults, command: &Command, typed: &ArgMatches) -> Vec<OsString> {
+fn words(defaults: &Defaults, command: &Command, typed: &ArgMatches) -> Completed {
     let arguments = command.get_arguments();
     let mut said: Vec<&Arg> = arguments
         .filter(|arg| was_typed(typed, arg.get_id().as_str()))
@@ -157,7 +192,7 @@ fn words(defaults: &Defaults, command: &Command, typed: &ArgMatches) -> Vec<OsSt
         })
         .collect();
     given.sort_by_key(|(layer, ..)| *layer);
-    let mut words = Vec::new();
+    let mut in_force = Completed::default();
     for (_, setting, given) in given {
         let Some(arg) = argument(command, setting) else {
             continue;
@@ -165,10 +200,18 @@ fn words(defaults: &Defaults, command: &Command, typed: &ArgMatches) -> Vec<OsSt
         if said.iter().any(|other| excludes(command, arg, other)) {
             continue;
         }
-        words.extend(value::words(setting, &given.values));
+        let words = value::words(setting, &given.values);
+        in_force.words.extend(words.into_iter().map(OsString::from));
+        let names = arg.get_long().map(|long| format!("--{long}"));
+        let names = names
+            .into_iter()
+            .chain(arg.get_short().map(|short| format!("-{short}")));
+        in_force
+            .defaults
+            .push((names.collect(), given.source.clone()));
         said.push(arg);
     }
-    words.into_iter().map(OsString::from).collect()
+    in_force
 }
 
 /// Whether two options are the same or cannot stand beside each other.

@@ -56,7 +56,7 @@ fn completed(typed: &str, file: &str, variables: &[(&str, &str)]) -> String {
     let matches = matches.try_get_matches_from(typed.split(' ')).unwrap();
     let (name, matches) = matches.subcommand().unwrap();
     let words = super::words(&defaults, all.find_subcommand(name).unwrap(), matches);
-    let words = words.iter().map(|word| word.to_str().unwrap());
+    let words = words.words.iter().map(|word| word.to_str().unwrap());
     words.collect::<Vec<_>>().join(" ")
 }
 

@@ -10,6 +10,7 @@ use weir_model::progress::FORMAT;
 use weir_report::foreign::masked;
 
 use super::{Consumer, Event};
+use crate::terminal;
 
 /// Where a load is, is written as often.
 const STATES: Duration = Duration::from_secs(1);
@@ -32,6 +33,8 @@ pub(crate) struct JsonLines {
     state_told: Option<Instant>,
     /// Set when nobody reads any more.
     unread: Option<Arc<AtomicBool>>,
+    /// Something could not be written, and that was said.
+    has_failed: bool,
 }
 
 impl JsonLines {
@@ -41,6 +44,7 @@ impl JsonLines {
             all,
             state_told: None,
             unread: None,
+            has_failed: false,
         }
     }
 
@@ -91,10 +95,17 @@ impl Consumer for JsonLines {
             .out
             .write_all(text.as_bytes())
             .and_then(|()| self.out.flush());
-        if let (Err(error), Some(unread)) = (written, &self.unread)
-            && error.kind() == ErrorKind::BrokenPipe
-        {
-            unread.store(true, Ordering::Relaxed);
+        match (written, &self.unread) {
+            (Ok(()), _) => {}
+            (Err(error), Some(unread)) if error.kind() == ErrorKind::BrokenPipe => {
+                unread.store(true, Ordering::Relaxed);
+            }
+            // The result does not depend on it, so it is said once.
+            (Err(error), _) => {
+                if !std::mem::replace(&mut self.has_failed, true) {
+                    terminal::tell(&format!("weir: progress cannot be written: {error}\n"));
+                }
+            }
         }
     }
 }

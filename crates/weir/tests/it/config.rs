@@ -154,6 +154,26 @@ fn mistakes_are_told_with_file_line_column_and_the_nearest_name() {
 }
 
 #[test]
+fn a_default_that_cannot_be_is_told_with_where_it_is_from() {
+    // What is in a file, what is typed, what the message is about, and where that is from.
+    #[rustfmt::skip]
+    let rows = [
+        ("connections = 0\n", "load http://127.0.0.1:1/", "-c: `0`", Some("--connections was not typed: it is from weir.toml:1:1")),
+        ("[load]\ntimeout = \"0s\"\n", "load http://127.0.0.1:1/", "-T: `0s`", Some("--timeout was not typed: it is from weir.toml:2:1")),
+        ("connections = 0\n", "load -c 0 http://127.0.0.1:1/", "-c: `0`", None),
+        ("connections = 7\n", "load -R fast http://127.0.0.1:1/", "-R: `fast`", None),
+    ];
+    for (file, line, about, source) in rows {
+        let user = User::new("", file);
+        let said = user.run(line, &[]).refused(&[about]).stderr;
+        match source {
+            Some(source) => said.has(source),
+            None => said.has_none(&["not typed"]),
+        }
+    }
+}
+
+#[test]
 fn a_file_that_others_could_have_written_is_refused() {
     let set = |path: &Path, mode: u32| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");

@@ -2,14 +2,19 @@
 
 use std::net::TcpListener;
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
-use crate::faulty::origin;
+use rustix::process::Signal;
+
+use crate::faulty;
 use crate::load::Server;
-use crate::program::{Running, behind, row, run, weir};
+use crate::origin;
+use crate::program::{HasAll, Running, behind, row, run, weir};
 
 /// What is wrong with a line, and what is unlucky: its exit code, and what is said, the hint included.
 #[rustfmt::skip]
-const LINES: [(&str, i32, &str); 47] = [
+const LINES: [(&str, i32, &str); 51] = [
     ("load 127.0.0.1:8080", 2, "`127.0.0.1:8080` has no scheme; is it http://127.0.0.1:8080?"),
     ("load ftp://127.0.0.1/", 2, "has the scheme ftp"),
     ("load http:///index.html", 2, "is not a URL"),
@@ -33,6 +38,10 @@ const LINES: [(&str, i32, &str); 47] = [
     ("load --place generator=a,b --io epoll http://ORIGIN/", 2, "--io: not with generators on other hosts"),
     ("load --place generator=a,b --source 127.0.0.2 http://ORIGIN/", 2, "--source: generators on other hosts send from"),
     ("load --place generator=a,a http://ORIGIN/", 2, "`generator=a,a` is not understood: it names a host twice"),
+    ("load http://192.0.2.7/", 2, "192.0.2.7:80 is a public address, and this sends it more than 100 requests/s; add --yes-this-is-mine"),
+    ("load http://192.0.2.7/ -R 101 -d 1s", 2, "192.0.2.7:80 is a public address; add --yes-this-is-mine"),
+    ("load http://ORIGIN/ --to 192.0.2.7:80 -n 101", 2, "192.0.2.7:80 is a public address; add --yes-this-is-mine"),
+    ("load http://ORIGIN/ -R 500 -d 2s --arrivals burst:4294967295", 2, "--arrivals burst:4294967295: the load has 1,000 requests, so not one burst is whole; smaller bursts"),
     ("load --flow x http://ORIGIN/", 2, "--flow `x`: has no name; a flow is a name, a colon and options"),
     ("load --request-set /nonexistent http://ORIGIN/", 2, "/nonexistent"),
     ("load --expect nothing http://ORIGIN/", 2, "--expect: "),
@@ -62,7 +71,7 @@ const LINES: [(&str, i32, &str); 47] = [
 
 #[test]
 fn each_bad_line_is_answered_by_one() {
-    let origin = origin();
+    let origin = faulty::origin();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let nobody = listener.local_addr().unwrap().to_string();
     drop(listener);
@@ -80,6 +89,18 @@ fn each_bad_line_is_answered_by_one() {
     }
     run("load http://user:secret@127.0.0.1/")
         .refused_in_a_line(&["has a user name in it", "\nhint: "]);
+    for line in [
+        "load http://user:S3CRET@127.0.0.1/",
+        "load user:S3CRET@127.0.0.1",
+        "load ftp://127.0.0.1/?token=S3CRET",
+        "load http://127.0.0.1:x/?token=S3CRET",
+        "load -H S3CRET http://127.0.0.1/",
+        "load --flow x:-HS3CRET http://127.0.0.1/",
+    ] {
+        row(line);
+        let said = run(line).refused(&["weir: "]).stderr;
+        assert!(!said.contains("S3CRET"), "{said}");
+    }
     assert!(
         origin.counters(0).requests < 10,
         "the first answer of a search alone"
@@ -101,7 +122,7 @@ fn everything_that_is_wrong_with_a_load_is_said_at_once() {
 /// Rust puts /dev/null in the place of a standard output that is closed; a reader who has seen enough is none.
 #[test]
 fn a_result_that_nobody_can_read_is_an_error() {
-    let origin = origin();
+    let origin = faulty::origin();
     let line = format!("load -q -n 10 -c 1 {}", origin.url());
     let shell = |to: &str, line: &str| {
         let line = format!("{} {line} {to}", env!("CARGO_BIN_EXE_weir"));
@@ -122,9 +143,43 @@ fn a_result_that_nobody_can_read_is_an_error() {
     shell("| true", &line).with_code(0);
 }
 
+/// Whoever asks how things are ends nothing, and what is written beside a result is told of.
+#[test]
+fn questions_and_pipes_end_nothing() {
+    let (mut asked, _) = origin::start("");
+    asked.signal(Signal::USR1);
+    thread::sleep(Duration::from_millis(300));
+    assert!(asked.is_alive(), "a question ended it");
+
+    let origin = faulty::origin();
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.is_ok_and(|ended| ended.success()), "mkfifo");
+    let pipe = pipe.display();
+    origin
+        .load(&format!("-n 10 -c 1 --progress jsonl:{pipe}"))
+        .refused_in_a_line(&["it is a pipe, and nobody reads it"]);
+    // Somebody may come to read the result.
+    let ended = origin
+        .load(&format!("-q -n 10 -c 1 -o {pipe}"))
+        .with_code(1);
+    ended.stderr.has("it is a pipe, and nobody reads it");
+    ended.stdout.has("10");
+    origin
+        .load("-n 10 -c 1 --progress jsonl:/dev/full")
+        .with_code(0)
+        .says(&["weir: progress cannot be written: No space left on device"]);
+    let both = folder.path().join("both");
+    let both = both.display();
+    origin
+        .load(&format!("-n 10 -c 1 -o {both} --progress jsonl:{both}"))
+        .refused_in_a_line(&["are the same file"]);
+}
+
 #[test]
 fn values_that_cannot_be() {
-    let origin = origin();
+    let origin = faulty::origin();
     #[rustfmt::skip]
     let rows = [
         ("-c 0", "-c: `0` is not a whole number of at least 1"),
@@ -143,7 +198,7 @@ fn values_that_cannot_be() {
         ("--ramp-up soon", "--ramp-up: `soon` is not a duration"),
         ("--cpus 0-", "--cpus: `0-` is not a list of CPUs"),
         ("--cpus 900", "CPU 900 is not one that weir may use\nhint: "),
-        ("-H nocolon", "-H `nocolon`: a header is a name, a colon and a value\nhint: "),
+        ("-H nocolon", "-H (7 characters): a header is a name, a colon and a value\nhint: "),
         ("-H :value", "field name"),
         ("-m G(T", "method `G(T` is not a token"),
         ("--content-file /nonexistent", "--content-file /nonexistent: No such file"),
@@ -158,7 +213,7 @@ fn values_that_cannot_be() {
 
 #[test]
 fn more_connections_than_descriptors() {
-    let origin = origin();
+    let origin = faulty::origin();
     let line = format!("load -c 100 {}", origin.url());
     let ended = Running::start(&mut behind("ulimit -n 64", &line)).end();
     ended.refused_in_a_line(&[
@@ -171,7 +226,7 @@ fn more_connections_than_descriptors() {
 
 #[test]
 fn the_soft_limit_of_descriptors_is_no_obstacle() {
-    let origin = origin();
+    let origin = faulty::origin();
     let line = format!("load -q -n 100 -c 100 {}", origin.url());
     let ended = Running::start(&mut behind("ulimit -S -n 64", &line)).end();
     ended.with_code(0);

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +17,7 @@ use weir_model::load_report::LoadReport;
 use weir_model::quantity::parse_duration;
 use weir_report::foreign::masked;
 
-use crate::args::{LoadArgs, LoadFormat};
+use crate::args::{LoadArgs, LoadFormat, ProgressWord};
 use crate::commands::fail_if::{self, Judged, load::Conditions, load::Windows};
 use crate::commands::{can_be_written, deliver, flag};
 use crate::failure::{Failure, INTERRUPTED};
@@ -54,6 +55,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     }
     if let Some(path) = &args.output {
         can_be_written(path)?;
+        keeps_apart(path, args.progress.word())?;
     }
     let distant = match is_here {
         true => None,
@@ -89,6 +91,28 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
         return Err(failure.maybe_hint(hint));
     }
     concluded(&report, &job, &judged)
+}
+
+/// Refuses the same file for the result and for what happens meanwhile: each would write over the other.
+fn keeps_apart(output: &Path, progress: &ProgressWord) -> Result<(), Failure> {
+    let ProgressWord::Jsonl(Some(path)) = progress else {
+        return Ok(());
+    };
+    // A terminal, or nowhere, may be both.
+    let file = |path: &Path| {
+        let found = std::fs::metadata(path)
+            .ok()
+            .filter(std::fs::Metadata::is_file)?;
+        Some((found.dev(), found.ino()))
+    };
+    match file(path).is_some_and(|one| Some(one) == file(output)) {
+        true => Err(Failure::input(format!(
+            "-o {} and --progress jsonl:{} are the same file",
+            output.display(),
+            path.display()
+        ))),
+        false => Ok(()),
+    }
 }
 
 fn concluded(report: &LoadReport, job: &Job, judged: &[Judged]) -> Result<ExitCode, Failure> {

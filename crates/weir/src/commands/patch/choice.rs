@@ -147,6 +147,15 @@ fn of(study: &Study, own: &Comparison) -> String {
 
 /// Why no arm is given unasked.
 fn none_better(study: &Study, findings: &Findings) -> Failure {
+    if let Some(capacity) = &findings.capacity {
+        let each = capacity.arms.iter();
+        let each = each.map(|arm| format!("\n  {}", weir_analysis::capacity::carries(arm)));
+        return Failure::failed(format!(
+            "a run that searched for capacities recommends no settings; it found:{}",
+            each.collect::<String>()
+        ))
+        .hint("--arm NAME prints an arm's changes");
+    }
     let changes = study.arms.iter().filter(|arm| arm.role == ArmRole::Change);
     let each = changes.map(|arm| format!("\n  {}: {}", arm.name, words(study, findings, arm)));
     let each: String = each.collect();

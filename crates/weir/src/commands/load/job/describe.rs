@@ -146,8 +146,14 @@ fn requests(args: &FlowArgs, url: &Url) -> Result<Vec<WeightedRequest>, Failure>
 fn fields(args: &FlowArgs) -> Result<Vec<(String, String)>, Failure> {
     let field = |field: &String| {
         let (name, value) = field.split_once(':').ok_or_else(|| {
+            // The whole of it may be a secret.
+            let name = field.split_whitespace().next().unwrap_or_default();
+            let shown = match name.len() < field.trim().len() {
+                true => format!("`{name} …`"),
+                false => format!("({} characters)", field.chars().count()),
+            };
             Failure::input(format!(
-                "-H `{field}`: a header is a name, a colon and a value"
+                "-H {shown}: a header is a name, a colon and a value"
             ))
             .hint("for example -H 'Accept: text/html'")
         })?;

@@ -7,11 +7,13 @@ use weir_lab::Asked;
 use weir_load::{Io, Plan};
 use weir_model::deal::Others;
 use weir_model::flow::{ArrivalsSpec, CONNECTIONS, FlowSpec, LoadSpec, MAIN};
+use weir_model::load::Spacing;
 use weir_model::load_report::Target;
 use weir_model::quantity::{CpuSet, parse_duration};
+use weir_report::number;
 
 use crate::args::{FlowArgs, FlowText, IoChoice, LoadArgs};
-use crate::commands::flag;
+use crate::commands::{flag, public};
 use crate::failure::Failure;
 
 mod addresses;
@@ -69,11 +71,25 @@ impl Job {
             // Before a name is resolved or an address is tried.
             room::enough_for_each_thread(&load, cpus.len())?;
         }
+        if !public::is_little(&load) {
+            // Before anybody is asked.
+            for flow in &described {
+                let all = match &flow.to {
+                    Some(text) => addresses::targets(text),
+                    None => flow.url.addresses(),
+                };
+                let all = all.and_then(|all| public::agreed(all, args.yes_this_is_mine));
+                all.map_err(within(&flow.spec.name))?;
+            }
+        }
         let prepared: Vec<Prepared> = described
             .iter()
             .map(|flow| flow::prepare(flow, is_here).map_err(within(&flow.spec.name)))
             .collect::<Result<_, _>>()?;
         let sustain = given.unwrap_or_else(|| default_duration(&prepared));
+        for flow in load.flows() {
+            whole_burst(flow, ramp_up + sustain).map_err(within(&flow.name))?;
+        }
         let (mut plans, mut flows, mut asked) = (Vec::new(), Vec::new(), Vec::new());
         for flow in prepared {
             plans.push(flow.plan);
@@ -100,6 +116,22 @@ impl Job {
             spec: load,
             asked,
         })
+    }
+}
+
+/// Refuses bursts of more requests than the whole load has: all of them would come at its begin, and no burst would be whole.
+fn whole_burst(flow: &FlowSpec, duration: Duration) -> Result<(), Failure> {
+    let (Spacing::Burst { size }, Some(rate)) = (flow.spacing, flow.rate()) else {
+        return Ok(());
+    };
+    let requests = rate * duration.as_secs_f64();
+    match f64::from(size) <= requests {
+        true => Ok(()),
+        false => Err(Failure::input(format!(
+            "--arrivals burst:{size}: the load has {} requests, so not one burst is whole",
+            number::count(requests as u64)
+        ))
+        .hint("smaller bursts, a longer -d, or a higher -R")),
     }
 }
 

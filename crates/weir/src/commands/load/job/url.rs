@@ -20,10 +20,27 @@ pub(super) struct Url {
     pub(super) target: String,
 }
 
+/// What is typed as a URL, without what may be a secret in it: what comes before the last `@` of its first part, and its
+/// query. It need not be a URL.
+fn without_secrets(text: &str) -> String {
+    const MASK: &str = "(masked)";
+    let begin = text.find("//").map_or(0, |at| at + 2);
+    let (scheme, rest) = text.split_at(begin);
+    let (rest, query) = match rest.split_once('?') {
+        Some((rest, _)) => (rest, format!("?{MASK}")),
+        None => (rest, String::new()),
+    };
+    // A password may hold a slash that was not encoded.
+    match rest.rsplit_once('@') {
+        Some((_, host)) => format!("{scheme}{MASK}@{host}{query}"),
+        None => format!("{scheme}{rest}{query}"),
+    }
+}
+
 impl Url {
     pub(super) fn parse(text: &str) -> Result<Url, Failure> {
         let bad = |message: &str| {
-            Failure::input(format!("`{text}` {message}"))
+            Failure::input(format!("`{}` {message}", without_secrets(text)))
                 .hint("a URL looks like http://127.0.0.1:8080/index.html")
         };
         let uri: Uri = text
@@ -36,7 +53,10 @@ impl Url {
                 let message = format!("has the scheme {other}; weir speaks http and https");
                 return Err(bad(&message));
             }
-            None => return Err(bad("has no scheme").hint(format!("is it http://{text}?"))),
+            None => {
+                let hint = format!("is it http://{}?", without_secrets(text));
+                return Err(bad("has no scheme").hint(hint));
+            }
         };
         let authority = uri.authority().ok_or_else(|| bad("has no host"))?;
         if authority.as_str().contains('@') {
@@ -109,5 +129,29 @@ impl Url {
                 .hint("is a server listening there?"),
             None => self.without_address(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_url_is_shown_without_its_secrets() {
+        for (text, shown) in [
+            ("http://127.0.0.1:80 80/", "http://127.0.0.1:80 80/"),
+            ("127.0.0.1:8080", "127.0.0.1:8080"),
+            (
+                "http://me:S3CRET@host name/a",
+                "http://(masked)@host name/a",
+            ),
+            ("me:S3CRET@host", "(masked)@host"),
+            ("http://me:S3/CRET@host/", "http://(masked)@host/"),
+            ("ftp://h/a?token=S3CRET", "ftp://h/a?(masked)"),
+            ("http://h /?a=me:S3CRET@x", "http://h /?(masked)"),
+            ("", ""),
+        ] {
+            assert_eq!(without_secrets(text), shown);
+        }
     }
 }
