@@ -94,22 +94,27 @@ fn others(window: &Window<'_>, counters: &Counters) -> Result<f64, Absent> {
         hosts: &hosts,
         ..*window
     };
-    let in_use = |table: &str, columns: &[&str], role| {
-        let columns = Columns {
-            table: table.to_owned(),
-            columns: columns.iter().map(|name| (*name).to_owned()).collect(),
-            role,
-            only: BTreeMap::new(),
-            take: Take::Rate,
-            keys: Keys::Sum,
-            share_of: Vec::new(),
-            scale: 1.0,
-        };
-        of_samples(&columns, &window, counters)
+    let rate = |table: &str, columns: &[&str], role: Role| Columns {
+        table: table.to_owned(),
+        columns: columns.iter().map(|name| (*name).to_owned()).collect(),
+        role: Some(role),
+        only: BTreeMap::new(),
+        take: Take::Rate,
+        keys: Keys::Sum,
+        share_of: Vec::new(),
+        scale: 1.0,
     };
-    let tasks = in_use("cpus", &TASKS, Some(Role::Proxy))?;
-    let own = in_use("processes", &TASKS, None)?;
-    let all = in_use("cpus", &ALL, Some(Role::Proxy))?;
+    let in_use = |table: &str, columns: &[&str]| {
+        of_samples(&rate(table, columns, Role::Proxy), &window, counters)
+    };
+    let (tasks, all) = (in_use("cpus", &TASKS)?, in_use("cpus", &ALL)?);
+    // A server's processes are to be known all; of threads that weir starts and ends meanwhile those are that have been seen.
+    let server = in_use("processes", &TASKS)?;
+    let peers = [Role::Generator, Role::Origin].map(|role| {
+        let each = each_key(&rate("processes", &TASKS, role), &window, counters);
+        each.iter().map(|(_, rate)| rate).sum::<f64>()
+    });
+    let own = server + peers.iter().sum::<f64>();
     share((tasks - own).max(0.0), all, "the time of the CPUs")
 }
 

@@ -181,6 +181,7 @@ fn of_requests() -> Vec<Row> {
 
 #[rustfmt::skip]
 fn of_cpus_and_hops() -> Vec<Row> {
+    const STOPPED: Said = &[("generator-stopped", S)];
     vec![
         ("5 % stolen, and a tick", sliced(|s| s.proxy_steal_ns = 6e7), &[], &[]),
         ("more stolen", sliced(|s| s.proxy_steal_ns = 6.1e7), &[("proxy-steal", S)], &[]),
@@ -211,6 +212,10 @@ fn of_cpus_and_hops() -> Vec<Row> {
         ("later", sliced(|s| s.late_ns = 5.1e7), &[("late-counters", S)], &[]),
         ("half a slice late", sliced(|s| s.late_ns = 5e8), &[("late-counters", S)], &[]),
         ("later than half", sliced(|s| s.late_ns = 5.1e8), &[("late-counters", I)], &[]),
+        ("a thread stood still for 1 %, and 50 ms", with(|e| e.gap = Some((60_000_000, 1e9))), &[], &[]),
+        ("for longer", with(|e| e.gap = Some((61_000_000, 1e9))), &[], STOPPED),
+        ("for 10 %", with(|e| e.gap = Some((150_000_000, 1e9))), &[], STOPPED),
+        ("for more", with(|e| e.gap = Some((151_000_000, 1e9))), &[], &[("generator-stopped", I)]),
         ("half by TCP", hop(500, 500, 0), &[], &[]),
         ("more by TCP", hop(499, 501, 0), &[("bypass-idle", S)], &[]),
         ("one byte past TCP", hop(1, u64::MAX, 0), &[("bypass-idle", S)], &[]),
@@ -229,7 +234,6 @@ fn of_generator_and_connections() -> Vec<Row> {
     const LATE: Said = &[("dispatch-lag", I)];
     const APART: Said = &[("start-spread", S)];
     const HELD: Said = &[("held-connections", S)];
-    const STOPPED: Said = &[("generator-stopped", S)];
     const CLOSED: Said = &[("held-connections", I)];
     vec![
         ("0.1 % not offered", due(99_900, 0, 0), &[], &[]),
@@ -265,10 +269,6 @@ fn of_generator_and_connections() -> Vec<Row> {
         ("one response", with(|e| e.timed = Some(1)), &[], &[("few-responses", I)]),
         ("95 % busy", with(|e| e.generator_busy = Some(0.95)), &[], &[]),
         ("busier", with(|e| e.generator_busy = Some(0.96)), &[("generator-busy", S)], &[("generator-busy", S)]),
-        ("a thread stood still for 1 %, and 50 ms", with(|e| e.gap = Some((60_000_000, 1e9))), &[], &[]),
-        ("for longer", with(|e| e.gap = Some((61_000_000, 1e9))), &[], STOPPED),
-        ("for 10 %", with(|e| e.gap = Some((150_000_000, 1e9))), &[], STOPPED),
-        ("for more", with(|e| e.gap = Some((151_000_000, 1e9))), &[], &[("generator-stopped", I)]),
         ("80 % of what it can", with(|e| e.capacity = Some((80.0, 100.0))), &[], &[]),
         ("nearer", with(|e| e.capacity = Some((81.0, 100.0))), &[], &[("near-self-capacity", S)]),
         ("all ended", censored(0, 0), &[], &[]),
