@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use weir_limits::{
-    Evidence, Finding, HostSamples, Judgement, Quantities, Role, Rules, Way, Window, judge,
+    Absent, Evidence, Finding, HostSamples, Judgement, Quantities, Role, Rules, Way, Window, judge,
     over_time, workers,
 };
 use weir_model::quantity::CpuSet;
@@ -189,12 +189,15 @@ impl<'r> Judge<'r> {
         };
         let own_window = window(span, &own, seen[0].as_ref()?);
         let quantities = Quantities::builtin();
-        let evidence = Evidence::of(
+        let mut evidence = Evidence::of(
             quantities,
             Counters::builtin(),
             &own_window,
             low_window.as_ref(),
         );
+        if self.kind.is_none() {
+            leave_out_cpu(&mut evidence);
+        }
         let mut judgement: Judgement = judge(&evidence, Rules::builtin(), self.kind);
         judgement
             .findings
@@ -280,6 +283,14 @@ impl<'r> Judge<'r> {
             Role::Origin => &header.cpus.origin,
         };
         cpus.cpus().iter().map(|cpu| *cpu as u64).collect()
+    }
+}
+
+/// Of a server that weir did not start nobody knows how much of its CPUs it had, unless what others had is known.
+fn leave_out_cpu(evidence: &mut Evidence) {
+    if evidence.value("cpu_others").is_none() && evidence.quantities.remove("cpu").is_some() {
+        let unknown = Absent::NotGiven("cpu_others".to_owned());
+        evidence.absent.insert("cpu".to_owned(), unknown);
     }
 }
 

@@ -11,7 +11,7 @@ use weir_model::sample::Counters;
 use weir_record::Samples;
 
 use super::trial::{opened_again, opened_per_request};
-use super::{by_host, stretches};
+use super::{by_host, leave_out_cpu, stretches};
 use crate::findings::{LimiterFindings, Stretch};
 
 /// What limited the server in the measured time of a load, which ended `until_ns` on the clock of the samples. Its response
@@ -42,7 +42,8 @@ pub fn of_load(
         arm: "",
         trial: &trial,
     };
-    let evidence = Evidence::of(Quantities::builtin(), Counters::builtin(), &window, None);
+    let mut evidence = Evidence::of(Quantities::builtin(), Counters::builtin(), &window, None);
+    leave_out_cpu(&mut evidence);
     LimiterFindings {
         load: String::new(),
         arm: report.target.url.clone(),

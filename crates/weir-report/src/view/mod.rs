@@ -54,11 +54,12 @@ pub(crate) fn document(input: &ReportInput<'_>) -> Document {
             blocks.extend(capacity::sections(input, found));
         }
         None => {
-            blocks.extend(arms);
             blocks.extend(load::sections(input));
             blocks.extend(alone::section(input.findings.alone.as_ref()));
             blocks.extend(by_rate::sections(study, &input.findings.loads));
             blocks.extend(matrix::sections(input));
+            // What was found comes first; what its arms are can be looked up.
+            blocks.extend(arms);
         }
     }
     blocks.extend(growth::section(&input.findings.growth));

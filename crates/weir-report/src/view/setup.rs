@@ -182,6 +182,11 @@ fn settings(study: &Study, records: &[Record]) -> Vec<Block> {
         let summary = format!("All settings of {name}, which is another proxy than the baseline");
         own.extend(folded(summary, others));
     }
+    // Of servers that weir did not start none was read.
+    let is_read = |arm: &Arm| study.proxy_of(arm).kind.is_started();
+    if !study.arms.iter().any(is_read) {
+        return Vec::new();
+    }
     let mut blocks = vec![
         Block::Heading(Heading::section("settings", "Effective settings")),
         text(Style::Soft, READ_BACK),
@@ -235,7 +240,8 @@ fn differences(
         .into_iter()
         .filter(|_| proxy.is_some())
         .filter(is_comparable);
-    let differing = differing.filter(|id| own.get(*id) != baseline.get(*id));
+    let placed = |value: Option<&String>| value.map(|value| placed(value));
+    let differing = differing.filter(|id| placed(own.get(*id)) != placed(baseline.get(*id)));
     let rows = differing.map(|id| {
         let name = Text::of(Role::Code, id).into();
         Row::new(&*arm.name, [name, value(baseline, id), value(&own, id)])
@@ -257,6 +263,27 @@ fn differences(
         rows.push(Row::new(&*arm.name, [Cell::from(note)]));
     }
     rows
+}
+
+/// A value in which the folder of the arm, below weir's work folder (`weir-<pid>-<random>`), has one name: that each arm
+/// has its own is no difference between them.
+fn placed(value: &str) -> String {
+    let is_work = |part: &str| {
+        let pair = part
+            .strip_prefix("weir-")
+            .and_then(|rest| rest.split_once('-'));
+        pair.is_some_and(|(pid, random)| {
+            pid.bytes().all(|byte| byte.is_ascii_digit())
+                && random.len() == 16
+                && random.bytes().all(|byte| byte.is_ascii_hexdigit())
+        })
+    };
+    let mut is_below: i32 = 0;
+    let parts = value.split('/').map(|part| {
+        is_below = if is_work(part) { 2 } else { is_below - 1 };
+        if is_below > 0 { "*" } else { part }
+    });
+    parts.collect::<Vec<_>>().join("/")
 }
 
 /// The command that repeats a run, with the options that changed what it measured.
@@ -344,5 +371,25 @@ mod tests {
     fn no_limit_is_said_in_words() {
         assert_eq!(limit(u64::MAX), "unlimited");
         assert_eq!(limit(1_048_576), "1,048,576");
+    }
+
+    #[test]
+    fn the_folder_of_an_arm_is_no_difference() {
+        let at = |arm: &str, rest: &str| format!("/tmp/weir-42-0123456789abcdef/{arm}{rest}");
+        let rows = [
+            (at("stock", "/logs/a.log"), at("fast", "/logs/a.log"), true),
+            (at("stock", "/a.log main"), at("fast", "/b.log main"), false),
+            (at("stock", ""), at("fast", ""), true),
+            ("/var/log/a".to_owned(), "/var/log/b".to_owned(), false),
+            (
+                "/a/weir-x/stock/l".to_owned(),
+                "/a/weir-x/fast/l".to_owned(),
+                false,
+            ),
+            ("on".to_owned(), "off".to_owned(), false),
+        ];
+        for (one, other, is_same) in rows {
+            assert_eq!(placed(&one) == placed(&other), is_same, "{one}, {other}");
+        }
     }
 }

@@ -180,7 +180,7 @@ fn a_request_that_failed_is_counted_once_among_all() {
             seen.starts_with("5 of 5 requests failed (100 %)"),
             "{line}: {seen}"
         );
-        peer.load(&format!("{line} --fail-if errors>50%"))
+        peer.load(&format!("{line} --fail-if errors>49%"))
             .with_code(3);
     }
 }
