@@ -16,6 +16,8 @@ const SAME_RATE: f64 = 0.01;
 /// Satopaa et al., ICDCS workshops 2011) depends. Of M/M/1 against a rate near 0 it is where throughput / response time,
 /// Kleinrock's "power" (ICC 1979), is greatest.
 const AT_KNEE: f64 = 2.0;
+/// So many lower rates may be above that by chance.
+const STALLS: usize = 1;
 /// Fewer requests have no p99.
 const ENOUGH: u64 = 100;
 /// Low rates are at most this share of the capacity.
@@ -214,14 +216,46 @@ pub(crate) fn breaks(trials: &[&TrialRecord], limits: &[Limit]) -> bool {
 }
 
 /// The rate from which on the p99 stays above [`AT_KNEE`] times the least of any rate; linear in the rate and the
-/// logarithm of the time between two points. A stall at a low rate changes nothing: it is neither the least nor the last.
+/// logarithm of the time between two points. A stall at a low rate changes nothing: it is neither the least nor the last. Where
+/// the p99 is above at several lower rates already, it rises and falls, and there is none.
 pub(super) fn knee(curve: &[CurvePoint]) -> Option<f64> {
     let ns = |point: &CurvePoint| point.p99.map_or(f64::INFINITY, |ns| ns as f64);
     let known = curve.iter().filter(|point| point.requests >= ENOUGH);
     let bound = AT_KNEE * known.map(ns).reduce(f64::min)?;
     let last_below = curve.iter().rposition(|point| ns(point) <= bound)?;
     let (below, above) = (&curve[last_below], curve.get(last_below + 1)?);
+    let early = curve[..last_below].iter().filter(|point| ns(point) > bound);
+    if early.count() > STALLS {
+        return None;
+    }
     let share = (bound / ns(below)).ln() / (ns(above) / ns(below)).ln();
     // Of a time without end the logarithm is none either: the knee is then at the last point below.
     Some(below.rate + share.clamp(0.0, 1.0) * (above.rate - below.rate))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_knee_is_where_the_p99_rises_once_and_for_all() {
+        // The p99 at 100/s, 200/s and so on in milliseconds, and where the knee is.
+        let rows: [(&[u64], Option<f64>); 5] = [
+            (&[1, 1, 1, 2, 9], Some(400.0)),
+            (&[1, 9, 1, 2, 9], Some(400.0)),
+            (&[1, 9, 9, 2, 9], None),
+            (&[3, 1, 3, 1, 9], None),
+            (&[1, 1, 1, 1, 2], None),
+        ];
+        for (times, expected) in rows {
+            let point = |(place, ms): (usize, &u64)| CurvePoint {
+                rate: 100.0 * (place + 1) as f64,
+                p99: Some(ms * 1_000_000),
+                requests: ENOUGH,
+                ..CurvePoint::default()
+            };
+            let curve: Vec<CurvePoint> = times.iter().enumerate().map(point).collect();
+            assert_eq!(knee(&curve), expected, "{times:?}");
+        }
+    }
 }

@@ -117,7 +117,10 @@ fn means(one: &ResourceGrowth) -> String {
     name.unwrap_or(&one.quantity).to_owned()
 }
 
-/// A small chart for each quantity that is known.
+/// Points that a chart has at least.
+const CHARTED: usize = 4;
+
+/// A small chart for each quantity that is known at enough rates.
 fn chart(found: &GrowthFindings) -> Option<Block> {
     let (least, most) = found.rates;
     // Rates of a search lie close together near its edge.
@@ -125,7 +128,9 @@ fn chart(found: &GrowthFindings) -> Option<Block> {
         true => least - (most - least) / 8.0,
         false => 0.0,
     };
-    let known = found.resources.iter().filter(|one| !one.points.is_empty());
+    // Fewer points say no more than the table.
+    let is_told = |one: &&ResourceGrowth| one.points.len() >= CHARTED;
+    let known = found.resources.iter().filter(is_told);
     let all = known.map(|one| Multiple {
         name: means(one),
         said: format!(
@@ -153,7 +158,7 @@ fn chart(found: &GrowthFindings) -> Option<Block> {
         found.arm
     );
     let chart = figure(caption, Chart::Multiples(all));
-    (found.resources.iter().any(|one| !one.points.is_empty()))
+    (found.resources.iter().any(|one| is_told(&one)))
         .then(|| Block::Only(Outputs::HTML, vec![chart]))
 }
 

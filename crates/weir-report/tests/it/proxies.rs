@@ -327,7 +327,7 @@ fn configurations_launchers_transports_and_strangers_are_described() {
     let run = everything();
     let text = markdown(&run.input());
     let begin = text.find("| arm | proxy |").unwrap();
-    let end = text.find("## Load").unwrap();
+    let end = begin + text[begin..].find("## Environment").unwrap();
     insta::assert_snapshot!(&text[begin..end]);
     let expected = [
         "nginx with /etc/nginx/nginx.conf",

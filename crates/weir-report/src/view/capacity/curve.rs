@@ -33,7 +33,8 @@ pub(super) fn blocks(found: &Capacity) -> Vec<Block> {
             "the knee is at {} requests/s: above it the p99 stays above twice its lowest value",
             number::rate(rate)
         ),
-        None => "there is no knee: the p99 does not stay above twice its least".to_owned(),
+        None => "there is no clear knee: the p99 does not rise to twice its lowest value once and for all"
+            .to_owned(),
     };
     vec![
         Block::Only(Outputs::HTML, vec![chart(found)]),
@@ -94,17 +95,27 @@ fn chart(found: &Capacity) -> Block {
     let rates = dots.iter().map(|dot| dot.rate);
     extent.right = rates.fold(extent.right, f64::max);
     let band = (found.low > 0.0 && found.high >= found.low).then(|| {
-        let name = if found.claimed { "capacity" } else { "so far" };
+        let name = match (found.claimed, found.ceiling.is_some()) {
+            (true, false) => "capacity",
+            (true, true) => "at least",
+            (false, _) => "so far",
+        };
         ((found.low, found.high), name.to_owned())
     });
     let log = match extent.is_log() {
         true => " on a logarithmic axis",
         false => "",
     };
+    let band_is = match found.ceiling {
+        Some(_) => {
+            "The band begins with what is carried at least; its end is not the server's limit"
+        }
+        None => "The band is the interval of the capacity",
+    };
     let caption = format!(
         "Response times{log} by requests per second, from the moment each request was due. Points are the {} of \
          single trials, large ones of long trials: filled where the objective held, hollow where it did not. At the \
-         upper edge are requests that were not answered. The band is the interval of the capacity.",
+         upper edge are requests that were not answered. {band_is}.",
         QUANTILES[front].0
     );
     let chart = Chart::Lines(Lines {
