@@ -9,6 +9,7 @@
 //! it. `docs/kubernetes.md` is for users.
 
 mod asked;
+mod changes;
 mod cluster;
 mod error;
 mod exec;
@@ -17,18 +18,22 @@ pub mod image;
 mod inner;
 mod objects;
 mod pods;
+mod pointer;
 mod remove;
 mod rights;
 mod trouble;
+mod workload;
 
 pub use asked::{NodeLabel, ProxyPods, Target, Toleration, Unclear, Wanted};
+pub use changes::{Changes, Left, ObjectRef, PutBack, left_by_this_process, undo};
 pub use cluster::Cluster;
 pub use error::KubeError;
 pub use exec::{Connected, Session, client};
 pub use generators::Generators;
 pub use pods::Pod;
 pub use remove::{Removed, remove};
-pub use rights::manifest;
+pub use rights::{manifest, manifest_of};
+pub use workload::in_pods;
 
 /// The objects that [`Cluster::start`] would make in a namespace for a run of this name, as YAML documents.
 pub fn render(wanted: &Wanted, namespace: &str, run: &str) -> String {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use weir_agent::message::{
     Alive, ArmJob, ArmStarted, Counters, End, FlowJob, Log, MakeCertificate, OriginJob,
@@ -20,6 +20,7 @@ use weir_record::RunWriter;
 use crate::arrivals::When;
 use crate::asked::{addresses, of_started, where_asked};
 use crate::cell::ArmId;
+use crate::controlled::Controlled;
 use crate::first_answer::FirstAnswer;
 use crate::flows::{Doors, Flows, From};
 use crate::host::Host;
@@ -61,12 +62,19 @@ pub(crate) struct Arms<'a> {
     running: BTreeMap<ArmId, Started>,
     /// What the last instance of each arm is, or was, running with.
     records: BTreeMap<ArmId, ProxyRecord>,
+    /// What puts the settings of each into force in a cluster, in place of those of the one before.
+    controlled: Option<&'a mut Controlled>,
     has_origin: bool,
     /// What all proxies show to clients that ask over TLS, when some load does; PEM.
     certificate: Option<String>,
     /// Some arm's client sockets go past the kernel's TCP and cannot drop content there. Then none does: the same for all.
     keeps_content: bool,
 }
+
+/// Right answers in a row after which new settings are held to have settled, and how long that may take.
+const SETTLED: u32 = 5;
+const SETTLED_WITHIN: Duration = Duration::from_secs(10);
+const BETWEEN_ANSWERS: Duration = Duration::from_millis(50);
 
 /// How long a proxy takes to end, about.
 const ENDING: Duration = Duration::from_millis(5);
@@ -85,13 +93,18 @@ struct Started {
 
 impl<'a> Arms<'a> {
     /// Those of a study, none of which runs yet; and what they have in common, the origin server.
-    pub(crate) fn new(bench: Bench<'a>) -> Result<Arms<'a>, LabError> {
+    /// `controlled` is what configures the one proxy that all of them have, where something does.
+    pub(crate) fn new(
+        bench: Bench<'a>,
+        controlled: Option<&'a mut Controlled>,
+    ) -> Result<Arms<'a>, LabError> {
         let study = bench.study;
         let arms = Arms {
             bench,
             specs: study.arms.clone(),
             running: BTreeMap::new(),
             records: BTreeMap::new(),
+            controlled,
             has_origin: Hosts::has_origin(study),
             certificate: match is_shown(study) {
                 true => {
@@ -157,7 +170,7 @@ impl<'a> Arms<'a> {
         let (bench, arm) = (self.bench, self.specs[id].clone());
         let taken: BTreeSet<usize> = self.running.values().map(|arm| arm.slot).collect();
         let slot = (0..).find(|slot| !taken.contains(slot)).unwrap_or(0);
-        let is_started = bench.study.proxy_of(&arm).kind.is_started();
+        let is_started = bench.study.proxy_of(&arm).is_started();
         let origin = match self.has_origin && is_started {
             true => {
                 let (role, asker) = (Role::Origin, Role::Proxy);
@@ -168,8 +181,19 @@ impl<'a> Arms<'a> {
             false => None,
         };
         let job = bench.job(&arm, slot, self.certificate.is_some(), origin)?;
+        let begun = Instant::now();
+        let controlled = self.controlled.as_mut();
+        let in_force = controlled
+            .map(|controlled| controlled.apply(&arm))
+            .transpose()?;
         let started = bench.proxies().ask(job);
-        let started: ArmStarted = started.map_err(|error| error.of_arm(&arm.name))?;
+        let mut started: ArmStarted = started.map_err(|error| error.of_arm(&arm.name))?;
+        let is_first = !self.records.contains_key(&id);
+        if let Some(in_force) = in_force {
+            started.effective = in_force.levels;
+            started.effective_text = in_force.text;
+            started.start_ns = begun.elapsed().as_nanos() as u64;
+        }
         bench.must_be_its_own(&arm, slot, &started)?;
         keep_files(&arm.name, &started, writer)?;
         let record = self.record_of(&arm, &started);
@@ -183,6 +207,13 @@ impl<'a> Arms<'a> {
             start: Duration::from_nanos(started.start_ns),
         };
         self.running.insert(id, running);
+        if let (Some(_), Some(first)) = (&self.controlled, bench.study.loads.first()) {
+            self.ask_until_settled(first, id)?;
+            if !is_first {
+                // That it answers under all loads was seen and said when it did for the first time.
+                return Ok(());
+            }
+        }
         for load in &bench.study.loads {
             self.ask_once(load, id)?;
         }
@@ -326,6 +357,22 @@ impl<'a> Arms<'a> {
     fn asked(&self, load: &LoadSpec, id: ArmId) -> Result<Vec<SocketAddr>, LabError> {
         let proxy = self.bench.study.proxy_of(&self.specs[id]);
         Ok(addresses(load, proxy, &self.running(id)?.asked))
+    }
+
+    /// Asks an arm whose proxy has new settings until it answers rightly several times: right after a reload a wrong
+    /// answer was seen to follow a right one.
+    fn ask_until_settled(&self, load: &LoadSpec, id: ArmId) -> Result<(), LabError> {
+        let until = Instant::now() + SETTLED_WITHIN;
+        let mut right = 0;
+        while right < SETTLED {
+            match self.ask_once(load, id) {
+                Ok(()) => right += 1,
+                Err(error) if Instant::now() > until => return Err(error),
+                Err(_) => right = 0,
+            }
+            std::thread::sleep(BETWEEN_ANSWERS);
+        }
+        Ok(())
     }
 
     /// Sends one request and looks at the response as the engine would. It is sent in clear whatever

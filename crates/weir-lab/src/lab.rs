@@ -92,6 +92,13 @@ impl Lab<'_> {
     ) -> Result<Outcome, LabError> {
         let before = match self.ready(cell) {
             Ok(before) => before,
+            // The user did not want to wait until an arm's settings are in force.
+            Err(error) if error.is_interruption() && self.interrupted.load(Ordering::Relaxed) => {
+                return Ok(Outcome {
+                    blocks: Vec::new(),
+                    end: CellEnd::Interrupted,
+                });
+            }
             Err(error) => return broken(error, Vec::new()),
         };
         let timeline = Timeline::of(cell);

@@ -19,7 +19,9 @@ mod taken;
 
 pub use asked::{AskSpec, HOST, RequestedSpec, server_name};
 pub use ends::{SearchSpec, Until};
-pub use proxy::{ExternalSpec, LauncherSpec, OwnConfiguration, ProxyKind, ProxyRole, ProxySpec};
+pub use proxy::{
+    ControllerSpec, ExternalSpec, LauncherSpec, OwnConfiguration, ProxyKind, ProxyRole, ProxySpec,
+};
 pub use taken::{Taken, TakenFrom};
 
 /// Settings of one proxy: parameter id (without the proxy's prefix, for example
@@ -211,6 +213,11 @@ impl Study {
     /// The proxy of an arm.
     pub fn proxy_of<'a>(&'a self, arm: &'a Arm) -> &'a ProxySpec {
         arm.proxy.as_deref().unwrap_or(&self.proxy)
+    }
+
+    /// The proxy, and the controller of a cluster that configures it: then all arms have that one, in turn.
+    pub fn controlled(&self) -> Option<(&ProxySpec, &ControllerSpec)> {
+        Some((&self.proxy, self.proxy.controller.as_ref()?))
     }
 
     /// What is decided about, by the places of both arms: every change with the arm that it is compared with, or, where

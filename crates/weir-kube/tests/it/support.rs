@@ -14,7 +14,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 pub(crate) type Named = (&'static str, fn(&Test));
 
 /// Runs the tests of a tier in one cluster, one after the other; `prepare` is done first. What ran is told beside what
-/// the tests print, which nobody sees where they pass.
+/// the tests print, which nobody sees where they pass. Where `KUBE_TESTS` is set, those whose names have it are run.
 pub(crate) fn tier(name: &str, image: Option<(&Path, &str)>, prepare: fn(&Test), tests: &[Named]) {
     let tell = |what: String| {
         let line = format!("kubernetes: {name} tier: {what}\n");
@@ -25,8 +25,11 @@ pub(crate) fn tier(name: &str, image: Option<(&Path, &str)>, prepare: fn(&Test),
         Err(why) => return tell(format!("did not run: {why}")),
     };
     prepare(&test);
+    let only = std::env::var("KUBE_TESTS").unwrap_or_default();
+    let tests = tests.iter().filter(|(name, _)| name.contains(&only));
+    let tests: Vec<&Named> = tests.collect();
     let mut failed = Vec::new();
-    for (name, run) in tests {
+    for (name, run) in &tests {
         if catch_unwind(AssertUnwindSafe(|| run(&test))).is_err() {
             failed.push(*name);
         }

@@ -16,6 +16,7 @@ use weir_parameters::{Catalog, Severity};
 
 use self::designs::{factorial, listed, one_at_a_time, strata};
 use crate::check::{Checker, Fields};
+use crate::controller;
 use crate::factors::Factor;
 use crate::machine::CheckContext;
 use crate::proxy::{self, Levels, Places};
@@ -155,11 +156,13 @@ pub(crate) fn read(
     }
     check_conflicts(&drafts, proxy, catalog, context, check);
     let left_out = alone(&drafts, &growing).into_iter().collect();
-    Arms {
+    let arms = Arms {
         drafts,
         growing,
         left_out,
-    }
+    };
+    controller::check_arms(&arms, proxy, catalog, check);
+    arms
 }
 
 /// What is said of a study whose levels all are the baseline's on this machine.
@@ -228,10 +231,12 @@ impl Maker<'_> {
 
     /// `settings` of an arm with what is known of the others.
     fn complete(&self, proxy: &ProxySpec, settings: &Settings) -> Settings {
-        match proxy.configuration {
+        match (&proxy.configuration, &proxy.controller) {
+            // Nobody has asked the controller yet, and it may say anything.
+            (_, Some(_)) => settings.clone(),
             // Nobody has read the user's file yet, and it may say something else.
-            Some(_) => self.catalog.complete_start(settings),
-            None => self.catalog.complete_arm(proxy.kind, settings),
+            (Some(_), _) => self.catalog.complete_start(settings),
+            (None, None) => self.catalog.complete_arm(proxy.kind, settings),
         }
     }
 

@@ -203,6 +203,11 @@ impl Lines {
                 baseline_rate,
             } => self.show_block(&together(&loads), (done, of), baseline_rate),
             LabEvent::PutBack { settings } => self.put_back(&settings),
+            LabEvent::ObjectsPutBack { objects } => {
+                for one in objects.iter().filter(|one| !one.is_whole()) {
+                    self.say(restore::object(one, false).trim_end());
+                }
+            }
             LabEvent::TrialEnded { loads } => {
                 let left = self.left_of_run();
                 self.say(&format!("{}: done{left}", together(&loads)));

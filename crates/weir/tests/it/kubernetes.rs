@@ -1,5 +1,6 @@
 //! The node tier: pods of a real kubelet run weir's agent from weir's image, and load goes through a Service.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,6 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use weir_kube::image::{self, ImageFile};
 use weir_model::record::NetworkUsed;
 
+use crate::controlled;
 use crate::kube_support::{Named, Test, tier};
 use crate::place::{self, Place};
 use crate::program::{HasAll, Running, run, wait_until};
@@ -15,11 +17,11 @@ use crate::program::{HasAll, Running, run, wait_until};
 /// The image's name on the node.
 const IMAGE: &str = "localhost/weir:test";
 /// How weir is told of the pods: the only node has all of them.
-const PODS: &str =
+pub(crate) const PODS: &str =
     "--on kubernetes:weir-test --image localhost/weir:test --share-nodes --pod-memory 256MiB";
 
 /// All of them, in one cluster and one after the other.
-const TESTS: [Named; 6] = [
+const TESTS: [Named; 12] = [
     (
         "a_study_is_run_by_generators_in_pods",
         a_study_is_run_by_generators_in_pods,
@@ -41,6 +43,30 @@ const TESTS: [Named; 6] = [
         "an_image_that_nobody_has_is_told",
         an_image_that_nobody_has_is_told,
     ),
+    (
+        "the_settings_of_a_controller_are_measured_in_turn",
+        controlled::the_settings_of_a_controller_are_measured_in_turn,
+    ),
+    (
+        "what_is_accepted_and_not_in_force_is_told",
+        controlled::what_is_accepted_and_not_in_force_is_told,
+    ),
+    (
+        "an_interrupted_run_puts_its_objects_back",
+        controlled::an_interrupted_run_puts_its_objects_back,
+    ),
+    (
+        "what_a_killed_run_has_changed_is_put_back",
+        controlled::what_a_killed_run_has_changed_is_put_back,
+    ),
+    (
+        "kernel_settings_of_pods_are_measured_by_roll_outs",
+        controlled::kernel_settings_of_pods_are_measured_by_roll_outs,
+    ),
+    (
+        "a_sysctl_that_the_kubelet_forbids_is_taken_back",
+        controlled::a_sysctl_that_the_kubelet_forbids_is_taken_back,
+    ),
 ];
 
 #[test]
@@ -55,17 +81,28 @@ fn node_tier() {
 fn written() -> Vec<u8> {
     let weir = Path::new(env!("CARGO_BIN_EXE_weir"));
     let program = fs::read(weir).expect("it was built");
-    let listed = Command::new("ldd").arg(weir).output().expect("ldd");
-    let listed = String::from_utf8(listed.stdout).expect("paths");
-    let words = listed
-        .split_whitespace()
-        .filter(|word| word.starts_with('/'));
-    let library = |path: &str| ImageFile {
+    // What the stand-in of a controller runs, besides.
+    let others = ["/usr/sbin/nginx", "/bin/cat"].map(Path::new);
+    let mut paths: BTreeSet<String> = others.map(|path| path.display().to_string()).into();
+    for program in others.into_iter().chain([weir]) {
+        let listed = Command::new("ldd").arg(program).output().expect("ldd");
+        let listed = String::from_utf8(listed.stdout).expect("paths");
+        let words = listed.split_whitespace();
+        paths.extend(
+            words
+                .filter(|word| word.starts_with('/'))
+                .map(|word| word.trim_end_matches(':').to_owned()),
+        );
+    }
+    let file = |path: &str, content: Vec<u8>| ImageFile {
         path: path.trim_start_matches('/').to_owned(),
-        content: Some(fs::read(path).expect("a library")),
+        content: Some(content),
         mode: 0o755,
     };
-    image::with(IMAGE, program, words.map(library).collect()).expect("an ELF program")
+    let read = |path: &String| file(path, fs::read(path).expect("a program or a library"));
+    let own = controlled::FILES.map(|(path, text)| file(path, text.into()));
+    let files = paths.iter().map(read).chain(own).collect();
+    image::with(IMAGE, program, files).expect("an ELF program")
 }
 
 /// An origin server in a pod of its own, behind a Service.
@@ -114,17 +151,18 @@ fn study(rate: u32, duration: &str) -> String {
 }
 
 /// weir in the cluster's network.
-fn weir(test: &Test, place: &Place, line: &str) -> Command {
+pub(crate) fn weir(test: &Test, place: &Place, line: &str) -> Command {
     let mut command = test.command(env!("CARGO_BIN_EXE_weir"));
     command
         .args(line.split_whitespace())
         .env("TMPDIR", place.temporary())
         .env("XDG_CONFIG_HOME", "/nonexistent")
+        .env("WEIR_JOURNAL", place.path("journal"))
         .current_dir(place.path(""));
     command
 }
 
-fn start(test: &Test, place: &Place, line: &str) -> Running {
+pub(crate) fn start(test: &Test, place: &Place, line: &str) -> Running {
     Running::start(&mut weir(test, place, line))
 }
 

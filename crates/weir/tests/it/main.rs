@@ -9,6 +9,7 @@ mod agent;
 mod capacity;
 mod capacity_refused;
 mod config;
+mod controlled;
 mod corpus;
 mod docs;
 mod doctor;
