@@ -9,10 +9,10 @@ use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use tokio::runtime::Builder;
 
 use crate::asked::{Target, Wanted};
-use crate::changes::ObjectRef;
 use crate::error::KubeError;
 use crate::generators::Generators;
 use crate::inner::Inner;
+use crate::object_ref::ObjectRef;
 use crate::rights;
 
 /// A namespace of a cluster. Copies reach it the same way.

@@ -8,9 +8,9 @@ use kube::Api;
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
-use crate::changes::ObjectRef;
 use crate::error::KubeError;
 use crate::inner::Inner;
+use crate::object_ref::ObjectRef;
 use crate::objects::{self, MANAGED_BY};
 
 /// What is to be allowed in a namespace.

@@ -11,10 +11,10 @@ use kube::{Api, ResourceExt};
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
 
-use crate::changes::ObjectRef;
 use crate::cluster::Cluster;
 use crate::error::KubeError;
 use crate::inner::Inner;
+use crate::object_ref::ObjectRef;
 use crate::pods;
 use crate::trouble;
 

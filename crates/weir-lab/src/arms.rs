@@ -5,15 +5,11 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use weir_agent::message::{
-    Alive, ArmJob, ArmStarted, Counters, End, FlowJob, Log, MakeCertificate, OriginJob,
-    OriginListener, Renew,
+    Alive, ArmStarted, Counters, End, FlowJob, Log, MakeCertificate, OriginListener, Renew,
 };
 use weir_model::quantity::CpuSet;
 use weir_model::record::{ProxyRecord, Record};
-use weir_model::room;
-use weir_model::study::{
-    Arm, AskSpec, CpuRoles, ExternalSpec, LoadSpec, ProxyKind, Study, Taken, TakenFrom,
-};
+use weir_model::study::{Arm, AskSpec, CpuRoles, ExternalSpec, LoadSpec, Study, Taken, TakenFrom};
 use weir_parameters::Catalog;
 use weir_record::RunWriter;
 
@@ -23,13 +19,16 @@ use crate::cell::ArmId;
 use crate::controlled::Controlled;
 use crate::first_answer::FirstAnswer;
 use crate::flows::{Doors, Flows, From};
-use crate::host::Host;
 use crate::hosts::Hosts;
 use crate::inert::inert;
 use crate::left_out::is_bypassed_inbound;
 use crate::options::Role;
 use crate::sums::must_be_as_before;
 use crate::{Event, LabError};
+
+mod bench;
+
+use bench::is_shown;
 
 /// Soft limit of open descriptors that proxies start with: what systemd gives a service (DefaultLimitNOFILE=1024:524288 in
 /// systemd-system.conf(5)), so that a stock proxy meets here what it meets there.
@@ -444,74 +443,6 @@ impl<'a> Arms<'a> {
     }
 }
 
-impl Bench<'_> {
-    /// The host of the proxies.
-    fn proxies(&self) -> &Host {
-        self.hosts.host(Role::Proxy)
-    }
-
-    fn job(
-        &self,
-        arm: &Arm,
-        slot: usize,
-        tls: bool,
-        origin: Option<SocketAddr>,
-    ) -> Result<ArmJob, LabError> {
-        let study = self.study;
-        let proxy = study.proxy_of(arm);
-        let launcher = self.catalog.split(proxy.kind, &arm.settings).launcher;
-        Ok(ArmJob {
-            slot,
-            name: arm.name.clone(),
-            kind: proxy.kind,
-            executable: proxy.executable.clone(),
-            role: proxy.role.clone(),
-            settings: arm.settings.clone(),
-            own: proxy.configuration.clone(),
-            request_log: self.request_log,
-            asks: study.asks(proxy),
-            external: proxy.external.clone(),
-            launcher: launcher.and_then(|name| study.launchers.get(&name).cloned()),
-            address: self.hosts.address(Role::Proxy, Role::Generator)?,
-            tls,
-            origin,
-            sizes: sizes(study),
-            cpus: arm.cpus(self.roles).clone(),
-            nofile: STOCK_NOFILE,
-        })
-    }
-
-    /// An arm listens where it was started, or where the study says that it is.
-    ///
-    /// # Errors
-    /// Its agent tells another address.
-    fn must_be_its_own(
-        &self,
-        arm: &Arm,
-        slot: usize,
-        started: &ArmStarted,
-    ) -> Result<(), LabError> {
-        let (role, asker) = (Role::Proxy, Role::Generator);
-        let external = self.study.proxy_of(arm).external.as_ref();
-        started.addresses().try_for_each(|told| match external {
-            Some(named) if named.address == told => Ok(()),
-            Some(named) => Err(self.hosts.elsewhere(role, told, named.address.to_string())),
-            None => self.hosts.own_address(role, asker, slot, told).map(drop),
-        })
-    }
-
-    fn start_origin(&self) -> Result<(), LabError> {
-        let job = OriginJob {
-            spec: self.study.origin.clone(),
-            sizes: sizes(self.study),
-            address: self.hosts.address(Role::Origin, Role::Proxy)?,
-            cpus: self.roles.origin.clone(),
-            descriptors: room::at_origin(&self.study.loads, self.study.arms.len() as u64),
-        };
-        Ok(self.hosts.host(Role::Origin).ask(job)?)
-    }
-}
-
 /// Keeps in the run folder what was written for an arm, and what its proxy made of it.
 fn keep_files(arm: &str, started: &ArmStarted, writer: &mut RunWriter) -> Result<(), LabError> {
     let in_arm = |name: &str| format!("arms/{arm}/{name}");
@@ -532,16 +463,4 @@ fn keep_files(arm: &str, started: &ArmStarted, writer: &mut RunWriter) -> Result
     }
     let mut files = files.into_iter();
     Ok(files.try_for_each(|(name, text)| writer.write_file(&in_arm(name), text.as_bytes()))?)
-}
-
-/// Whether some proxy that weir starts is asked over TLS, and needs a certificate.
-fn is_shown(study: &Study) -> bool {
-    let is_started = study.proxy_kinds().into_iter().any(ProxyKind::is_started);
-    is_started && study.loads.iter().any(LoadSpec::is_secure)
-}
-
-/// Sizes of the content that the loads of a study ask for, each once.
-fn sizes(study: &Study) -> Vec<u64> {
-    let sizes: BTreeSet<u64> = study.loads.iter().filter_map(|load| load.size).collect();
-    sizes.into_iter().collect()
 }

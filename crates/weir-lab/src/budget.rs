@@ -12,11 +12,13 @@ use crate::capacity;
 use crate::history::History;
 use crate::pilot;
 use crate::timeline::around;
-use crate::turns;
 use crate::until;
 
 /// What a study without a slice is planned with.
 const PLANNED_SLICE: Duration = Duration::from_millis(100);
+
+/// What it takes until an arm's settings are in force, where nobody has seen it yet.
+const SWITCH: Duration = Duration::from_secs(3);
 
 /// What a continuous trial takes beside its slices: counters are read, threads are started, answers waited for.
 const PER_TRIAL: Duration = Duration::from_millis(12);
@@ -115,6 +117,23 @@ pub fn longest_slice(study: &Study, load: &LoadSpec) -> Duration {
     load.duration / (2 * study.arms.len() as u32 * study.blocks.at_least).max(1)
 }
 
+/// How long a load stays with an arm: half of what a stretch has, so that a load has as many rounds as the study wants
+/// blocks at least.
+pub(crate) fn slice_in_turn(study: &Study, loads: &[LoadSpec]) -> Duration {
+    let each = loads.iter().map(|load| longest_slice(study, load));
+    each.min()
+        .unwrap_or_default()
+        .max(Duration::from_millis(10))
+}
+
+/// What putting arms into force takes in all, about: nothing where they run side by side.
+fn switching(study: &Study, rounds: u32) -> Duration {
+    match study.controlled() {
+        Some(_) => SWITCH * rounds * study.arms.len() as u32,
+        None => Duration::ZERO,
+    }
+}
+
 /// How many blocks each load is planned to have, and how long they take; the pilot may change the number, and
 /// nearly never the length.
 pub fn plan_of(study: &Study) -> Vec<(String, u32, Duration)> {
@@ -177,7 +196,7 @@ pub(crate) fn takes(study: &Study, history: &History, renewal: Duration) -> Dura
         whole += renewal * (parts.len() as u32).saturating_sub(1);
     }
     let reported: u32 = plan_of(study).iter().map(|(_, blocks, _)| blocks).sum();
-    whole += turns::switching(study, reported);
+    whole += switching(study, reported);
     whole + REPORTED * reported * study.arms.len() as u32
 }
 
@@ -192,7 +211,7 @@ pub(crate) fn slice(study: &Study, history: &History, load: &LoadSpec) -> Durati
 fn planned_slice(study: &Study, load: &LoadSpec) -> Duration {
     match (study.blocks.slice, study.controlled()) {
         (Some(slice), _) => slice,
-        (None, Some(_)) => turns::slice(study, std::slice::from_ref(load)),
+        (None, Some(_)) => slice_in_turn(study, std::slice::from_ref(load)),
         (None, None) => PLANNED_SLICE,
     }
 }

@@ -7,6 +7,7 @@ use weir_parameters::{Catalog, Scope};
 use crate::LabError;
 use crate::hosts::Hosts;
 use crate::left_out::{compares_nothing, leave_out};
+use crate::turns;
 
 /// Why a study of which a proxy runs already has no network namespaces.
 const OUTSIDER: &str = "weir cannot put a proxy that it does not start into a network namespace";
@@ -46,7 +47,7 @@ fn decided(
     };
     if study.controlled().is_some() {
         // A controller sets its pods' kernel settings.
-        return Ok((used, study.clone(), Vec::new()));
+        return Ok((used, study.clone(), turns::remarks(study)));
     }
     let (study, mut remarks) = without_kernel(study, &without, catalog)?;
     // Where others have put their proxies is not known.

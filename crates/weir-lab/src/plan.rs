@@ -14,7 +14,6 @@ use crate::history::History;
 use crate::pilot;
 use crate::proposer::{Proposer, Step};
 use crate::timeline::Timeline;
-use crate::turns;
 use crate::until::TakeLook;
 use crate::{Event, LabError, arrivals};
 
@@ -86,7 +85,7 @@ impl Plan {
             return self.choose(loads, history, slice, Vec::new());
         }
         if self.is_in_turn {
-            let slice = turns::slice(&self.study, loads);
+            let slice = budget::slice_in_turn(&self.study, loads);
             return self.choose(loads, history, slice, Vec::new());
         }
         if let Some(alike) = self.alike(load, history) {

@@ -6,20 +6,15 @@
 //! rounds, which intervals include. The stretches of a round are never taken for more than that.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use weir_model::record::Remark;
-use weir_model::study::{LoadSpec, Study};
+use weir_model::study::Study;
 
-use crate::budget;
 use crate::cell::{Cell, Outcome, Renewal};
 use crate::history::History;
 use crate::plan::Plan;
 use crate::proposer::{Proposer, Step};
 use crate::{Event, LabError};
-
-/// What it takes until an arm's settings are in force, where nobody has seen it yet.
-pub(crate) const SWITCH: Duration = Duration::from_secs(3);
 
 /// Arms in turn.
 pub(crate) struct Turns {
@@ -82,23 +77,6 @@ impl Proposer for Turns {
 
     fn outcome(&mut self, outcome: Outcome) -> Result<(), LabError> {
         self.plan.outcome(outcome)
-    }
-}
-
-/// How long a load stays with an arm: half of what a stretch has, so that a load has as many rounds as the study wants
-/// blocks at least.
-pub(crate) fn slice(study: &Study, loads: &[LoadSpec]) -> Duration {
-    let each = loads.iter().map(|load| budget::longest_slice(study, load));
-    each.min()
-        .unwrap_or_default()
-        .max(Duration::from_millis(10))
-}
-
-/// What putting arms into force takes in all, about: nothing where they run side by side.
-pub(crate) fn switching(study: &Study, rounds: u32) -> Duration {
-    match study.controlled() {
-        Some(_) => SWITCH * rounds * study.arms.len() as u32,
-        None => Duration::ZERO,
     }
 }
 

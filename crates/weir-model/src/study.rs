@@ -1,5 +1,4 @@
 //! A checked study: what is asked, of which system, under which load, with which arms.
-//!
 //! `weir-study` is the only maker of a [`Study`]; whoever holds one may rely on what is said here.
 
 use std::collections::BTreeMap;
@@ -213,11 +212,6 @@ impl Study {
     /// The proxy of an arm.
     pub fn proxy_of<'a>(&'a self, arm: &'a Arm) -> &'a ProxySpec {
         arm.proxy.as_deref().unwrap_or(&self.proxy)
-    }
-
-    /// The proxy, and the controller of a cluster that configures it: then all arms have that one, in turn.
-    pub fn controlled(&self) -> Option<(&ProxySpec, &ControllerSpec)> {
-        Some((&self.proxy, self.proxy.controller.as_ref()?))
     }
 
     /// What is decided about, by the places of both arms: every change with the arm that it is compared with, or, where

@@ -1,16 +1,13 @@
-//! `controller` of a proxy: what configures it in a cluster, and what that can set.
+//! `controller` of a proxy: what configures it in a cluster.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use weir_model::study::{ControllerSpec, ProxyKind, Settings};
-use weir_parameters::controller::Unplaced;
-use weir_parameters::{Catalog, Controller};
+use weir_model::study::{ControllerSpec, ProxyKind};
+use weir_parameters::Controller;
 
-use crate::arms::Arms;
-use crate::check::{Checker, Fields, nearest, short};
-use crate::proxy::Draft;
+use crate::check::{Checker, Fields, short};
 use crate::tree::Node;
 
 /// What pods belong to, which therefore can be asked what they run with.
@@ -98,56 +95,4 @@ fn words(node: &Node, check: &mut Checker) -> Vec<String> {
 fn is_name(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
     !text.is_empty() && text.len() <= 253 && text.chars().all(fits)
-}
-
-/// Reports what a controller cannot do for the arms of its study.
-pub(crate) fn check_arms(arms: &Arms, of_study: &Draft, catalog: &Catalog, check: &mut Checker) {
-    let Some(spec) = &of_study.spec.controller else {
-        return;
-    };
-    let Some(controller) = Controller::named(&spec.is) else {
-        return;
-    };
-    let mut said = Settings::new();
-    for draft in &arms.drafts {
-        if draft.arm.proxy.is_some() {
-            let message = "an arm has a proxy of its own, and the study's has a controller";
-            let error = check.error(draft.span.clone(), message);
-            error.hint(
-                "compare it in a study of its own: arms of a controller are measured in turn",
-            );
-            continue;
-        }
-        for (id, level) in &draft.arm.settings {
-            let is_said = said.insert(id.clone(), level.clone()).as_ref() == Some(level);
-            let Some(row) = catalog.get(of_study.spec.kind, id) else {
-                continue;
-            };
-            let place = || draft.place_of(id);
-            match controller.place(row, level) {
-                _ if is_said => {}
-                Ok(placed) if spec.objects.contains_key(&placed.object) => {}
-                Ok(placed) => {
-                    let object = &placed.object;
-                    let message = format!("`{id}` is set in the `{object}`, which is not named");
-                    let what = controller.objects.get(object);
-                    let what = what.map_or("", |kinds| &kinds.what);
-                    let error = check.error(place(), message);
-                    error.hint(format!("add `{object}`, {what}, to the controller"));
-                }
-                Err(Unplaced::Level) => {
-                    let title = &controller.title;
-                    let message = format!("{title} has no word for `{id}: {}`", short(level));
-                    check.error(place(), message);
-                }
-                Err(Unplaced::Parameter) => {
-                    let can: Vec<&str> = controller.can_set(catalog).into_iter().collect();
-                    let message = format!("{} cannot set `{id}`", controller.title);
-                    let error = check.error(place(), message);
-                    error.hint(format!("it can set {}", can.join(", ")));
-                    error.nearest(nearest(id, &can));
-                }
-            }
-        }
-    }
 }

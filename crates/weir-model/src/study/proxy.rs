@@ -9,7 +9,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Settings;
+use super::{Settings, Study};
 
 /// Which proxy, doing what, with which settings before any arm changes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -38,6 +38,13 @@ impl ProxySpec {
     /// Whether weir starts it.
     pub fn is_started(&self) -> bool {
         self.kind.is_started() && self.external.is_none()
+    }
+}
+
+impl Study {
+    /// The proxy, and the controller of a cluster that configures it: then all arms have that one, in turn.
+    pub fn controlled(&self) -> Option<(&ProxySpec, &ControllerSpec)> {
+        Some((&self.proxy, self.proxy.controller.as_ref()?))
     }
 }
 

@@ -8,6 +8,7 @@
 //! Levels may be left to the machine (`1..cpus`): then there are as many arms as it has room for.
 
 mod designs;
+mod placed;
 
 use std::ops::Range;
 
@@ -16,7 +17,6 @@ use weir_parameters::{Catalog, Severity};
 
 use self::designs::{factorial, listed, one_at_a_time, strata};
 use crate::check::{Checker, Fields};
-use crate::controller;
 use crate::factors::Factor;
 use crate::machine::CheckContext;
 use crate::proxy::{self, Levels, Places};
@@ -161,7 +161,7 @@ pub(crate) fn read(
         growing,
         left_out,
     };
-    controller::check_arms(&arms, proxy, catalog, check);
+    placed::check_arms(&arms, proxy, catalog, check);
     arms
 }
 

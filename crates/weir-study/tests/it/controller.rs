@@ -37,12 +37,15 @@ fn arms_are_settings_of_the_controller_s_objects() {
     assert_eq!(names, expected);
 }
 
+/// What a controller is said to be, and the error.
 #[test]
-fn what_a_controller_cannot_do_is_refused() {
+fn a_controller_is_named_with_its_objects() {
     let without = |part: &str| WHOLE.replace(part, "");
+    let gzip = "arms: [{name: a, settings: {gzip: on}}]";
+    let no_workload = without(", workload: deployment/controller");
     for (controller, arms, message) in [
         (
-            WHOLE.replace("ingress-nginx,", "ingres-nginx,"),
+            WHOLE.replace("is: ingress-nginx,", "is: ingres-nginx,"),
             ARMS,
             "`ingres-nginx` is not `ingress-nginx` or `nginx-ingress` [ingress-nginx]",
         ),
@@ -54,7 +57,7 @@ fn what_a_controller_cannot_do_is_refused() {
         (
             without("config: configmap/settings, "),
             ARMS,
-            "a controller needs the key `config`, the ConfigMap that the controller is started with (`--configmap`)",
+            "a controller needs the key `config`, the ConfigMap that the controller is started",
         ),
         (
             WHOLE.replace("configmap/", "secret/"),
@@ -72,49 +75,63 @@ fn what_a_controller_cannot_do_is_refused() {
             "a controller has no key `wrkload`",
         ),
         (
-            without(", workload: deployment/controller"),
-            "arms: [{name: a, settings: {gzip: on}}]",
+            format!("{WHOLE}, within: 1ms"),
+            ARMS,
+            "`1ms` is not a duration",
+        ),
+        (
+            no_workload.clone(),
+            gzip,
             "weir could not tell whether a setting is in force",
         ),
         (
-            format!(
-                "{}, read: [nginx, -T]",
-                without(", workload: deployment/controller")
-            ),
+            format!("{no_workload}, read: [nginx, -T]"),
             ARMS,
             "`net.core.somaxconn` is set in the `workload`, which is not named",
         ),
-        (
-            WHOLE.to_owned(),
-            "arms: [{name: a, settings: {sendfile: off}}]",
-            "ingress-nginx cannot set `sendfile`",
-        ),
-        (
-            WHOLE.to_owned(),
-            "arms: [{name: a, settings: {fs.file-max: 1048576}}]",
-            "ingress-nginx cannot set `fs.file-max`",
-        ),
-        (
-            WHOLE.to_owned(),
-            "arms: [{name: a, settings: {access_log: buffered}}]",
-            "ingress-nginx has no word for `access_log: buffered`",
-        ),
-        (
-            WHOLE.to_owned(),
-            "arms: [{name: a, proxy: haproxy}]",
-            "an arm has a proxy of its own, and the study's has a controller",
-        ),
     ] {
-        let messages = messages_of(&study(&controller, arms));
-        assert!(
-            messages.iter().any(|one| one.starts_with(message)),
-            "{message}: {messages:?}"
-        );
+        is_refused(&study(&controller, arms), message);
     }
     let other = study(WHOLE, ARMS).replace("kind: nginx", "kind: envoy");
     assert!(messages_of(&other)[0].starts_with("ingress-nginx configures nginx, not Envoy"));
     let without = study(WHOLE, ARMS).replace("address: '10.96.7.7:80', ", "");
     assert_eq!(messages_of(&without), ["a proxy needs the key `address`"]);
+}
+
+#[test]
+fn what_a_controller_cannot_set_is_refused() {
+    for (arm, message) in [
+        (
+            "settings: {sendfile: off}",
+            "ingress-nginx cannot set `sendfile`",
+        ),
+        (
+            "settings: {fs.file-max: 1048576}",
+            "ingress-nginx cannot set `fs.file-max`",
+        ),
+        (
+            "settings: {access_log: buffered}",
+            "ingress-nginx has no word for `access_log: buffered`",
+        ),
+        (
+            "proxy: haproxy",
+            "an arm has a proxy of its own, and the study's has a controller",
+        ),
+    ] {
+        is_refused(
+            &study(WHOLE, &format!("arms: [{{name: a, {arm}}}]")),
+            message,
+        );
+    }
+}
+
+#[track_caller]
+fn is_refused(text: &str, message: &str) {
+    let messages = messages_of(text);
+    assert!(
+        messages.iter().any(|one| one.starts_with(message)),
+        "{message}: {messages:?}"
+    );
 }
 
 /// Every controller's file says of each of its rows where it stands, and names objects that it has.

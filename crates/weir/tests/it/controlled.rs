@@ -99,7 +99,7 @@ fn study(place: &Place, level: &str, duration: &str) -> String {
         "weir: 1\nname: tried\nquestion: Is it so?\nproxy:\n  kind: nginx\n  address: '{PROXY}'\n  controller:\n    \
          is: ingress-nginx\n    namespace: default\n    config: configmap/settings\n    within: 3s\n    \
          read: [nginx, -p, {folder}, -c, {folder}/nginx.conf, -T]\n\
-         loads:\n- {{name: closed, connections: 4, duration: {duration}}}\nblocks: {{at-least: 6}}\na/a: false\n\
+         loads:\n- {{name: closed, closed: true, connections: 4, duration: {duration}}}\nblocks: {{at-least: 6}}\na/a: false\n\
          arms:\n- {{name: few, settings: {{keepalive_requests: {level}}}}}\n"
     )
 }
@@ -258,7 +258,7 @@ fn study_of_pods(setting: &str) -> String {
     format!(
         "weir: 1\nname: tried\nquestion: Is it so?\nproxy:\n  kind: nginx\n  address: '10.96.7.9:80'\n  controller:\n    \
          is: ingress-nginx\n    namespace: default\n    config: configmap/settings\n    workload: deployment/proxy\n\
-         loads:\n- {{name: closed, connections: 4, duration: 6s}}\nblocks: {{at-least: 6}}\na/a: false\n\
+         loads:\n- {{name: closed, closed: true, connections: 4, duration: 6s}}\nblocks: {{at-least: 6}}\na/a: false\n\
          arms:\n- {{name: other, settings: {{{setting}}}}}\n"
     )
 }
