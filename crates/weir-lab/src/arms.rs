@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use weir_agent::message::{
     Alive, ArmStarted, Counters, End, FlowJob, Log, MakeCertificate, OriginListener, Renew,
 };
+use weir_kube::KubeError;
 use weir_model::quantity::CpuSet;
 use weir_model::record::{ProxyRecord, Record};
 use weir_model::study::{Arm, AskSpec, CpuRoles, ExternalSpec, LoadSpec, Study, Taken, TakenFrom};
@@ -72,7 +73,7 @@ pub(crate) struct Arms<'a> {
 
 /// Right answers in a row after which new settings are held to have settled, and how long that may take.
 const SETTLED: u32 = 5;
-const SETTLED_WITHIN: Duration = Duration::from_secs(10);
+const SETTLED_WITHIN: Duration = Duration::from_secs(60);
 const BETWEEN_ANSWERS: Duration = Duration::from_millis(50);
 
 /// How long a proxy takes to end, about.
@@ -359,19 +360,25 @@ impl<'a> Arms<'a> {
     }
 
     /// Asks an arm whose proxy has new settings until it answers rightly several times: right after a reload a wrong
-    /// answer was seen to follow a right one.
+    /// answer was seen to follow a right one, and right after a roll-out nobody answers at the address of a pod that is gone.
     fn ask_until_settled(&self, load: &LoadSpec, id: ArmId) -> Result<(), LabError> {
         let until = Instant::now() + SETTLED_WITHIN;
         let mut right = 0;
         while right < SETTLED {
             match self.ask_once(load, id) {
                 Ok(()) => right += 1,
+                Err(_) if self.is_interrupted() => return Err(KubeError::Interrupted.into()),
                 Err(error) if Instant::now() > until => return Err(error),
                 Err(_) => right = 0,
             }
             std::thread::sleep(BETWEEN_ANSWERS);
         }
         Ok(())
+    }
+
+    fn is_interrupted(&self) -> bool {
+        let controlled = self.controlled.as_ref();
+        controlled.is_some_and(|controlled| controlled.is_interrupted())
     }
 
     /// Sends one request and looks at the response as the engine would. It is sent in clear whatever

@@ -219,6 +219,11 @@ impl Controlled {
         Ok(each.into_iter().collect())
     }
 
+    /// Whether the user has stopped the run.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
     /// Puts everything back, and says of each object what became of it.
     pub(crate) fn put_back(&mut self, events: &mut dyn FnMut(Event)) {
         let objects = self.changes.put_back();

@@ -172,8 +172,8 @@ pub(crate) fn what_a_killed_run_has_changed_is_put_back(test: &Test) {
     let _controller = Controller::start(test, &place);
     place.write("study.yaml", &study(&place, "7", "120s"));
     let line = format!("run study.yaml --out tried {ON}");
-    let killed = || {
-        let mut running = start(test, &place, &line);
+    let killed = |folder: &str| {
+        let mut running = start(test, &place, &line.replace("tried", folder));
         running.wait_until("a change", |_| data(test).contains("\"7\""));
         place::kill(running.pid());
         drop(running);
@@ -183,7 +183,7 @@ pub(crate) fn what_a_killed_run_has_changed_is_put_back(test: &Test) {
         start(test, &place, &line).end()
     };
     let at = "ConfigMap default/settings: ";
-    killed();
+    killed("first");
     let refused = start(test, &place, &line.replace("tried", "again")).end();
     let hint = "hint: put them back with: weir restore --on kubernetes:weir-test/default";
     refused.with_code(2).stderr.has_all(&["1 objects", hint]);
@@ -195,7 +195,7 @@ pub(crate) fn what_a_killed_run_has_changed_is_put_back(test: &Test) {
     restore("").with_code(0).stdout.has("Nothing to remove");
 
     // Somebody else's decision is left, and told.
-    killed();
+    killed("second");
     let patch = r#"patch configmap settings --patch {"data":{"keep-alive-requests":"99"}}"#;
     test.kubectl(patch, "");
     let left = restore("").with_code(1).stdout;
