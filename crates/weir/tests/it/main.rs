@@ -9,6 +9,7 @@ mod agent;
 mod capacity;
 mod capacity_refused;
 mod config;
+mod controllers;
 mod corpus;
 mod docs;
 mod doctor;

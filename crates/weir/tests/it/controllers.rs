@@ -1,0 +1,105 @@
+//! The peer tier: real ingress controllers, built from their sources, pass requests on to `weir origin`.
+
+use weir_model::load_report::LoadReport;
+
+use crate::kube_support::{Named, Test, tier};
+use crate::program::{Running, wait_until};
+
+/// All of them, in one cluster and one after the other.
+const TESTS: [Named; 2] = [
+    ("ingress_nginx_serves_an_ingress", |test| {
+        ingress(test, "ingress-nginx", "nginx");
+    }),
+    ("contour_serves_an_ingress", |test| {
+        ingress(test, "contour", "contour");
+    }),
+];
+
+#[test]
+fn peer_tier() {
+    tier("peer", None, |_| {}, &TESTS);
+}
+
+/// An origin server in the cluster's network, and a Service that has it as its only endpoint: there are no pods.
+fn serve(test: &Test) -> Running {
+    let mut command = test.command(env!("CARGO_BIN_EXE_weir"));
+    command.args("origin --listen 10.77.0.1:9191 --size 321".split(' '));
+    let mut origin = Running::start(&mut command);
+    origin.wait_until("the origin server", |origin| {
+        origin.stderr().contains("9191")
+    });
+    test.kubectl(
+        "apply --filename -",
+        "
+apiVersion: v1
+kind: Service
+metadata: {name: shop}
+spec: {ports: [{name: http, port: 80, targetPort: 9191}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: shop-1, labels: {kubernetes.io/service-name: shop}}
+addressType: IPv4
+ports: [{name: http, port: 9191, protocol: TCP}]
+endpoints: [{addresses: [10.77.0.1], conditions: {ready: true}}]
+",
+    );
+    origin
+}
+
+/// Sends a load to a host name through a controller. Not before that answers as the origin server does: what was applied
+/// takes effect later, and not at once in every worker.
+fn is_served(test: &Test, address: &str, host: &str) {
+    let load = |options: &str| {
+        let mut command = test.command(env!("CARGO_BIN_EXE_weir"));
+        command.args([
+            "load",
+            "-e",
+            "status=200",
+            "-e",
+            "size=321",
+            "--format",
+            "json",
+        ]);
+        command.args([
+            "-H",
+            &format!("Host: {host}"),
+            &format!("http://{address}/"),
+        ]);
+        command.args(options.split(' '));
+        Running::start(&mut command).end()
+    };
+    wait_until("the host is served", || {
+        let tried = load("-n 20 -c 4");
+        tried.code == Some(0) && tried.document::<LoadReport>().errors.is_empty()
+    });
+    let report: LoadReport = load("-R 200 -c 8 -d 3s").with_code(0).document();
+    assert!(report.errors.is_empty(), "{:?}", report.errors);
+    assert_eq!(
+        (report.counts.due, report.counts.completed_whole),
+        (600, 600)
+    );
+    assert_eq!(report.counts.content_bytes, 600 * 321);
+}
+
+fn ingress(test: &Test, controller: &str, class: &str) {
+    let address = test.controller(controller);
+    let _origin = serve(test);
+    let host = format!("{class}.example");
+    test.kubectl(
+        "apply --filename -",
+        &format!(
+            "
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {{name: {class}}}
+spec:
+  ingressClassName: {class}
+  rules:
+  - host: {host}
+    http: {{paths: [{{path: /, pathType: Prefix, backend: {{service: {{name: shop, port: {{number: 80}}}}}}}}]}}
+"
+        ),
+    );
+    is_served(test, &address, &host);
+}
