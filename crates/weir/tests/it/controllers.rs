@@ -6,13 +6,14 @@ use crate::kube_support::{Named, Test, tier};
 use crate::program::{Running, wait_until};
 
 /// All of them, in one cluster and one after the other.
-const TESTS: [Named; 2] = [
+const TESTS: [Named; 3] = [
     ("ingress_nginx_serves_an_ingress", |test| {
         ingress(test, "ingress-nginx", "nginx");
     }),
     ("contour_serves_an_ingress", |test| {
         ingress(test, "contour", "contour");
     }),
+    ("envoy_gateway_serves_a_route", envoy_gateway_serves_a_route),
 ];
 
 #[test]
@@ -102,4 +103,22 @@ spec:
         ),
     );
     is_served(test, &address, &host);
+}
+
+fn envoy_gateway_serves_a_route(test: &Test) {
+    let address = test.controller("envoy-gateway");
+    let _origin = serve(test);
+    test.kubectl(
+        "apply --filename -",
+        "
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: shop}
+spec:
+  parentRefs: [{name: envoy}]
+  hostnames: [gateway.example]
+  rules: [{backendRefs: [{name: shop, port: 80}]}]
+",
+    );
+    is_served(test, &address, "gateway.example");
 }
