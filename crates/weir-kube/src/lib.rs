@@ -12,6 +12,7 @@ mod asked;
 mod cluster;
 mod error;
 mod exec;
+mod facts;
 mod generators;
 pub mod image;
 mod inner;
@@ -25,6 +26,9 @@ pub use asked::{NodeLabel, ProxyPods, Target, Toleration, Unclear, Wanted};
 pub use cluster::Cluster;
 pub use error::KubeError;
 pub use exec::{Connected, Session, client};
+pub use facts::{
+    Budget, ClusterFacts, ContainerFacts, KubeProxy, NodeFacts, PodFacts, Scaler, Scaling,
+};
 pub use generators::Generators;
 pub use pods::Pod;
 pub use remove::{Removed, remove};

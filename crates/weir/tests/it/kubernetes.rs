@@ -10,6 +10,7 @@ use weir_model::load_report::LoadReport;
 use weir_model::record::NetworkUsed;
 
 use crate::kube_support::{Named, Test, tier};
+use crate::kubernetes_doctor;
 use crate::place::{self, Place};
 use crate::program::{HasAll, Running, run, wait_until};
 
@@ -20,7 +21,7 @@ const PODS: &str =
     "--on kubernetes:weir-test --image localhost/weir:test --share-nodes --pod-memory 256MiB";
 
 /// All of them, in one cluster and one after the other.
-const TESTS: [Named; 7] = [
+const TESTS: [Named; 8] = [
     (
         "a_study_is_run_by_generators_in_pods",
         a_study_is_run_by_generators_in_pods,
@@ -30,6 +31,10 @@ const TESTS: [Named; 7] = [
         a_capacity_is_searched_from_a_pod,
     ),
     ("a_load_is_sent_by_two_pods", a_load_is_sent_by_two_pods),
+    (
+        "the_doctor_reads_a_cluster",
+        kubernetes_doctor::reads_a_cluster,
+    ),
     ("a_pod_that_is_lost_is_named", a_pod_that_is_lost_is_named),
     (
         "what_a_killed_weir_leaves_is_removed",
@@ -126,7 +131,7 @@ fn weir(test: &Test, place: &Place, line: &str) -> Command {
     command
 }
 
-fn start(test: &Test, place: &Place, line: &str) -> Running {
+pub(crate) fn start(test: &Test, place: &Place, line: &str) -> Running {
     Running::start(&mut weir(test, place, line))
 }
 

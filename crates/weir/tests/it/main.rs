@@ -23,6 +23,7 @@ mod kills;
 #[path = "../../../weir-kube/tests/it/support.rs"]
 mod kube_support;
 mod kubernetes;
+mod kubernetes_doctor;
 mod limiter;
 mod load;
 mod load_calibrate;
