@@ -2,11 +2,12 @@
 
 use weir_model::load_report::LoadReport;
 
+use crate::deploy;
 use crate::kube_support::{Named, Test, tier};
 use crate::program::{Running, wait_until};
 
 /// All of them, in one cluster and one after the other.
-const TESTS: [Named; 3] = [
+const TESTS: [Named; 5] = [
     ("ingress_nginx_serves_an_ingress", |test| {
         ingress(test, "ingress-nginx", "nginx");
     }),
@@ -14,6 +15,14 @@ const TESTS: [Named; 3] = [
         ingress(test, "contour", "contour");
     }),
     ("envoy_gateway_serves_a_route", envoy_gateway_serves_a_route),
+    (
+        "the_kustomize_base_is_applied",
+        deploy::the_kustomize_base_is_applied,
+    ),
+    (
+        "the_helm_chart_is_installed",
+        deploy::the_helm_chart_is_installed,
+    ),
 ];
 
 #[test]

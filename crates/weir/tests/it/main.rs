@@ -11,6 +11,7 @@ mod capacity_refused;
 mod config;
 mod controllers;
 mod corpus;
+mod deploy;
 mod docs;
 mod doctor;
 mod doctor_trust;
