@@ -13,6 +13,7 @@ mod changes;
 mod cluster;
 mod error;
 mod exec;
+mod facts;
 mod generators;
 pub mod image;
 mod inner;
@@ -30,6 +31,9 @@ pub use changes::{Changes, Left, PutBack, left_by_this_process, undo};
 pub use cluster::Cluster;
 pub use error::KubeError;
 pub use exec::{Connected, Session, client};
+pub use facts::{
+    Budget, ClusterFacts, ContainerFacts, KubeProxy, NodeFacts, PodFacts, Scaler, Scaling,
+};
 pub use generators::Generators;
 pub use object_ref::ObjectRef;
 pub use pods::Pod;

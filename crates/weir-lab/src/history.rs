@@ -32,6 +32,9 @@ pub struct History {
     loads: BTreeMap<String, LoadHistory>,
 }
 
+/// What a trial has measured: its arm, responses and nanoseconds.
+type Measured = (String, u64, u64);
+
 /// What was measured under one load.
 #[derive(Debug, Default)]
 struct LoadHistory {
@@ -40,7 +43,7 @@ struct LoadHistory {
     /// Number of the next block: no number is used twice.
     next: u32,
     /// Trials of blocks that are not whole yet, by session and block: one that a kill has cut short stays.
-    open: BTreeMap<(u32, u32), Vec<(String, u64, u64)>>,
+    open: BTreeMap<(u32, u32), Vec<Measured>>,
     /// For each arm, responses and nanoseconds measured in whole blocks.
     totals: BTreeMap<String, (u64, u64)>,
     /// Looks at it, in order.

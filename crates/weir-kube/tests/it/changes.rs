@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use weir_kube::{Changes, Cluster, KubeError, ObjectRef, manifest_of, undo};
+use weir_kube::{Changes, Cluster, KubeError, ObjectRef, PutBack, manifest_of, undo};
 
 use crate::api::{connect, namespace, tell_pod, wait_until};
 use crate::support::Test;
@@ -83,7 +83,7 @@ pub(crate) fn what_is_changed_is_put_back_to_the_byte(test: &Test) {
         assert_eq!(said(test, &object), before, "between arms");
         assert!(set(Some("50")));
         let became = changes.put_back();
-        assert!(became.iter().all(|one| one.is_whole()), "{became:?}");
+        assert!(became.iter().all(PutBack::is_whole), "{became:?}");
         assert_eq!(became[0].put_back, [SETTINGS]);
         assert_eq!(said(test, &object), before);
         assert_eq!(changes.put_back(), []);
@@ -256,7 +256,7 @@ pub(crate) fn a_pod_that_may_not_have_its_sysctl_ends_the_roll_out(test: &Test) 
     assert!(error.to_string().contains("SysctlForbidden"), "{error}");
     assert!(error.hint().unwrap().contains("--allowed-unsafe-sysctls"));
     let became = changes.put_back();
-    assert!(became.iter().all(|one| one.is_whole()), "{became:?}");
+    assert!(became.iter().all(PutBack::is_whole), "{became:?}");
     assert_eq!(said(test, &object), before);
     // Its pods go as well where somebody runs them.
     assert_eq!(

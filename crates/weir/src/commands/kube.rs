@@ -209,7 +209,7 @@ pub(super) fn refused(error: KubeError) -> Failure {
     failure.maybe_hint(hint)
 }
 
-fn read<T: FromStr<Err = Unclear>>(option: &str, text: &str) -> Result<T, Failure> {
+pub(super) fn read<T: FromStr<Err = Unclear>>(option: &str, text: &str) -> Result<T, Failure> {
     text.parse()
         .map_err(|error| Failure::input(format!("{option}: {error}")))
 }

@@ -7,10 +7,12 @@ use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
 use weir_kube::image::{self, ImageFile};
+use weir_model::load_report::LoadReport;
 use weir_model::record::NetworkUsed;
 
 use crate::controlled;
 use crate::kube_support::{Named, Test, tier};
+use crate::kubernetes_doctor;
 use crate::place::{self, Place};
 use crate::program::{HasAll, Running, run, wait_until};
 
@@ -21,7 +23,7 @@ pub(crate) const PODS: &str =
     "--on kubernetes:weir-test --image localhost/weir:test --share-nodes --pod-memory 256MiB";
 
 /// All of them, in one cluster and one after the other.
-const TESTS: [Named; 12] = [
+const TESTS: [Named; 14] = [
     (
         "a_study_is_run_by_generators_in_pods",
         a_study_is_run_by_generators_in_pods,
@@ -29,6 +31,11 @@ const TESTS: [Named; 12] = [
     (
         "a_capacity_is_searched_from_a_pod",
         a_capacity_is_searched_from_a_pod,
+    ),
+    ("a_load_is_sent_by_two_pods", a_load_is_sent_by_two_pods),
+    (
+        "the_doctor_reads_a_cluster",
+        kubernetes_doctor::reads_a_cluster,
     ),
     ("a_pod_that_is_lost_is_named", a_pod_that_is_lost_is_named),
     (
@@ -208,6 +215,22 @@ fn a_capacity_is_searched_from_a_pod(test: &Test) {
     wait_until("pods and Job are gone", || left(test).trim().is_empty());
 }
 
+fn a_load_is_sent_by_two_pods(test: &Test) {
+    let place = Place::new();
+    let line = format!(
+        "load http://10.96.7.7/ -R 200 -c 8 -d 3s --expect size=100 --format json {PODS} --generators 2"
+    );
+    let report: LoadReport = start(test, &place, &line).end().with_code(0).document();
+    assert_eq!((report.counts.due, report.counts.connected), (600, 8));
+    assert_eq!(report.counts.completed_whole, 600, "{:?}", report.errors);
+    for one in &report.generators {
+        assert!(one.start.host.starts_with("pod weir-"), "{:?}", one.start);
+        assert_eq!(one.due, 300);
+    }
+    assert_eq!(report.generators.len(), 2);
+    wait_until("pods and Job are gone", || left(test).trim().is_empty());
+}
+
 fn a_pod_that_is_lost_is_named(test: &Test) {
     let place = Place::new();
     place.write("study.yaml", &study(200, "120s"));
@@ -292,6 +315,10 @@ fn options_about_pods_need_a_cluster() {
     );
     run("run same-twice --on kubernetes:a --origin-pod=--listen=:1")
         .did_nothing(2, &["--listen and --file are not for a pod"]);
+    run("load http://10.96.7.7/ --image weir:1")
+        .did_nothing(2, &["--image is about pods, and no --on names a cluster"]);
+    run("load http://10.96.7.7/ --on kubernetes:a --observe")
+        .did_nothing(2, &["--observe: not with generators on other hosts"]);
     run("run same-twice --on docker").did_nothing(2, &["--on: `docker` is not understood"]);
 }
 
