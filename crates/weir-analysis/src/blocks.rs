@@ -161,7 +161,9 @@ pub(crate) fn median(values: impl Iterator<Item = u64>) -> u64 {
 /// Whether a continuous trial holds a trial's block.
 pub(crate) fn holds(part: &PartRecord, trial: &TrialRecord) -> bool {
     let blocks = part.first_block..part.first_block.saturating_add(part.blocks);
-    part.session == trial.session && blocks.contains(&trial.block)
+    // Of arms that are measured one after the other each has a part of its own.
+    let has_arm = || part.arms.is_empty() || part.arms.iter().any(|arm| arm.arm == trial.arm);
+    part.session == trial.session && blocks.contains(&trial.block) && has_arm()
 }
 
 /// A trial and what speaks against it.
@@ -338,7 +340,7 @@ impl<'a> LoadData<'a> {
 
     /// Whether an arm's proxy is a process of weir's, of which it knows CPU time and memory.
     pub(crate) fn sees_process(&self, arm: &Arm) -> bool {
-        self.study.proxy_of(arm).kind.is_started()
+        self.study.proxy_of(arm).is_started()
     }
 
     /// Usable trials of an arm, in order of time.

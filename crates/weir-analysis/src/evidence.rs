@@ -241,7 +241,7 @@ impl Slices {
         let proxy_idle_ns = sum(|slice| slice.proxy_cpus_idle_ns);
         let own_ns = sum(|slice| slice.proxy_cpu_ns);
         let arm = study.arms.iter().find(|known| known.name == trial.arm);
-        let is_seen = arm.is_none_or(|arm| study.proxy_of(arm).kind.is_started());
+        let is_seen = arm.is_none_or(|arm| study.proxy_of(arm).is_started());
         let is_alone = header.shared_cpus().0 == 0;
         let others_ns = whole_ns * proxy_cpus - proxy_idle_ns - proxy_steal_ns - own_ns;
         Slices {

@@ -35,7 +35,7 @@ pub fn remarks(found: &Surroundings, cpus: &CpuRoles, study: &Study) -> Vec<Stri
 /// Content per second that a load plans to have answered, at most; `None` where its rate or its answers are not known.
 fn planned(load: &LoadSpec, study: &Study) -> Option<f64> {
     let own = || match study.proxy.role {
-        _ if !study.proxy.kind.is_started() => None,
+        _ if !study.proxy.is_started() => None,
         ProxyRole::StaticFiles { size } => Some(size),
         ProxyRole::ReverseProxy => Some(study.origin.size),
     };

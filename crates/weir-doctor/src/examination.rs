@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use weir_kube::ClusterFacts;
+
 use crate::facts::{Asked, Facts, Unread};
 use crate::finding::{Finding, Room, Severity};
 use crate::{commands, rules};
@@ -65,6 +67,32 @@ pub fn examine(facts: &Facts) -> Examination {
         room: rules::room(facts),
         looked_at: facts.looked_at.clone(),
         unread: facts.unread.clone(),
+    }
+}
+
+/// Judges what was read of a Kubernetes cluster.
+pub fn examine_cluster(facts: &ClusterFacts, asked: Asked) -> Examination {
+    let mut findings = rules::cluster::all(facts, asked);
+    findings.sort_by_key(|finding| finding.severity);
+    let ClusterFacts {
+        context, namespace, ..
+    } = facts;
+    let names: Vec<&str> = facts.nodes.iter().map(|node| node.name.as_str()).collect();
+    let pods = rules::counted(facts.pods.len() as u64, "pod");
+    let unread = |(what, why): &(String, String)| Unread {
+        what: what.clone(),
+        why: why.clone(),
+    };
+    Examination {
+        format: FORMAT,
+        asked,
+        findings,
+        room: rules::cluster::room(facts).into_iter().collect(),
+        looked_at: vec![
+            format!("namespace {namespace} of context {context}: {pods}"),
+            format!("nodes: {}", names.join(", ")),
+        ],
+        unread: facts.unread.iter().map(unread).collect(),
     }
 }
 

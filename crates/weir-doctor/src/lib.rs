@@ -9,6 +9,8 @@
 //! files, the folders for temporary files and the pid file, and listens at every port of the
 //! configuration for a moment. So the files are read as nginx reads them, includes and all
 //! ([`configuration`]).
+//!
+//! Of a Kubernetes cluster `weir-kube` reads the facts, and [`examine_cluster`] judges them.
 
 mod commands;
 pub mod configuration;
@@ -19,7 +21,7 @@ mod gather;
 mod rules;
 mod text;
 
-pub use examination::{Examination, FORMAT, examine};
+pub use examination::{Examination, FORMAT, examine, examine_cluster};
 pub use facts::{
     Asked, Cgroup, Facts, LimitLine, Listener, Process, Proxy, SysctlLine, UnitLimit, Unread,
 };

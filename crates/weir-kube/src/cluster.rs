@@ -12,12 +12,20 @@ use crate::asked::{Target, Wanted};
 use crate::error::KubeError;
 use crate::generators::Generators;
 use crate::inner::Inner;
+use crate::object_ref::ObjectRef;
 use crate::rights;
 
-/// A namespace of a cluster.
+/// A namespace of a cluster. Copies reach it the same way.
 #[derive(Clone)]
 pub struct Cluster {
     pub(crate) inner: Arc<Inner>,
+}
+
+/// Copies of the same.
+impl PartialEq for Cluster {
+    fn eq(&self, other: &Cluster) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
 }
 
 impl std::fmt::Debug for Cluster {
@@ -61,6 +69,7 @@ impl Cluster {
             .block_on(Config::from_custom_kubeconfig(configuration, &options))
             .map_err(|error| KubeError::NoConfiguration(format!("context `{context}`: {error}")))?;
         let namespace = namespace.unwrap_or_else(|| config.default_namespace.clone());
+        let server = config.cluster_url.to_string();
         let client = {
             let _inside = runtime.enter();
             Client::try_from(config)
@@ -72,6 +81,7 @@ impl Cluster {
             client,
             context,
             namespace,
+            server,
             is_silent: AtomicBool::new(false),
         };
         inner.run("ask for its version", async {
@@ -100,6 +110,15 @@ impl Cluster {
     pub fn check_rights(&self) -> Result<(), KubeError> {
         self.inner
             .run("ask what this user may do", rights::check(&self.inner))
+    }
+
+    /// Asks whether the user may change these objects, which are of one namespace, and ask the pods of workloads.
+    ///
+    /// # Errors
+    /// As for [`Cluster::check_rights`].
+    pub fn check_changes(&self, objects: &[ObjectRef]) -> Result<(), KubeError> {
+        let check = rights::check_objects(&self.inner, objects);
+        self.inner.run("ask what this user may do", check)
     }
 
     /// Makes the generators of a run, and waits until all of them run, or until `interrupted` is set.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use weir_host::journal::JournalError;
+
 /// Why something could not be done in a cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeError {
@@ -99,6 +101,37 @@ pub enum KubeError {
         /// What came.
         why: String,
     },
+    /// Another weir on this host changes objects of the cluster, and lives.
+    #[error("another weir changes objects of the cluster of context `{context}`{holder}")]
+    Held {
+        /// The context.
+        context: String,
+        /// `: process 7, since ...`, or nothing where that is not known.
+        holder: String,
+    },
+    /// An earlier weir was killed before it could put objects back.
+    #[error(
+        "an earlier weir has left {objects} objects of the cluster of context `{context}` changed"
+    )]
+    LeftChanged {
+        /// The context.
+        context: String,
+        /// The namespace that was named.
+        namespace: String,
+        /// How many.
+        objects: usize,
+    },
+    /// The journal of changed objects.
+    #[error(transparent)]
+    Journal(Box<JournalError>),
+    /// Somebody else has changed an object that weir changes.
+    #[error("{object}: {what}")]
+    Foreign {
+        /// The object.
+        object: String,
+        /// What is there.
+        what: String,
+    },
     /// This host gave no thread or socket.
     #[error("cannot reach the cluster from this host: {0}")]
     Host(#[from] std::io::Error),
@@ -112,7 +145,9 @@ impl KubeError {
             | KubeError::NoContext { .. }
             | KubeError::UnknownContext { .. }
             | KubeError::Rights { .. }
-            | KubeError::Refused { .. } => true,
+            | KubeError::Refused { .. }
+            | KubeError::Held { .. }
+            | KubeError::LeftChanged { .. } => true,
             KubeError::Unreachable { .. }
             | KubeError::Unauthorized { .. }
             | KubeError::Pods { .. }
@@ -120,6 +155,8 @@ impl KubeError {
             | KubeError::Interrupted
             | KubeError::Agent { .. }
             | KubeError::Request { .. }
+            | KubeError::Journal(_)
+            | KubeError::Foreign { .. }
             | KubeError::Host(_) => false,
         }
     }
@@ -153,6 +190,16 @@ impl KubeError {
             KubeError::Agent { .. } => Some(
                 "check that the pod's image is the one that `weir kube image` wrote".to_owned(),
             ),
+            KubeError::LeftChanged {
+                context, namespace, ..
+            } => Some(format!(
+                "put them back with: weir restore --on kubernetes:{context}/{namespace}"
+            )),
+            KubeError::Foreign { .. } => Some(
+                "weir left it alone; see that nobody else changes it, such as an operator or a GitOps tool, and run it again"
+                    .to_owned(),
+            ),
+            KubeError::Journal(error) => error.hint(),
             _ => None,
         }
     }

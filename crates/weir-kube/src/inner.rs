@@ -19,6 +19,8 @@ pub(crate) struct Inner {
     pub(crate) client: Client,
     pub(crate) context: String,
     pub(crate) namespace: String,
+    /// The API server's address.
+    pub(crate) server: String,
     /// Whether a stream did not end when it should have.
     pub(crate) is_silent: AtomicBool,
 }

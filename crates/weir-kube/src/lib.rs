@@ -9,26 +9,37 @@
 //! it. `docs/kubernetes.md` is for users.
 
 mod asked;
+mod changes;
 mod cluster;
 mod error;
 mod exec;
+mod facts;
 mod generators;
 pub mod image;
 mod inner;
+mod object_ref;
 mod objects;
 mod pods;
+mod pointer;
 mod remove;
 mod rights;
 mod trouble;
+mod workload;
 
 pub use asked::{NodeLabel, ProxyPods, Target, Toleration, Unclear, Wanted};
+pub use changes::{Changes, Left, PutBack, left_by_this_process, undo};
 pub use cluster::Cluster;
 pub use error::KubeError;
 pub use exec::{Connected, Session, client};
+pub use facts::{
+    Budget, ClusterFacts, ContainerFacts, KubeProxy, NodeFacts, PodFacts, Scaler, Scaling,
+};
 pub use generators::Generators;
+pub use object_ref::ObjectRef;
 pub use pods::Pod;
 pub use remove::{Removed, remove};
-pub use rights::manifest;
+pub use rights::{manifest, manifest_of};
+pub use workload::in_pods;
 
 /// The objects that [`Cluster::start`] would make in a namespace for a run of this name, as YAML documents.
 pub fn render(wanted: &Wanted, namespace: &str, run: &str) -> String {

@@ -76,7 +76,11 @@ pub(crate) fn is_ready_origin(pod: &v1::Pod) -> bool {
 
 /// What the cluster has noted about an object, oldest first.
 pub(crate) async fn events(inner: &Inner, name: &str) -> Vec<v1::Event> {
-    let api: Api<v1::Event> = Api::namespaced(inner.client.clone(), &inner.namespace);
+    events_in(inner, &inner.namespace, name).await
+}
+
+async fn events_in(inner: &Inner, namespace: &str, name: &str) -> Vec<v1::Event> {
+    let api: Api<v1::Event> = Api::namespaced(inner.client.clone(), namespace);
     let about = ListParams::default().fields(&format!("involvedObject.name={name}"));
     let mut events = api.list(&about).await.map_or(Vec::new(), |list| list.items);
     let time = |event: &v1::Event| {
@@ -88,7 +92,17 @@ pub(crate) async fn events(inner: &Inner, name: &str) -> Vec<v1::Event> {
 }
 
 pub(crate) async fn told(inner: &Inner, kind: &str, name: &str, trouble: Trouble) -> KubeError {
-    let events = events(inner, name).await;
+    told_in(inner, &inner.namespace, (kind, name), trouble).await
+}
+
+/// The same in any namespace.
+pub(crate) async fn told_in(
+    inner: &Inner,
+    namespace: &str,
+    (kind, name): (&str, &str),
+    trouble: Trouble,
+) -> KubeError {
+    let events = events_in(inner, namespace, name).await;
     let first = events.len().saturating_sub(MOST_EVENTS);
     KubeError::Pods {
         what: format!("{kind} `{name}` does not run"),

@@ -10,29 +10,88 @@ use serde_json::{Value, json};
 
 use crate::error::KubeError;
 use crate::inner::Inner;
+use crate::object_ref::ObjectRef;
 use crate::objects::{self, MANAGED_BY};
 
-/// API group, resource and verbs: all that weir ever asks for, in one namespace.
-const RULES: [(&str, &str, &[&str]); 4] = [
-    ("batch", "jobs", &["create", "get", "list", "delete"]),
-    ("", "pods", &["create", "get", "list", "delete"]),
-    // A web socket is opened by GET; newer API servers ask for `create` as well.
-    ("", "pods/exec", &["create", "get"]),
-    ("", "events", &["list"]),
+/// What is to be allowed in a namespace.
+struct Rule<'r> {
+    group: &'r str,
+    resource: &'r str,
+    verbs: &'r [&'r str],
+    /// `None`: all of them.
+    name: Option<&'r str>,
+}
+
+/// All that weir asks for where its generators are.
+const RULES: [Rule<'static>; 4] = [
+    rule("batch", "jobs", &["create", "get", "list", "delete"]),
+    rule("", "pods", &["create", "get", "list", "delete"]),
+    EXEC,
+    rule("", "events", &["list"]),
+];
+// A web socket is opened by GET; newer API servers ask for `create` as well.
+const EXEC: Rule<'static> = rule("", "pods/exec", &["create", "get"]);
+/// What it asks for besides where it changes objects of a workload, and asks its pods.
+const OF_WORKLOAD: [Rule<'static>; 4] = [
+    rule("", "pods", &["list"]),
+    EXEC,
+    rule("apps", "replicasets", &["list", "delete"]),
+    rule("", "events", &["list"]),
 ];
 
-/// The name of the role and of its binding.
-const ROLE: &str = "weir";
+const fn rule<'r>(group: &'r str, resource: &'r str, verbs: &'r [&'r str]) -> Rule<'r> {
+    Rule {
+        group,
+        resource,
+        verbs,
+        name: None,
+    }
+}
 
-/// Asks the API server whether the user may do all that is needed.
+/// The names of the roles, and of their bindings.
+const ROLE: &str = "weir";
+const CONTROLLER_ROLE: &str = "weir-controller";
+
+/// What changes of these objects need.
+fn rules_of(objects: &[ObjectRef]) -> Vec<Rule<'_>> {
+    let own = objects.iter().map(|object| Rule {
+        name: Some(&object.name),
+        ..rule(object.group(), &object.resource, &["get", "update"])
+    });
+    let has_workload = objects.iter().any(|object| object.group() == "apps");
+    own.chain(OF_WORKLOAD.into_iter().filter(|_| has_workload))
+        .collect()
+}
+
+/// Asks the API server whether the user may do all that the pods of generators need.
 pub(crate) async fn check(inner: &Inner) -> Result<(), KubeError> {
+    let namespace = &inner.namespace;
+    let manifest = |user: &str| manifest(namespace, user);
+    check_all(inner, namespace, &RULES, &manifest).await
+}
+
+/// The same of what changes of these objects need, which are of one namespace.
+pub(crate) async fn check_objects(inner: &Inner, objects: &[ObjectRef]) -> Result<(), KubeError> {
+    let Some(first) = objects.first() else {
+        return Ok(());
+    };
+    let manifest = |user: &str| manifest_of(objects, user);
+    check_all(inner, &first.namespace, &rules_of(objects), &manifest).await
+}
+
+async fn check_all(
+    inner: &Inner,
+    namespace: &str,
+    rules: &[Rule<'_>],
+    manifest: &dyn Fn(&str) -> String,
+) -> Result<(), KubeError> {
     let reviews: Api<SelfSubjectAccessReview> = Api::all(inner.client.clone());
     let mut missing = Vec::new();
-    for (group, resource, verbs) in RULES {
-        for verb in verbs {
+    for rule in rules {
+        for verb in rule.verbs {
             let review = SelfSubjectAccessReview {
                 spec: SelfSubjectAccessReviewSpec {
-                    resource_attributes: Some(attributes(&inner.namespace, group, resource, verb)),
+                    resource_attributes: Some(attributes(namespace, rule, verb)),
                     ..SelfSubjectAccessReviewSpec::default()
                 },
                 ..SelfSubjectAccessReview::default()
@@ -41,7 +100,10 @@ pub(crate) async fn check(inner: &Inner) -> Result<(), KubeError> {
             let answer =
                 answer.map_err(|error| inner.failed("ask what this user may do", error))?;
             if !answer.status.is_some_and(|status| status.allowed) {
-                missing.push(format!("{verb} {resource}"));
+                let name = rule
+                    .name
+                    .map_or_else(String::new, |name| format!(" {name}"));
+                missing.push(format!("{verb} {}{name}", rule.resource));
             }
         }
     }
@@ -51,21 +113,22 @@ pub(crate) async fn check(inner: &Inner) -> Result<(), KubeError> {
     let user = user(inner).await;
     Err(KubeError::Rights {
         context: inner.context.clone(),
-        namespace: inner.namespace.clone(),
-        manifest: manifest(&inner.namespace, &user),
+        namespace: namespace.to_owned(),
+        manifest: manifest(&user),
         user,
         missing,
     })
 }
 
-fn attributes(namespace: &str, group: &str, resource: &str, verb: &str) -> ResourceAttributes {
-    let (resource, subresource) = match resource.split_once('/') {
+fn attributes(namespace: &str, rule: &Rule<'_>, verb: &str) -> ResourceAttributes {
+    let (resource, subresource) = match rule.resource.split_once('/') {
         Some((resource, sub)) => (resource, Some(sub.to_owned())),
-        None => (resource, None),
+        None => (rule.resource, None),
     };
     ResourceAttributes {
         namespace: Some(namespace.to_owned()),
-        group: Some(group.to_owned()),
+        group: Some(rule.group.to_owned()),
+        name: rule.name.map(str::to_owned),
         resource: Some(resource.to_owned()),
         subresource,
         verb: Some(verb.to_owned()),
@@ -87,23 +150,42 @@ async fn user(inner: &Inner) -> String {
 
 /// The Role and the RoleBinding that grant a user what weir needs in a namespace, as YAML documents.
 pub fn manifest(namespace: &str, user: &str) -> String {
+    documents(ROLE, namespace, &RULES, user)
+}
+
+/// Those that grant what changes of these objects need, which are of one namespace.
+pub fn manifest_of(objects: &[ObjectRef], user: &str) -> String {
+    let namespace = objects.first().map_or("", |object| &object.namespace);
+    documents(CONTROLLER_ROLE, namespace, &rules_of(objects), user)
+}
+
+fn documents(role: &str, namespace: &str, rules: &[Rule<'_>], user: &str) -> String {
     let metadata = json!({
-        "name": ROLE,
+        "name": role,
         "namespace": namespace,
         "labels": {MANAGED_BY.0: "weir-administrator"},
     });
-    let rule = |(group, resource, verbs): (&str, &str, &[&str])| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
+    let granted = |rule: &Rule<'_>| {
+        let mut granted = json!({
+            "apiGroups": [rule.group], "resources": [rule.resource], "verbs": rule.verbs,
+        });
+        if let Some(name) = rule.name {
+            granted["resourceNames"] = json!([name]);
+        }
+        granted
+    };
+    let name = role;
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",
         "metadata": metadata,
-        "rules": RULES.map(rule),
+        "rules": rules.iter().map(granted).collect::<Vec<_>>(),
     });
     let binding = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "RoleBinding",
         "metadata": metadata,
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ROLE},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
         "subjects": [subject(user)],
     });
     [role, binding].iter().map(objects::yaml).collect()
@@ -134,5 +216,26 @@ mod tests {
         let text = manifest("bench", "jane");
         assert_eq!(text.matches("---\n").count(), 2, "{text}");
         assert!(text.contains("pods/exec"), "{text}");
+        let object = ObjectRef {
+            api: "v1".to_owned(),
+            kind: "ConfigMap".to_owned(),
+            resource: "configmaps".to_owned(),
+            namespace: "ingress".to_owned(),
+            name: "settings".to_owned(),
+        };
+        let workload = ObjectRef {
+            api: "apps/v1".to_owned(),
+            ..object.clone()
+        };
+        let text = manifest_of(std::slice::from_ref(&object), "jane");
+        assert!(
+            text.contains("resourceNames") && !text.contains("pods"),
+            "{text}"
+        );
+        let text = manifest_of(&[object, workload], "jane");
+        assert!(
+            text.contains("replicasets") && text.contains("pods/exec"),
+            "{text}"
+        );
     }
 }

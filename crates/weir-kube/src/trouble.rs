@@ -17,6 +17,9 @@ const ROOM: &str = "ask for fewer --generators or less of --pod-cpus and --pod-m
 const EVICTED: &str =
     "the node ran out of something: choose another node, or ask for more --pod-memory";
 
+const SYSCTLS: &str = "whoever runs the node can let pods set it (--allowed-unsafe-sysctls of the kubelet); settings that Kubernetes \
+                       calls safe need nothing, see `weir parameters NAME`";
+
 /// Reasons for which a container waits that do not pass by themselves, with what to do.
 const WAITING: [(&str, &str, Option<&str>); 7] = [
     ("ErrImagePull", "its image cannot be pulled", Some(IMAGE)),
@@ -83,7 +86,8 @@ pub(crate) fn of_pod(pod: &Pod) -> Option<Trouble> {
     }
     if status.phase.as_deref() == Some("Failed") {
         let why = format!("it failed: {}", words(&[&status.reason, &status.message]));
-        return of(why, None, true);
+        let is_forbidden = status.reason.as_deref() == Some("SysctlForbidden");
+        return of(why, is_forbidden.then_some(SYSCTLS), true);
     }
     if status.phase.as_deref() == Some("Succeeded") {
         return of("its process has ended".to_owned(), None, true);

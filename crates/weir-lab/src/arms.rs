@@ -2,33 +2,34 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use weir_agent::message::{
-    Alive, ArmJob, ArmStarted, Counters, End, FlowJob, Log, MakeCertificate, OriginJob,
-    OriginListener, Renew,
+    Alive, ArmStarted, Counters, End, FlowJob, Log, MakeCertificate, OriginListener, Renew,
 };
+use weir_kube::KubeError;
 use weir_model::quantity::CpuSet;
 use weir_model::record::{ProxyRecord, Record};
-use weir_model::room;
-use weir_model::study::{
-    Arm, AskSpec, CpuRoles, ExternalSpec, LoadSpec, ProxyKind, Study, Taken, TakenFrom,
-};
+use weir_model::study::{Arm, AskSpec, CpuRoles, ExternalSpec, LoadSpec, Study, Taken, TakenFrom};
 use weir_parameters::Catalog;
 use weir_record::RunWriter;
 
 use crate::arrivals::When;
 use crate::asked::{addresses, of_started, where_asked};
 use crate::cell::ArmId;
+use crate::controlled::Controlled;
 use crate::first_answer::FirstAnswer;
 use crate::flows::{Doors, Flows, From};
-use crate::host::Host;
 use crate::hosts::Hosts;
 use crate::inert::inert;
 use crate::left_out::is_bypassed_inbound;
 use crate::options::Role;
 use crate::sums::must_be_as_before;
 use crate::{Event, LabError};
+
+mod bench;
+
+use bench::is_shown;
 
 /// Soft limit of open descriptors that proxies start with: what systemd gives a service (DefaultLimitNOFILE=1024:524288 in
 /// systemd-system.conf(5)), so that a stock proxy meets here what it meets there.
@@ -61,12 +62,19 @@ pub(crate) struct Arms<'a> {
     running: BTreeMap<ArmId, Started>,
     /// What the last instance of each arm is, or was, running with.
     records: BTreeMap<ArmId, ProxyRecord>,
+    /// What puts the settings of each into force in a cluster, in place of those of the one before.
+    controlled: Option<&'a mut Controlled>,
     has_origin: bool,
     /// What all proxies show to clients that ask over TLS, when some load does; PEM.
     certificate: Option<String>,
     /// Some arm's client sockets go past the kernel's TCP and cannot drop content there. Then none does: the same for all.
     keeps_content: bool,
 }
+
+/// Right answers in a row after which new settings are held to have settled, and how long that may take.
+const SETTLED: u32 = 5;
+const SETTLED_WITHIN: Duration = Duration::from_secs(60);
+const BETWEEN_ANSWERS: Duration = Duration::from_millis(50);
 
 /// How long a proxy takes to end, about.
 const ENDING: Duration = Duration::from_millis(5);
@@ -85,13 +93,18 @@ struct Started {
 
 impl<'a> Arms<'a> {
     /// Those of a study, none of which runs yet; and what they have in common, the origin server.
-    pub(crate) fn new(bench: Bench<'a>) -> Result<Arms<'a>, LabError> {
+    /// `controlled` is what configures the one proxy that all of them have, where something does.
+    pub(crate) fn new(
+        bench: Bench<'a>,
+        controlled: Option<&'a mut Controlled>,
+    ) -> Result<Arms<'a>, LabError> {
         let study = bench.study;
         let arms = Arms {
             bench,
             specs: study.arms.clone(),
             running: BTreeMap::new(),
             records: BTreeMap::new(),
+            controlled,
             has_origin: Hosts::has_origin(study),
             certificate: match is_shown(study) {
                 true => {
@@ -157,7 +170,7 @@ impl<'a> Arms<'a> {
         let (bench, arm) = (self.bench, self.specs[id].clone());
         let taken: BTreeSet<usize> = self.running.values().map(|arm| arm.slot).collect();
         let slot = (0..).find(|slot| !taken.contains(slot)).unwrap_or(0);
-        let is_started = bench.study.proxy_of(&arm).kind.is_started();
+        let is_started = bench.study.proxy_of(&arm).is_started();
         let origin = match self.has_origin && is_started {
             true => {
                 let (role, asker) = (Role::Origin, Role::Proxy);
@@ -168,8 +181,19 @@ impl<'a> Arms<'a> {
             false => None,
         };
         let job = bench.job(&arm, slot, self.certificate.is_some(), origin)?;
+        let begun = Instant::now();
+        let controlled = self.controlled.as_mut();
+        let in_force = controlled
+            .map(|controlled| controlled.apply(&arm))
+            .transpose()?;
         let started = bench.proxies().ask(job);
-        let started: ArmStarted = started.map_err(|error| error.of_arm(&arm.name))?;
+        let mut started: ArmStarted = started.map_err(|error| error.of_arm(&arm.name))?;
+        let is_first = !self.records.contains_key(&id);
+        if let Some(in_force) = in_force {
+            started.effective = in_force.levels;
+            started.effective_text = in_force.text;
+            started.start_ns = begun.elapsed().as_nanos() as u64;
+        }
         bench.must_be_its_own(&arm, slot, &started)?;
         keep_files(&arm.name, &started, writer)?;
         let record = self.record_of(&arm, &started);
@@ -183,6 +207,13 @@ impl<'a> Arms<'a> {
             start: Duration::from_nanos(started.start_ns),
         };
         self.running.insert(id, running);
+        if let (Some(_), Some(first)) = (&self.controlled, bench.study.loads.first()) {
+            self.ask_until_settled(first, id)?;
+            if !is_first {
+                // That it answers under all loads was seen and said when it did for the first time.
+                return Ok(());
+            }
+        }
         for load in &bench.study.loads {
             self.ask_once(load, id)?;
         }
@@ -328,6 +359,28 @@ impl<'a> Arms<'a> {
         Ok(addresses(load, proxy, &self.running(id)?.asked))
     }
 
+    /// Asks an arm whose proxy has new settings until it answers rightly several times: right after a reload a wrong
+    /// answer was seen to follow a right one, and right after a roll-out nobody answers at the address of a pod that is gone.
+    fn ask_until_settled(&self, load: &LoadSpec, id: ArmId) -> Result<(), LabError> {
+        let until = Instant::now() + SETTLED_WITHIN;
+        let mut right = 0;
+        while right < SETTLED {
+            match self.ask_once(load, id) {
+                Ok(()) => right += 1,
+                Err(_) if self.is_interrupted() => return Err(KubeError::Interrupted.into()),
+                Err(error) if Instant::now() > until => return Err(error),
+                Err(_) => right = 0,
+            }
+            std::thread::sleep(BETWEEN_ANSWERS);
+        }
+        Ok(())
+    }
+
+    fn is_interrupted(&self) -> bool {
+        let controlled = self.controlled.as_ref();
+        controlled.is_some_and(|controlled| controlled.is_interrupted())
+    }
+
     /// Sends one request and looks at the response as the engine would. It is sent in clear whatever
     /// the load does: both listeners are one server to the proxy. To a configuration of the user's they
     /// need not be.
@@ -397,74 +450,6 @@ impl<'a> Arms<'a> {
     }
 }
 
-impl Bench<'_> {
-    /// The host of the proxies.
-    fn proxies(&self) -> &Host {
-        self.hosts.host(Role::Proxy)
-    }
-
-    fn job(
-        &self,
-        arm: &Arm,
-        slot: usize,
-        tls: bool,
-        origin: Option<SocketAddr>,
-    ) -> Result<ArmJob, LabError> {
-        let study = self.study;
-        let proxy = study.proxy_of(arm);
-        let launcher = self.catalog.split(proxy.kind, &arm.settings).launcher;
-        Ok(ArmJob {
-            slot,
-            name: arm.name.clone(),
-            kind: proxy.kind,
-            executable: proxy.executable.clone(),
-            role: proxy.role.clone(),
-            settings: arm.settings.clone(),
-            own: proxy.configuration.clone(),
-            request_log: self.request_log,
-            asks: study.asks(proxy),
-            external: proxy.external.clone(),
-            launcher: launcher.and_then(|name| study.launchers.get(&name).cloned()),
-            address: self.hosts.address(Role::Proxy, Role::Generator)?,
-            tls,
-            origin,
-            sizes: sizes(study),
-            cpus: arm.cpus(self.roles).clone(),
-            nofile: STOCK_NOFILE,
-        })
-    }
-
-    /// An arm listens where it was started, or where the study says that it is.
-    ///
-    /// # Errors
-    /// Its agent tells another address.
-    fn must_be_its_own(
-        &self,
-        arm: &Arm,
-        slot: usize,
-        started: &ArmStarted,
-    ) -> Result<(), LabError> {
-        let (role, asker) = (Role::Proxy, Role::Generator);
-        let external = self.study.proxy_of(arm).external.as_ref();
-        started.addresses().try_for_each(|told| match external {
-            Some(named) if named.address == told => Ok(()),
-            Some(named) => Err(self.hosts.elsewhere(role, told, named.address.to_string())),
-            None => self.hosts.own_address(role, asker, slot, told).map(drop),
-        })
-    }
-
-    fn start_origin(&self) -> Result<(), LabError> {
-        let job = OriginJob {
-            spec: self.study.origin.clone(),
-            sizes: sizes(self.study),
-            address: self.hosts.address(Role::Origin, Role::Proxy)?,
-            cpus: self.roles.origin.clone(),
-            descriptors: room::at_origin(&self.study.loads, self.study.arms.len() as u64),
-        };
-        Ok(self.hosts.host(Role::Origin).ask(job)?)
-    }
-}
-
 /// Keeps in the run folder what was written for an arm, and what its proxy made of it.
 fn keep_files(arm: &str, started: &ArmStarted, writer: &mut RunWriter) -> Result<(), LabError> {
     let in_arm = |name: &str| format!("arms/{arm}/{name}");
@@ -485,16 +470,4 @@ fn keep_files(arm: &str, started: &ArmStarted, writer: &mut RunWriter) -> Result
     }
     let mut files = files.into_iter();
     Ok(files.try_for_each(|(name, text)| writer.write_file(&in_arm(name), text.as_bytes()))?)
-}
-
-/// Whether some proxy that weir starts is asked over TLS, and needs a certificate.
-fn is_shown(study: &Study) -> bool {
-    let is_started = study.proxy_kinds().into_iter().any(ProxyKind::is_started);
-    is_started && study.loads.iter().any(LoadSpec::is_secure)
-}
-
-/// Sizes of the content that the loads of a study ask for, each once.
-fn sizes(study: &Study) -> Vec<u64> {
-    let sizes: BTreeSet<u64> = study.loads.iter().filter_map(|load| load.size).collect();
-    sizes.into_iter().collect()
 }

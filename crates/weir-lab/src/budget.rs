@@ -17,6 +17,9 @@ use crate::until;
 /// What a study without a slice is planned with.
 const PLANNED_SLICE: Duration = Duration::from_millis(100);
 
+/// What it takes until an arm's settings are in force, where nobody has seen it yet.
+const SWITCH: Duration = Duration::from_secs(3);
+
 /// What a continuous trial takes beside its slices: counters are read, threads are started, answers waited for.
 const PER_TRIAL: Duration = Duration::from_millis(12);
 /// And for each connection that it opens.
@@ -114,11 +117,28 @@ pub fn longest_slice(study: &Study, load: &LoadSpec) -> Duration {
     load.duration / (2 * study.arms.len() as u32 * study.blocks.at_least).max(1)
 }
 
+/// How long a load stays with an arm: half of what a stretch has, so that a load has as many rounds as the study wants
+/// blocks at least.
+pub(crate) fn slice_in_turn(study: &Study, loads: &[LoadSpec]) -> Duration {
+    let each = loads.iter().map(|load| longest_slice(study, load));
+    each.min()
+        .unwrap_or_default()
+        .max(Duration::from_millis(10))
+}
+
+/// What putting arms into force takes in all, about: nothing where they run side by side.
+fn switching(study: &Study, rounds: u32) -> Duration {
+    match study.controlled() {
+        Some(_) => SWITCH * rounds * study.arms.len() as u32,
+        None => Duration::ZERO,
+    }
+}
+
 /// How many blocks each load is planned to have, and how long they take; the pilot may change the number, and
 /// nearly never the length.
 pub fn plan_of(study: &Study) -> Vec<(String, u32, Duration)> {
-    let slice = study.blocks.slice.unwrap_or(PLANNED_SLICE);
     let plan = study.loads.iter().map(|load| {
+        let slice = planned_slice(study, load);
         let blocks = blocks(study, load, slice);
         (load.name.clone(), blocks, block(study, slice) * blocks)
     });
@@ -149,7 +169,8 @@ pub(crate) fn takes(study: &Study, history: &History, renewal: Duration) -> Dura
         let pilot = history.pilots.get(&first.name);
         let is_known = piloted.iter().any(|other| are_alike(other, first));
         piloted.push(first);
-        if pilot.is_none() && study.blocks.slice.is_none() && !is_known {
+        let is_in_turn = study.controlled().is_some();
+        if pilot.is_none() && study.blocks.slice.is_none() && !is_known && !is_in_turn {
             let pilot = (pilot::OF_PILOT, pilot::blocks(study, first));
             whole += length(study, first, pilot, study.arms.len() as u32);
         }
@@ -175,6 +196,7 @@ pub(crate) fn takes(study: &Study, history: &History, renewal: Duration) -> Dura
         whole += renewal * (parts.len() as u32).saturating_sub(1);
     }
     let reported: u32 = plan_of(study).iter().map(|(_, blocks, _)| blocks).sum();
+    whole += switching(study, reported);
     whole + REPORTED * reported * study.arms.len() as u32
 }
 
@@ -182,7 +204,16 @@ pub(crate) fn takes(study: &Study, history: &History, renewal: Duration) -> Dura
 pub(crate) fn slice(study: &Study, history: &History, load: &LoadSpec) -> Duration {
     let pilot = history.pilots.get(&load.name);
     let chosen = pilot.map(|pilot| Duration::from_nanos(pilot.slice_ns));
-    chosen.or(study.blocks.slice).unwrap_or(PLANNED_SLICE)
+    chosen.unwrap_or_else(|| planned_slice(study, load))
+}
+
+/// The slice of a load that nothing has been tried of.
+fn planned_slice(study: &Study, load: &LoadSpec) -> Duration {
+    match (study.blocks.slice, study.controlled()) {
+        (Some(slice), _) => slice,
+        (None, Some(_)) => slice_in_turn(study, std::slice::from_ref(load)),
+        (None, None) => PLANNED_SLICE,
+    }
 }
 
 /// The blocks of each instance of the proxies that is left of a load which is measured until everything is decided, if it

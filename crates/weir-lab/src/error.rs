@@ -47,6 +47,19 @@ pub enum LabError {
     /// Generators in pods cannot be had.
     #[error(transparent)]
     Kube(#[from] KubeError),
+    /// What configures the proxy in a cluster cannot be asked.
+    #[error("{0}")]
+    Controller(String),
+    /// An arm's settings did not come into force in the cluster.
+    #[error("arm `{arm}`: {what}")]
+    NotInForce {
+        /// The arm.
+        arm: String,
+        /// What was read instead, or what the cluster says.
+        what: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
     /// The image of the pods has another weir.
     #[error(
         "the image {image} has weir {theirs}, and this is weir {ours}: both must be the same version"
@@ -257,6 +270,7 @@ impl LabError {
         let is_of_a_host = match self {
             LabError::Ssh(error) => !error.is_input(),
             LabError::Kube(error) => !error.is_input(),
+            LabError::NotInForce { .. } => true,
             LabError::Agent(error) | LabError::Program(error) => {
                 matches!(error, AgentError::Lost { .. })
             }
@@ -291,6 +305,7 @@ impl LabError {
     pub fn broken_arm(&self) -> Option<&str> {
         match self {
             LabError::Agent(AgentError::Failed(failure)) => failure.arm(),
+            LabError::NotInForce { arm, .. } => Some(arm),
             _ => None,
         }
     }
@@ -317,7 +332,7 @@ impl LabError {
             LabError::Image { .. } => Some(
                 "write this weir's image with `weir kube image weir.tar`, push it, and name it with --image".to_owned(),
             ),
-            LabError::Copy { hint, .. } => hint.clone(),
+            LabError::Copy { hint, .. } | LabError::NotInForce { hint, .. } => hint.clone(),
             LabError::Record(error) => error.hint().map(str::to_owned),
             LabError::Answer {
                 is_started: false, ..

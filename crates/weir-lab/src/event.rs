@@ -158,6 +158,11 @@ pub enum Event {
         /// The settings.
         settings: Vec<Restored>,
     },
+    /// Objects of the cluster have been put back, or could not be.
+    ObjectsPutBack {
+        /// The objects.
+        objects: Vec<weir_kube::PutBack>,
+    },
     /// All blocks of these loads are recorded.
     TrialEnded {
         /// The loads.

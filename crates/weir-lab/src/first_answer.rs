@@ -62,7 +62,7 @@ impl FirstAnswer<'_> {
                 load: load.clone(),
                 status,
                 expected: expect.status_words(),
-                is_started: self.proxy.kind.is_started(),
+                is_started: self.proxy.is_started(),
             }),
             None if status == expected => Ok(()),
             None => Err(self.wrong(format!(
@@ -72,7 +72,7 @@ impl FirstAnswer<'_> {
     }
 
     fn expected(&self, status: u16) -> u16 {
-        let is_started = self.proxy.kind.is_started();
+        let is_started = self.proxy.is_started();
         match self.proxy.role {
             // What somebody else's proxy answers is known to somebody else.
             _ if !is_started && (200..400).contains(&status) => status,
@@ -85,7 +85,7 @@ impl FirstAnswer<'_> {
         LabError::Answer {
             arm: self.arm.to_owned(),
             what,
-            is_started: self.proxy.kind.is_started(),
+            is_started: self.proxy.is_started(),
         }
     }
 }

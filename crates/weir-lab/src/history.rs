@@ -32,6 +32,9 @@ pub struct History {
     loads: BTreeMap<String, LoadHistory>,
 }
 
+/// What a trial has measured: its arm, responses and nanoseconds.
+type Measured = (String, u64, u64);
+
 /// What was measured under one load.
 #[derive(Debug, Default)]
 struct LoadHistory {
@@ -39,10 +42,8 @@ struct LoadHistory {
     whole: u32,
     /// Number of the next block: no number is used twice.
     next: u32,
-    /// Trials of the block that is not whole yet.
-    open: Vec<(String, u64, u64)>,
-    /// (session, block) of those.
-    open_block: (u32, u32),
+    /// Trials of blocks that are not whole yet, by session and block: one that a kill has cut short stays.
+    open: BTreeMap<(u32, u32), Vec<Measured>>,
     /// For each arm, responses and nanoseconds measured in whole blocks.
     totals: BTreeMap<String, (u64, u64)>,
     /// Looks at it, in order.
@@ -114,20 +115,16 @@ impl History {
     fn add_trial(&mut self, trial: &TrialRecord) {
         let load = self.loads.entry(trial.load.clone()).or_default();
         let block = (trial.session, trial.block);
-        if load.open_block != block {
-            // One that a kill has cut short is never whole.
-            load.open.clear();
-            load.open_block = block;
-        }
         let completed = trial.slices.iter().map(|slice| slice.completed).sum();
         let ns = trial.slices.iter().map(|slice| slice.measured_ns).sum();
-        load.open.push((trial.arm.clone(), completed, ns));
-        let is_there = |arm: &String| load.open.iter().any(|(open, ..)| open == arm);
+        let open = load.open.entry(block).or_default();
+        open.push((trial.arm.clone(), completed, ns));
+        let is_there = |arm: &String| open.iter().any(|(open, ..)| open == arm);
         // Arms that are decided have left.
         let wanted = load.looks.last().map_or(&self.arms, |look| &look.open);
         if wanted.contains(&trial.arm) && wanted.iter().all(is_there) {
             load.whole += 1;
-            for (arm, completed, ns) in load.open.drain(..) {
+            for (arm, completed, ns) in load.open.remove(&block).unwrap_or_default() {
                 let total = load.totals.entry(arm).or_default();
                 *total = (total.0 + completed, total.1 + ns);
             }
@@ -224,6 +221,9 @@ mod tests {
             (&[("a", 0, measured), ("b", 0, measured), ("added", 0, measured)], 1, 1),
             (&[("a", 0, measured), ("b", 1, measured)], 0, 2),
             (&[("a", 0, screening), ("b", 0, screening)], 0, 0),
+            // In turn.
+            (&[("a", 0, measured), ("b", 0, measured), ("b", 1, measured), ("a", 1, measured)], 2, 2),
+            (&[("a", 0, measured), ("a", 1, measured), ("b", 0, measured)], 1, 2),
         ];
         for (trials, whole, next) in rows {
             let history = after(trials);

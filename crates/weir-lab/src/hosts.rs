@@ -293,6 +293,13 @@ impl Hosts {
 
     /// A proxy's program.
     pub(crate) fn program_of(&self, proxy: &ProxySpec) -> Result<Program, LabError> {
+        if !proxy.is_started() {
+            // Its program is on somebody else's host.
+            return Ok(Program {
+                name: proxy.kind.name().to_owned(),
+                version: String::new(),
+            });
+        }
         let key = (proxy.kind, proxy.executable.clone());
         if let Some(known) = self.programs.borrow().get(&key) {
             return Ok(known.clone());
@@ -307,7 +314,7 @@ impl Hosts {
     /// Whether the study has an origin server at all.
     pub(crate) fn has_origin(study: &Study) -> bool {
         let mut proxies = study.arms.iter().map(|arm| study.proxy_of(arm));
-        proxies.any(|proxy| proxy.role == ProxyRole::ReverseProxy && proxy.kind.is_started())
+        proxies.any(|proxy| proxy.role == ProxyRole::ReverseProxy && proxy.is_started())
     }
 
     /// Whether two roles are on one host, and a proxy that is one of them is there: weir starts it, or it listens at an

@@ -345,9 +345,14 @@ fn is_kept(cell: &Cell) -> bool {
     cell.phase != Phase::Pilot
 }
 
-/// A broken arm is an outcome; anything else that went wrong is an error.
+/// A broken arm is an outcome, as is that the user did not want to wait for one; anything else that went wrong is an
+/// error.
 fn broken(error: LabError, blocks: Vec<Block>) -> Result<Outcome, LabError> {
     match error.broken_arm() {
+        None if error.is_interruption() => Ok(Outcome {
+            blocks,
+            end: CellEnd::Interrupted,
+        }),
         Some(_) => Ok(Outcome {
             blocks,
             end: CellEnd::Broken(Box::new(error)),

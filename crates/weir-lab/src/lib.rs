@@ -14,7 +14,8 @@
 //!    `PartRecord` ([`record`]) when it has ended.
 //!
 //! `weir run` is the proposer of a fixed [`plan`], with a [`pilot`] before each load; [`budget`] says which loads share a
-//! trial, and how long all of it takes; [`alone`] goes on after the plan. What a run knows of its past,
+//! trial, and how long all of it takes; [`alone`] goes on after the plan. Where a controller of a cluster configures the one
+//! proxy that all arms have ([`controlled`]), they have it one after the other ([`turns`]). What a run knows of its past,
 //! this session's or an earlier one's, is its [`History`]. Everything that happens on the way is told as an
 //! [`Event`]; nothing is printed here.
 
@@ -26,6 +27,7 @@ mod assembly;
 mod budget;
 mod capacity;
 mod cell;
+mod controlled;
 mod cpus;
 mod error;
 mod event;
@@ -57,6 +59,7 @@ mod sums;
 mod surroundings;
 mod timeline;
 mod trial;
+mod turns;
 mod until;
 
 #[cfg(test)]
@@ -68,6 +71,7 @@ pub use asked::{AskedByArm, asked};
 pub use budget::{LOOK, budget_of, least_blocks, length_of, longest_slice, plan_of, repeats};
 pub use capacity::{at_most as longest_search, least as least_search};
 pub use cell::{ArmId, Block, Cell, CellEnd, Outcome, Rates, Renewal, Shared, StepBlock, Steps};
+pub use controlled::{changes_of, objects as controlled_objects};
 pub use error::{Blame, LabError};
 pub use event::Event;
 pub use generators::{Asked, Generators, Threads};

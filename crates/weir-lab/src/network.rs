@@ -7,6 +7,7 @@ use weir_parameters::{Catalog, Scope};
 use crate::LabError;
 use crate::hosts::Hosts;
 use crate::left_out::{compares_nothing, leave_out};
+use crate::turns;
 
 /// Why a study of which a proxy runs already has no network namespaces.
 const OUTSIDER: &str = "weir cannot put a proxy that it does not start into a network namespace";
@@ -31,8 +32,8 @@ fn decided(
     catalog: &Catalog,
 ) -> Result<(NetworkUsed, Study, Vec<Remark>), LabError> {
     let mtu = study.network.mtu;
-    let kinds = study.proxy_kinds();
-    let has_outsider = kinds.iter().any(|kind| !kind.is_started());
+    let is_started = |arm: &Arm| study.proxy_of(arm).is_started();
+    let has_outsider = !study.arms.iter().all(is_started);
     let no_networks = has_outsider.then(|| OUTSIDER.to_owned()).or(no_networks);
     let without = match (study.network.kind, no_networks) {
         (NetworkKind::Loopback, _) => "the study asks for the loopback interface".to_owned(),
@@ -44,9 +45,13 @@ fn decided(
         true => NetworkUsed::Loopback,
         false => NetworkUsed::Hosts,
     };
+    if study.controlled().is_some() {
+        // A controller sets its pods' kernel settings.
+        return Ok((used, study.clone(), turns::remarks(study)));
+    }
     let (study, mut remarks) = without_kernel(study, &without, catalog)?;
     // Where others have put their proxies is not known.
-    let is_shared = kinds.iter().any(|kind| kind.is_started());
+    let is_shared = study.arms.iter().any(is_started);
     if study.network.kind == NetworkKind::Auto && is_shared {
         remarks.push(Remark::of_run(format!(
             "all arms share one network and its kernel settings, without network namespaces: {without}"
@@ -102,7 +107,7 @@ fn without_kernel(
         )));
     }
     // What others have started has the kernel settings that they gave it.
-    let is_started = |arm: &&Arm| study.proxy_of(arm).kind.is_started();
+    let is_started = |arm: &&Arm| study.proxy_of(arm).is_started();
     let refused = study.arms.iter().filter(is_started).filter_map(|arm| {
         let own = kernel(arm);
         let names: Vec<String> = own.keys().cloned().collect();

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use weir_agent::local;
+use weir_kube::Cluster;
 use weir_model::record::{PlacesUsed, Remark};
 use weir_parameters::Catalog;
 use weir_simulation::Model;
@@ -80,6 +81,8 @@ pub struct PlaceSpec {
     pub(crate) remote: Option<PathBuf>,
     /// Generators in pods; the other roles are where they would be.
     pub(crate) pods: Option<Pods>,
+    /// The cluster whose objects the study's arms change.
+    pub(crate) cluster: Option<Cluster>,
     /// The model of a host that all roles are on, instead of any that exists.
     pub(crate) model: Option<Arc<Model>>,
 }
@@ -100,6 +103,19 @@ impl PlaceSpec {
             model: Some(Arc::new(model)),
             ..PlaceSpec::default()
         }
+    }
+
+    /// The same with a cluster whose objects arms may change.
+    pub fn in_cluster(self, cluster: Cluster) -> PlaceSpec {
+        PlaceSpec {
+            cluster: Some(cluster),
+            ..self
+        }
+    }
+
+    /// Whether there is a cluster whose objects arms may change.
+    pub fn has_cluster(&self) -> bool {
+        self.cluster.is_some()
     }
 
     /// The same with the generators in pods.

@@ -32,6 +32,8 @@ pub(crate) struct Plan {
     take_look: TakeLook,
     /// Whether this session has measured something of the load whose turn it is: then its proxies are to be new.
     is_begun: bool,
+    /// Whether arms are measured one after the other, and there is no residue of another that a pilot could see.
+    is_in_turn: bool,
     /// Whether the budget is used up.
     is_late: bool,
     /// How long the run had been at work when a look was taken, and how long looking took: the report looks again.
@@ -59,9 +61,17 @@ impl Plan {
             stage: Stage::Fresh,
             take_look,
             is_begun: false,
+            is_in_turn: false,
             is_late: false,
             looked: (None, Duration::ZERO),
         }
+    }
+
+    /// The same for arms that are measured one after the other: each block is a cell by itself.
+    pub(crate) fn in_turn(mut self) -> Plan {
+        self.is_in_turn = true;
+        self.study.blocks.instances = u32::MAX;
+        self
     }
 
     /// Thinks out the next steps for the loads of a trial.
@@ -72,6 +82,10 @@ impl Plan {
             return self.after_pilot(loads, slice, history);
         }
         if let Some(slice) = self.study.blocks.slice {
+            return self.choose(loads, history, slice, Vec::new());
+        }
+        if self.is_in_turn {
+            let slice = budget::slice_in_turn(&self.study, loads);
             return self.choose(loads, history, slice, Vec::new());
         }
         if let Some(alike) = self.alike(load, history) {
@@ -115,7 +129,7 @@ impl Plan {
         wanted: Duration,
         residues: Vec<Residue>,
     ) {
-        let was_tried = self.study.blocks.slice.is_none();
+        let was_tried = self.study.blocks.slice.is_none() && !self.is_in_turn;
         let longest = loads
             .iter()
             .map(|load| budget::longest_slice(&self.study, load));

@@ -12,6 +12,7 @@ use weir_record::{Run, RunWriter};
 
 use crate::alone::CheckAlone;
 use crate::capacity::Capacity;
+use crate::controlled::Controlled;
 use crate::history::History;
 use crate::hosts::Hosts;
 use crate::observe::Observe;
@@ -21,6 +22,7 @@ use crate::pods::Pods;
 use crate::proposer::{MakeProposer, Proposer};
 use crate::session::{Session, Summary};
 use crate::surroundings::Around;
+use crate::turns::Turns;
 use crate::{Event, LabError, cpus, left_out, network, preflight, settings, sums};
 
 /// Runs a study. The calling thread is kept off the proxy's CPUs from here on, and must be one that
@@ -56,6 +58,9 @@ fn fixed_plan(options: &Options) -> impl FnMut(&RunHeader, u32) -> Box<dyn Propo
             Ok(weir_analysis::decide(&run, load, look))
         });
         let plan = Plan::new(&header.study, session, take_look);
+        if header.study.controlled().is_some() {
+            return Box::new(Turns::new(&header.study, plan));
+        }
         let observed = |inner: Box<dyn Proposer>| -> Box<dyn Proposer> {
             match options.is_sampled() {
                 true => Box::new(Observe::new(header, session, inner)),
@@ -90,8 +95,7 @@ pub fn ask(
     proposer: MakeProposer<'_>,
     events: &mut dyn FnMut(Event),
 ) -> Result<Summary, LabError> {
-    let (hosts, begun) = open(options)?;
-    settings::check(study, options)?;
+    let (controlled, hosts, begun) = open(study, options)?;
     let (study, mut remarks) = left_out::by_host(study, &hosts, &options.catalog)?;
     let (network, study, network_remarks) = network::decide(&study, &hosts, &options.catalog)?;
     remarks.extend(network_remarks);
@@ -144,6 +148,7 @@ pub fn ask(
         number: 0,
         writer,
         history: History::new(&study.arms),
+        controlled,
         begun,
     };
     let result = session.run(hosts, proposer, events);
@@ -184,13 +189,12 @@ pub fn ask_again(
         options.catalog = catalog.map_err(|error| LabError::Resume(error.to_string()))?;
     }
     let options = &options;
-    settings::check(&header.study, options)?;
     sums::must_have_same_loads(&header, &options.folder)?;
     let options = &Options {
         places: same_places(&header, &options.places)?,
         ..options.clone()
     };
-    let (hosts, begun) = open(options)?;
+    let (controlled, hosts, begun) = open(&header.study, options)?;
     let here = &hosts.host(Role::Proxy).is.environment;
     let then = &header.environment;
     if (&here.kernel, &here.cpu_model) != (&then.kernel, &then.cpu_model) {
@@ -214,16 +218,22 @@ pub fn ask_again(
         number,
         writer,
         history,
+        controlled,
         begun,
     }
     .run(hosts, proposer, events)
 }
 
-/// The hosts, and when work on the run began by their clock.
-fn open(options: &Options) -> Result<(Hosts, Duration), LabError> {
+/// What configures the proxy in a cluster, where something does, the hosts, and when work on the run began by their clock.
+fn open(
+    study: &Study,
+    options: &Options,
+) -> Result<(Option<Controlled>, Hosts, Duration), LabError> {
+    settings::check(study, options)?;
+    let controlled = Controlled::open(study, options)?;
     let hosts = Hosts::open(options)?;
     let begun = hosts.now();
-    Ok((hosts, begun))
+    Ok((controlled, hosts, begun))
 }
 
 /// Remarks about CPUs that roles share, and about arms that crowd theirs.

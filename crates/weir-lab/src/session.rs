@@ -11,6 +11,7 @@ use weir_model::record::{EndRecord, NetworkUsed, Outcome, Record, RunHeader, Ses
 use weir_record::RunWriter;
 
 use crate::arms::{Arms, Bench};
+use crate::controlled::Controlled;
 use crate::history::History;
 use crate::hosts::Hosts;
 use crate::lab::Lab;
@@ -38,6 +39,8 @@ pub(crate) struct Session<'a> {
     pub(crate) number: u32,
     pub(crate) writer: RunWriter,
     pub(crate) history: History,
+    /// What configures the proxy in a cluster, where something does.
+    pub(crate) controlled: Option<Controlled>,
     /// When the run was begun, by the clock of the hosts.
     pub(crate) begun: Duration,
 }
@@ -132,14 +135,16 @@ impl Session<'_> {
             hosts.make_networks(study, mtu)?;
         }
         settings::begin(study, hosts, self.options)?;
-        let mut arms = Arms::new(Bench {
+        let mut controlled = self.controlled.take();
+        let bench = Bench {
             study,
             request_log: self.options.where_time_goes,
             roles,
             hosts,
             catalog: &self.options.catalog,
             session: self.number,
-        })?;
+        };
+        let mut arms = Arms::new(bench, controlled.as_mut())?;
         let added = self.history.added.iter().cloned();
         added.for_each(|arm| arms.add(arm));
         let sampled = self.sampled();
@@ -161,6 +166,9 @@ impl Session<'_> {
         // A host that is gone has no logs to give; why it is gone is what matters then.
         let kept = lab.arms.keep_logs(lab.writer);
         drop(lab);
+        if let Some(controlled) = &mut controlled {
+            controlled.put_back(events);
+        }
         let put_back = settings::put_back(hosts, events);
         worked.and(kept).and(put_back)
     }

@@ -51,6 +51,7 @@ pub fn proxy() -> ProxySpec {
         settings: Settings::new(),
         configuration: None,
         external: None,
+        controller: None,
     }
 }
 

@@ -1,5 +1,4 @@
 //! A checked study: what is asked, of which system, under which load, with which arms.
-//!
 //! `weir-study` is the only maker of a [`Study`]; whoever holds one may rely on what is said here.
 
 use std::collections::BTreeMap;
@@ -19,7 +18,9 @@ mod taken;
 
 pub use asked::{AskSpec, HOST, RequestedSpec, server_name};
 pub use ends::{SearchSpec, Until};
-pub use proxy::{ExternalSpec, LauncherSpec, OwnConfiguration, ProxyKind, ProxyRole, ProxySpec};
+pub use proxy::{
+    ControllerSpec, ExternalSpec, LauncherSpec, OwnConfiguration, ProxyKind, ProxyRole, ProxySpec,
+};
 pub use taken::{Taken, TakenFrom};
 
 /// Settings of one proxy: parameter id (without the proxy's prefix, for example

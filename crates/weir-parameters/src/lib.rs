@@ -16,6 +16,7 @@
 
 mod catalog;
 mod constraint;
+pub mod controller;
 mod default;
 mod file;
 mod grammar;
@@ -31,6 +32,7 @@ pub use catalog::Catalog;
 pub use constraint::{
     ClientLimits, Conflict, Constraint, DescriptorLimits, Limit, Means, Rule, Severity, Unsaid,
 };
+pub use controller::Controller;
 pub use default::{DefaultLevel, Defaults};
 pub use file::CatalogError;
 pub use level::{Bounds, LevelError, LevelKind};

@@ -15,6 +15,7 @@
 mod arms;
 mod arrivals;
 mod check;
+mod controller;
 mod effects;
 mod engine;
 mod error;

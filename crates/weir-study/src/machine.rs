@@ -61,7 +61,7 @@ impl CheckContext {
         settings: &Settings,
         held: u32,
     ) -> Option<ClientLimits> {
-        if proxy.configuration.is_some() {
+        if proxy.configuration.is_some() || proxy.controller.is_some() {
             return None;
         }
         let means = Means {
@@ -78,9 +78,9 @@ impl CheckContext {
     /// What holds where the settings of a proxy say nothing.
     pub(crate) fn unsaid(&self, proxy: &ProxySpec) -> Unsaid {
         let descriptor_limit = self.descriptor_limit;
-        match proxy.configuration {
-            Some(_) => Unsaid::Users,
-            None => Unsaid::Defaults { descriptor_limit },
+        match proxy.configuration.is_some() || proxy.controller.is_some() {
+            true => Unsaid::Users,
+            false => Unsaid::Defaults { descriptor_limit },
         }
     }
 }

@@ -14,8 +14,8 @@ use crate::machine::CheckContext;
 use crate::tree::{Entry, Node, Value};
 
 #[rustfmt::skip]
-const KEYS: [&str; 8] = [
-    "kind", "role", "stock", "settings", "executable", "configuration", "port", "address",
+const KEYS: [&str; 9] = [
+    "kind", "role", "stock", "settings", "executable", "configuration", "port", "address", "controller",
 ];
 /// What the proxy of a single arm is written with; what it does is what all do.
 #[rustfmt::skip]
@@ -123,6 +123,7 @@ impl Reader<'_> {
             settings: self.catalog.stock(kind),
             configuration: None,
             external: None,
+            controller: None,
         }
     }
 
@@ -157,7 +158,8 @@ impl Reader<'_> {
         });
         let executable = fields.get("executable").and_then(|node| check.text(node));
         let mut spec = self.spec(kind);
-        if stock == Some(false) || configuration.is_some() {
+        let controller = fields.entry("controller");
+        if stock == Some(false) || configuration.is_some() || controller.is_some() {
             spec.settings.clear();
         }
         // Settings of an external proxy are refused as a whole.
@@ -169,6 +171,8 @@ impl Reader<'_> {
         spec.settings.extend(own);
         spec.executable = executable.map(PathBuf::from);
         spec.configuration = configuration;
+        spec.controller =
+            controller.and_then(|entry| crate::controller::read(&entry.value, kind, check));
         spec.external = external(kind, fields, check);
         Draft {
             spec,
@@ -198,20 +202,23 @@ impl Reader<'_> {
 
 /// Where a proxy is that weir is not to start.
 fn external(kind: ProxyKind, fields: &Fields<'_>, check: &mut Checker) -> Option<ExternalSpec> {
-    if kind.is_started() {
+    let has_controller = fields.entry("controller").is_some();
+    if kind.is_started() && !has_controller {
         if let Some(entry) = fields.entry("address") {
             check
                 .error(
                     entry.span.clone(),
                     "`address` is for a proxy that weir does not start",
                 )
-                .hint("write `kind: external`, or leave it out");
+                .hint("write `kind: external`, name its `controller`, or leave it out");
         }
         return None;
     }
     for key in ["executable", "configuration", "settings", "stock"] {
-        if let Some(entry) = fields.entry(key) {
-            refuse_external(kind, key, entry.span.clone(), check);
+        if let Some(entry) = fields.entry(key)
+            && !(has_controller && key == "settings")
+        {
+            refuse_started(key, entry.span.clone(), check);
         }
     }
     let node = fields.required("address", check)?;
@@ -240,12 +247,17 @@ fn external(kind: ProxyKind, fields: &Fields<'_>, check: &mut Checker) -> Option
 
 /// Reports what is said of a proxy that weir does not start and could only do to one that it does.
 pub(crate) fn refuse_external(kind: ProxyKind, key: &str, span: Range<usize>, check: &mut Checker) {
-    if kind.is_started() {
-        return;
+    if !kind.is_started() {
+        refuse_started(key, span, check);
     }
+}
+
+fn refuse_started(key: &str, span: Range<usize>, check: &mut Checker) {
     check
         .error(span, format!("`{key}` is for a proxy that weir starts"))
-        .hint("weir sends load to an external proxy and changes nothing about it");
+        .hint(
+            "weir changes nothing about a proxy that it did not start, unless a `controller` configures it",
+        );
 }
 
 fn role(node: &Node, check: &mut Checker) -> Option<ProxyRole> {

@@ -13,10 +13,12 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use weir_model::study::ProxyKind;
+use weir_parameters::Catalog;
 
 use crate::launch::shielded;
+use crate::met::Met;
 use crate::processes::POLL;
-use crate::{Configuration, Proxy, SutError};
+use crate::{Configuration, Effective, Proxy, SutError};
 
 /// Folders of system programs, where an unprivileged user's PATH does not look, and where weir's
 /// set-up puts what no package brings.
@@ -24,6 +26,9 @@ const SYSTEM_FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/local/sbin", "/sbin", "/us
 
 /// Where programs of a user's own go, below the home folder.
 const OWN_FOLDER: &str = ".local/bin";
+
+/// Reads what a proxy runs with where loads meet it, from the text in which it told that.
+pub(crate) type Told = fn(String, Met, &Catalog) -> Result<Effective, SutError>;
 
 /// How a kind of proxy is known when it is met.
 pub(crate) struct Marks {
@@ -36,6 +41,8 @@ pub(crate) struct Marks {
     pub(crate) version_of: fn(&str) -> Option<String>,
     /// What somebody without it can do.
     pub(crate) install: &'static str,
+    /// What it runs with, from the text in which it told that elsewhere; `None`: no such text is read.
+    pub(crate) told: Option<Told>,
     /// What asks and starts the one that was found.
     pub(crate) open: fn(Installed) -> Result<Arc<dyn Proxy>, SutError>,
 }

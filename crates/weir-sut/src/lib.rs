@@ -50,7 +50,7 @@ pub use certificate::Certificate;
 pub use configuration::{Configuration, Patch};
 pub use error::SutError;
 pub use installed::Installed;
-pub use known::{find, locate};
+pub use known::{find, locate, told};
 pub use language::Language;
 pub use launch::{Launch, LaunchError, Launcher, launch_main};
 pub use logged::LoggedRequest;

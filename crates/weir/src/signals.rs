@@ -87,10 +87,18 @@ fn left() -> Option<String> {
             .iter()
             .map(|one| format!("the setting {}", one.key)),
     );
+    let clusters = weir_kube::left_by_this_process(&Journal::default_folder());
+    let hints: Vec<String> = std::iter::once(String::new())
+        .filter(|_| !left.is_empty())
+        .chain(clusters.iter().map(|on| format!(" {on}")))
+        .map(|on| format!("hint: weir restore{on}\n"))
+        .collect();
+    left.extend(clusters.iter().map(|on| format!("changed objects ({on})")));
     (!left.is_empty()).then(|| {
         format!(
-            "\nweir: ended at once, and leaves behind: {}\nhint: weir restore\n",
-            left.join(", ")
+            "\nweir: ended at once, and leaves behind: {}\n{}",
+            left.join(", "),
+            hints.concat()
         )
     })
 }

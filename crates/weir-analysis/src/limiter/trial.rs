@@ -173,7 +173,7 @@ fn own_cpu_ns(run: &Run, span: &Span<'_>) -> Option<f64> {
     let arm = &span.trials.first()?.arm;
     let arm = study.arms.iter().find(|own| own.name == *arm)?;
     let used = |slice: &SliceRecord| slice.proxy_cpu_ns.saturating_sub(slice.rest_cpu_ns);
-    let is_seen = study.proxy_of(arm).kind.is_started();
+    let is_seen = study.proxy_of(arm).is_started();
     is_seen.then(|| sum(span.trials.iter().copied(), used))
 }
 
@@ -196,7 +196,7 @@ fn others(run: &Run, span: &Span<'_>) -> Option<f64> {
     let first = span.trials.first()?;
     let arm = study.arms.iter().find(|arm| arm.name == first.arm)?;
     let proxy = arm.cpus(cpus).cpus();
-    if !study.proxy_of(arm).kind.is_started() {
+    if !study.proxy_of(arm).is_started() {
         return None;
     }
     let places = &run.header.places;

@@ -3,6 +3,7 @@
 
 mod advice;
 mod backlog;
+pub(crate) mod cluster;
 mod cpu;
 mod descriptors;
 mod http;

@@ -27,3 +27,5 @@ pub(super) const FEW_TIME_WAIT: u64 = 16_384;
 /// The kernel's own tcp_max_tw_buckets on a host with much memory: half of its largest table of
 /// connections (`tcp_sk_init` in Linux's net/ipv4/tcp_ipv4.c).
 pub(super) const USUAL_TIME_WAIT: &str = "262144";
+/// Netfilter keeps a closed connection this long: nf_conntrack_tcp_timeout_time_wait, which kube-proxy leaves alone; seconds.
+pub(super) const TRACKED_AFTER_CLOSE_S: f64 = 120.0;

@@ -23,3 +23,21 @@ pub(super) const LIMITS_CONF: &str = "https://man7.org/linux/man-pages/man5/limi
 pub(super) const SYSCTL_D: &str =
     "https://www.freedesktop.org/software/systemd/man/latest/sysctl.d.html";
 pub(super) const CGROUP: &str = "https://docs.kernel.org/admin-guide/cgroup-v2.html";
+pub(super) const POD_QOS: &str = "https://kubernetes.io/docs/concepts/workloads/pods/pod-qos/";
+pub(super) const POD_CPU: &str = "https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#how-pods-with-resource-limits-are-run";
+pub(super) const POD_MEMORY: &str =
+    "https://kubernetes.io/docs/tasks/configure-pod-container/assign-memory-resource/";
+pub(super) const POD_SYSCTLS: &str =
+    "https://kubernetes.io/docs/tasks/administer-cluster/sysctl-cluster/";
+pub(super) const CPU_MANAGER: &str =
+    "https://kubernetes.io/docs/tasks/administer-cluster/cpu-management-policies/";
+pub(super) const HPA: &str =
+    "https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/";
+pub(super) const VPA: &str =
+    "https://kubernetes.io/docs/concepts/workloads/autoscaling/vertical-pod-autoscale/";
+pub(super) const DISRUPTIONS: &str =
+    "https://kubernetes.io/docs/concepts/workloads/pods/disruptions/";
+pub(super) const HOST_NETWORK: &str =
+    "https://kubernetes.io/docs/concepts/workloads/pods/advanced-pod-config/";
+pub(super) const PROXY_MODES: &str =
+    "https://kubernetes.io/docs/reference/networking/virtual-ips/#proxy-modes";

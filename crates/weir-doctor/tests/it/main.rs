@@ -1,5 +1,6 @@
 //! Hosts laid out in a folder, read and judged as a real one is.
 
+mod cluster;
 mod false_alarms;
 mod host;
 mod judged;

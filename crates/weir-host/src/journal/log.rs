@@ -72,7 +72,7 @@ pub(super) struct Recorded {
     /// Every setting that it names, with the line.
     named: Vec<(usize, Key)>,
     /// Bytes in whole lines.
-    len: u64,
+    pub(super) len: u64,
 }
 
 impl Recorded {
@@ -83,12 +83,10 @@ impl Recorded {
         boot: &str,
         settings: &dyn Settings,
     ) -> Result<Option<Recorded>, JournalError> {
-        let path = folder.join(FILE);
-        if fs::symlink_metadata(&path).is_err_and(|e| e.kind() == io::ErrorKind::NotFound) {
+        let Some(bytes) = bytes(folder)? else {
             return Ok(None);
-        }
-        only_ours_file(&path)?;
-        let bytes = fs::read(&path).map_err(JournalError::io("read", &path))?;
+        };
+        let path = folder.join(FILE);
         let recorded = Recorded::parse(&bytes, boot, &path)?;
         if let Some(recorded) = &recorded {
             recorded.must_be_listed(&path, settings)?;
@@ -149,6 +147,18 @@ impl Recorded {
     }
 }
 
+/// The bytes of a folder's journal; `None`: there is none. One that others could have written is refused.
+pub(super) fn bytes(folder: &Path) -> Result<Option<Vec<u8>>, JournalError> {
+    let path = folder.join(FILE);
+    if fs::symlink_metadata(&path).is_err_and(|e| e.kind() == io::ErrorKind::NotFound) {
+        return Ok(None);
+    }
+    only_ours_file(&path)?;
+    fs::read(&path)
+        .map(Some)
+        .map_err(JournalError::io("read", &path))
+}
+
 fn header(line: &[u8], path: &Path) -> Result<Header, JournalError> {
     #[derive(Deserialize)]
     struct Version {
@@ -163,7 +173,7 @@ fn header(line: &[u8], path: &Path) -> Result<Header, JournalError> {
     serde_json::from_slice(line).map_err(unreadable)
 }
 
-fn damaged(path: &Path, line: usize, words: String) -> JournalError {
+pub(super) fn damaged(path: &Path, line: usize, words: String) -> JournalError {
     JournalError::Damaged {
         path: path.to_owned(),
         line,
@@ -202,7 +212,7 @@ pub(super) struct Log {
 
 impl Log {
     /// Begins a journal in place of one that has nothing open.
-    pub(super) fn begin(folder: &Path, header: &Header) -> Result<Log, JournalError> {
+    pub(super) fn begin(folder: &Path, header: &impl Serialize) -> Result<Log, JournalError> {
         let path = folder.join(FILE);
         match fs::rename(&path, folder.join(PREVIOUS_FILE)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -222,13 +232,13 @@ impl Log {
     }
 
     /// Goes on with one that was read.
-    pub(super) fn resume(folder: &Path, recorded: &Recorded) -> Result<Log, JournalError> {
+    pub(super) fn resume(folder: &Path, len: u64) -> Result<Log, JournalError> {
         let path = folder.join(FILE);
         let file = OpenOptions::new().append(true).open(&path);
         Ok(Log {
             file: file.map_err(JournalError::io("open", &path))?,
             path,
-            len: recorded.len,
+            len,
         })
     }
 

@@ -36,6 +36,7 @@ use serde::{Deserialize, Serialize};
 mod entry;
 mod error;
 mod key;
+pub mod ledger;
 mod lock;
 mod log;
 mod place;
@@ -382,7 +383,7 @@ fn restore_with(folder: &Path, settings: &dyn Settings) -> Result<Vec<Restored>,
     if recorded.open.is_empty() {
         return Ok(Vec::new());
     }
-    let mut log = Log::resume(folder, &recorded)?;
+    let mut log = Log::resume(folder, recorded.len)?;
     let same_boot = recorded.header.boot == boot;
     let (open, log) = (&mut recorded.open, Some(&mut log));
     Ok(undo(open, log, settings, same_boot, Outcome::closes))

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use weir_kube::{Cluster, KubeError, Removed, Wanted, manifest, remove, render};
 
+use crate::changes;
 use crate::support::{Named, Test, tier};
 
 /// All of them, in one cluster and one after the other: each has a namespace of its own, nodes are everybody's.
-const TESTS: [Named; 8] = [
+const TESTS: [Named; 13] = [
     ("contexts_are_named", contexts_are_named),
     ("what_is_rendered_is_valid", what_is_rendered_is_valid),
     (
@@ -26,6 +27,26 @@ const TESTS: [Named; 8] = [
         "everything_is_removed_by_its_label",
         everything_is_removed_by_its_label,
     ),
+    (
+        "what_is_changed_is_put_back_to_the_byte",
+        changes::what_is_changed_is_put_back_to_the_byte,
+    ),
+    (
+        "what_somebody_else_has_changed_is_told_and_left",
+        changes::what_somebody_else_has_changed_is_told_and_left,
+    ),
+    (
+        "what_a_killed_weir_has_changed_is_undone",
+        changes::what_a_killed_weir_has_changed_is_undone,
+    ),
+    (
+        "a_pod_that_may_not_have_its_sysctl_ends_the_roll_out",
+        changes::a_pod_that_may_not_have_its_sysctl_ends_the_roll_out,
+    ),
+    (
+        "rights_to_change_objects_are_named",
+        changes::rights_to_change_objects_are_named,
+    ),
 ];
 
 #[test]
@@ -33,12 +54,12 @@ fn api_tier() {
     tier("api", None, Test::enter, &TESTS);
 }
 
-fn connect(test: &Test, on: &str) -> Result<Cluster, KubeError> {
+pub(crate) fn connect(test: &Test, on: &str) -> Result<Cluster, KubeError> {
     Cluster::connect(Some(&test.configuration()), &on.parse().unwrap(), false)
 }
 
 /// Waits until something is so, for ten seconds.
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     for _ in 0..100 {
         if is_so() {
             return;
@@ -49,7 +70,7 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 /// A namespace that a test has for itself, with its default service account.
-fn namespace(test: &Test, name: &str, labels: &str) -> Cluster {
+pub(crate) fn namespace(test: &Test, name: &str, labels: &str) -> Cluster {
     test.kubectl(&format!("create namespace {name}"), "");
     if !labels.is_empty() {
         test.kubectl(&format!("label namespace {name} {labels}"), "");
@@ -130,6 +151,14 @@ fn tell(test: &Test, namespace: &str, pod: &str, state: &str) {
     );
     let words =
         format!("patch pod {pod} --namespace {namespace} --subresource status --patch {status}");
+    test.kubectl(&words, "");
+}
+
+/// Says in a kubelet's place how a pod is.
+pub(crate) fn tell_pod(test: &Test, namespace: &str, pod: &str, status: &str) {
+    let words = format!(
+        "patch pod {pod} --namespace {namespace} --subresource status --patch {{\"status\":{status}}}"
+    );
     test.kubectl(&words, "");
 }
 

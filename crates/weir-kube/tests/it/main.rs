@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod api;
+mod changes;
 // Shared with the tests of weir itself, which use the rest.
 #[allow(dead_code)]
 mod support;

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::AsFd;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -13,8 +13,11 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 /// A test and its name.
 pub(crate) type Named = (&'static str, fn(&Test));
 
+/// What a test needs and this machine does not have, as the reason for which the test ends.
+struct Missing(String);
+
 /// Runs the tests of a tier in one cluster, one after the other; `prepare` is done first. What ran is told beside what
-/// the tests print, which nobody sees where they pass.
+/// the tests print, which nobody sees where they pass. Where `KUBE_TESTS` is set, those whose names have it are run.
 pub(crate) fn tier(name: &str, image: Option<(&Path, &str)>, prepare: fn(&Test), tests: &[Named]) {
     let tell = |what: String| {
         let line = format!("kubernetes: {name} tier: {what}\n");
@@ -25,13 +28,19 @@ pub(crate) fn tier(name: &str, image: Option<(&Path, &str)>, prepare: fn(&Test),
         Err(why) => return tell(format!("did not run: {why}")),
     };
     prepare(&test);
-    let mut failed = Vec::new();
-    for (name, run) in tests {
-        if catch_unwind(AssertUnwindSafe(|| run(&test))).is_err() {
-            failed.push(*name);
+    let only = std::env::var("KUBE_TESTS").unwrap_or_default();
+    let (mut ran, mut failed) = (0, Vec::new());
+    for (name, run) in tests.iter().filter(|(name, _)| name.contains(&only)) {
+        let ended = catch_unwind(AssertUnwindSafe(|| run(&test))).err();
+        match ended.as_ref().map(|payload| payload.downcast_ref()) {
+            Some(Some(Missing(what))) => tell(format!("{name} did not run: {what}")),
+            ended => {
+                ran += 1;
+                failed.extend(ended.map(|_| *name));
+            }
         }
     }
-    tell(format!("ran {} tests", tests.len()));
+    tell(format!("ran {ran} tests"));
     assert!(failed.is_empty(), "failed: {failed:?}");
 }
 
@@ -61,6 +70,39 @@ impl Test {
             Some(3) => Err(words),
             _ => panic!("the cluster cannot be started: {words}"),
         }
+    }
+
+    /// Starts one of the controllers of `scripts/kube`, unless it runs, and says at which address it serves. Where this
+    /// machine cannot have it, the test ends here as one that did not run.
+    pub(crate) fn controller(&self, name: &str) -> String {
+        let output = script().arg("serve").arg(&self.folder).arg(name).output();
+        let output = output.unwrap();
+        let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        match output.status.code() {
+            Some(0) => String::from_utf8(output.stdout).unwrap().trim().to_owned(),
+            Some(3) => resume_unwind(Box::new(Missing(words))),
+            _ => panic!("{name} cannot be started: {words}"),
+        }
+    }
+
+    /// A program that `scripts/kube` has built. Where it has not, the test ends here as one that did not run.
+    pub(crate) fn program(&self, name: &str) -> PathBuf {
+        let output = script().args(["program", name]).output().unwrap();
+        let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+        match output.status.code() {
+            Some(0) => words(&output.stdout).into(),
+            _ => resume_unwind(Box::new(Missing(words(&output.stderr)))),
+        }
+    }
+
+    /// A command where a controller runs: among its files and processes.
+    pub(crate) fn within(&self, controller: &str, program: &str) -> Command {
+        let mut command = script();
+        command
+            .arg("enter")
+            .arg(&self.folder)
+            .args([controller, program]);
+        command
     }
 
     /// A command in the cluster's network, with its configuration.

@@ -11,4 +11,5 @@ mod hold_ups;
 mod measuring;
 mod promise;
 mod shared;
+mod turns;
 mod until;

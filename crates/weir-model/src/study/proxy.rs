@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Settings;
+use super::{Settings, Study};
 
 /// Which proxy, doing what, with which settings before any arm changes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -25,9 +26,45 @@ pub struct ProxySpec {
     /// The user's own configuration, which arms are copies of; `None`: weir writes one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration: Option<OwnConfiguration>,
-    /// Where it is, when weir is not to start one ([`ProxyKind::External`]).
+    /// Where it is, when weir is not to start one: it is of [`ProxyKind::External`], or has a controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<ExternalSpec>,
+    /// What configures it in a cluster, where weir is to change that; then it has an address as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller: Option<ControllerSpec>,
+}
+
+impl ProxySpec {
+    /// Whether weir starts it.
+    pub fn is_started(&self) -> bool {
+        self.kind.is_started() && self.external.is_none()
+    }
+}
+
+impl Study {
+    /// The proxy, and the controller of a cluster that configures it: then all arms have that one, in turn.
+    pub fn controlled(&self) -> Option<(&ProxySpec, &ControllerSpec)> {
+        Some((&self.proxy, self.proxy.controller.as_ref()?))
+    }
+}
+
+/// A controller in a Kubernetes cluster, which configures a proxy by what objects say. weir changes those for an arm, and
+/// puts them back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ControllerSpec {
+    /// Which: the name of a file of `controllers/`.
+    pub is: String,
+    /// The namespace of its objects.
+    pub namespace: String,
+    /// Its objects, `configmap/NAME`, by what that file calls them.
+    pub objects: BTreeMap<String, String>,
+    /// A command on the host that weir runs on, which prints what the data plane runs with; empty: it is asked in its
+    /// pods.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<String>,
+    /// How long a setting may take until it is in force; `None`: as long as that controller takes at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<Duration>,
 }
 
 /// A configuration that the user wrote. It is read on the proxies' host and never written to.

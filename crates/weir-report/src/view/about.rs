@@ -20,7 +20,7 @@ pub(super) fn blocks(header: &RunHeader, records: &[Record]) -> Vec<Block> {
         let proxy = study.proxy_of(arm);
         arm.proxy.is_none()
             && proxy.configuration.is_none()
-            && proxy.kind.is_started()
+            && proxy.is_started()
             && launcher(arm).is_none()
             && transport(arm).is_none()
     };
@@ -69,7 +69,7 @@ pub(super) fn last_records(records: &[Record]) -> BTreeMap<&str, &ProxyRecord> {
 /// `HAProxy (haproxy/2.6.12), /opt/haproxy/sbin/haproxy`.
 fn proxy(study: &Study, arm: &Arm, record: Option<&ProxyRecord>) -> String {
     let spec = study.proxy_of(arm);
-    if spec.kind == ProxyKind::External {
+    if !spec.is_started() {
         return external(study, arm);
     }
     let program = record.map_or("", |record| record.program.as_str());
@@ -84,9 +84,20 @@ fn proxy(study: &Study, arm: &Arm, record: Option<&ProxyRecord>) -> String {
 }
 
 fn external(study: &Study, arm: &Arm) -> String {
-    match &study.proxy_of(arm).external {
-        Some(external) => format!("a proxy at {external} that weir did not start"),
-        None => "a proxy that weir did not start".to_owned(),
+    let spec = study.proxy_of(arm);
+    match (&spec.external, &spec.controller) {
+        (Some(external), Some(controller)) => {
+            let objects: Vec<&str> = controller.objects.values().map(String::as_str).collect();
+            format!(
+                "{} at {external}, configured by {} of namespace {} ({}), whose objects weir changed for this arm and put back",
+                spec.kind.title(),
+                controller.is,
+                controller.namespace,
+                objects.join(", ")
+            )
+        }
+        (Some(external), None) => format!("a proxy at {external} that weir did not start"),
+        (None, _) => "a proxy that weir did not start".to_owned(),
     }
 }
 
@@ -137,7 +148,7 @@ fn protection(copies: Protection) -> &'static str {
 /// The settings of an arm: all of them where its proxy is its own, else what it changes.
 fn settings(study: &Study, arm: &Arm) -> Option<String> {
     let spec = study.proxy_of(arm);
-    if !spec.kind.is_started() {
+    if !spec.is_started() && spec.controller.is_none() {
         return None;
     }
     if arm.role == ArmRole::SameAsBaseline {
@@ -278,7 +289,7 @@ pub(super) fn baseline(study: &Study) -> String {
     let proxy = &study.proxy;
     match &proxy.configuration {
         Some(own) => format!("{} with {}", proxy.kind.title(), own.file.display()),
-        None if !proxy.kind.is_started() => study
+        None if !proxy.is_started() => study
             .arms
             .first()
             .map_or_else(String::new, |arm| external(study, arm)),

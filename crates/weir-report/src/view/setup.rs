@@ -247,9 +247,10 @@ fn differences(
         Row::new(&*arm.name, [name, value(baseline, id), value(&own, id)])
     });
     let mut rows: Vec<Row> = rows.collect();
-    let is_started = study.proxy_of(arm).kind.is_started();
+    let spec = study.proxy_of(arm);
+    let is_seen = spec.is_started() || spec.controller.is_some();
     let note = match (proxy, rows.is_empty(), arm.changes.is_empty()) {
-        _ if !is_started => "weir did not start it and cannot read its settings".to_owned(),
+        _ if !is_seen => "weir did not start it and cannot read its settings".to_owned(),
         (Some(_), true, _) if is_other_kind => String::new(),
         (None, ..) => "no record: its proxy was never started".to_owned(),
         (Some(_), true, true) => "the same as the baseline".to_owned(),

@@ -8,6 +8,7 @@
 //! Levels may be left to the machine (`1..cpus`): then there are as many arms as it has room for.
 
 mod designs;
+mod placed;
 
 use std::ops::Range;
 
@@ -155,11 +156,13 @@ pub(crate) fn read(
     }
     check_conflicts(&drafts, proxy, catalog, context, check);
     let left_out = alone(&drafts, &growing).into_iter().collect();
-    Arms {
+    let arms = Arms {
         drafts,
         growing,
         left_out,
-    }
+    };
+    placed::check_arms(&arms, proxy, catalog, check);
+    arms
 }
 
 /// What is said of a study whose levels all are the baseline's on this machine.
@@ -228,10 +231,12 @@ impl Maker<'_> {
 
     /// `settings` of an arm with what is known of the others.
     fn complete(&self, proxy: &ProxySpec, settings: &Settings) -> Settings {
-        match proxy.configuration {
+        match (&proxy.configuration, &proxy.controller) {
+            // Nobody has asked the controller yet, and it may say anything.
+            (_, Some(_)) => settings.clone(),
             // Nobody has read the user's file yet, and it may say something else.
-            Some(_) => self.catalog.complete_start(settings),
-            None => self.catalog.complete_arm(proxy.kind, settings),
+            (Some(_), _) => self.catalog.complete_start(settings),
+            (None, None) => self.catalog.complete_arm(proxy.kind, settings),
         }
     }
 

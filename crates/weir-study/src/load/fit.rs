@@ -130,7 +130,7 @@ fn check_external(
     check: &mut Checker,
 ) {
     let Some(of_study) = of_study else { return };
-    let is_started = |arm: &arms::Draft| arm.proxy(&of_study.spec).kind.is_started();
+    let is_started = |arm: &arms::Draft| arm.proxy(&of_study.spec).is_started();
     if arms.iter().all(is_started) {
         return check_trust(loads, check);
     }

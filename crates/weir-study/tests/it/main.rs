@@ -2,6 +2,7 @@
 
 mod bounded;
 mod bursts;
+mod controller;
 mod expand;
 mod flows;
 mod gains;

@@ -49,6 +49,7 @@ pub(crate) const MARKS: Marks = Marks {
     ask: "environ",
     version_of,
     install: "apt-get install caddy",
+    told: None,
     open: |installed| Ok(Arc::new(Caddy { installed })),
 };
 

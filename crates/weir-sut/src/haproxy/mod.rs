@@ -41,6 +41,7 @@ pub(crate) const MARKS: Marks = Marks {
     ask: "-v",
     version_of,
     install: "apt-get install haproxy",
+    told: None,
     open: |installed| Ok(Arc::new(Haproxy { installed })),
 };
 

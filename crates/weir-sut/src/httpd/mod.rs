@@ -37,6 +37,7 @@ pub(crate) const MARKS: Marks = Marks {
     ask: "-v",
     version_of,
     install: "apt-get install apache2-bin",
+    told: None,
     open: |installed| {
         let modules = Modules::of(&installed.program)?;
         Ok(Arc::new(Httpd { installed, modules }))

@@ -34,13 +34,24 @@ fn level(row: &Parameter, way: &Way<'_>, nofile: Option<u64>) -> Option<String> 
     let found = match &row.effective {
         EffectiveFrom::Directive { name, context } => way.find(context.name(), name),
         EffectiveFrom::ListenFlag { .. } => Some(way.listen.join(" ")),
-        EffectiveFrom::ProcessLimit { .. } => nofile.map(|limit| limit.to_string()),
+        EffectiveFrom::ProcessLimit { .. } => match nofile {
+            Some(limit) => Some(limit.to_string()),
+            None => written(row, way),
+        },
         EffectiveFrom::Value { .. }
         | EffectiveFrom::Sysctl { .. }
         | EffectiveFrom::Launcher
         | EffectiveFrom::Transport { .. } => None,
     };
     row.read_back(found.as_deref()).or(found)
+}
+
+/// The value of the directive that a row is written as, where there is no process to ask.
+fn written(row: &Parameter, way: &Way<'_>) -> Option<String> {
+    let write = row.writes.first()?;
+    let name = write.text.split_whitespace().next()?;
+    let found = way.find(write.context.name(), name)?;
+    Some(found.split_once(' ')?.1.to_owned())
 }
 
 /// The blocks that a load meets.

@@ -29,6 +29,10 @@ pub(crate) const MARKS: Marks = Marks {
     ask: "-V",
     version_of,
     install: "apt-get install nginx-light",
+    told: Some(|text, met, catalog| {
+        let tree = directives(&text)?;
+        Ok(effective::read(text, &tree, vec![met], catalog, None))
+    }),
     open: |installed| Ok(Arc::new(Nginx { installed })),
 };
 

@@ -23,12 +23,26 @@ pub(crate) struct DoctorArgs {
     pub(crate) connections_per_second: Option<String>,
 
     /// nginx configuration file to check [default: that of the running nginx, or /etc/nginx/nginx.conf]
-    #[arg(long, visible_alias = "config", value_name = "FILE")]
+    #[arg(
+        long,
+        visible_alias = "config",
+        value_name = "FILE",
+        conflicts_with = "on"
+    )]
     pub(crate) nginx: Option<PathBuf>,
 
     /// Process id of the nginx master process to check [default: the running one]
     #[arg(long, value_name = "PID")]
     pub(crate) pid: Option<u32>,
+
+    /// Check pods of a Kubernetes cluster and what they run on, instead of this host: kubernetes:CONTEXT/NAMESPACE, of your
+    /// kubectl configuration
+    #[arg(long, value_name = "WHERE", conflicts_with_all = ["pid", "root"])]
+    pub(crate) on: Option<String>,
+
+    /// Only the pods that have this label [default: all of the namespace]
+    #[arg(long, value_name = "KEY=VALUE", requires = "on")]
+    pub(crate) selector: Option<String>,
 
     /// Output format
     #[arg(long, value_enum, default_value_t = DoctorFormat::Text)]

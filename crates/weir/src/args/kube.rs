@@ -21,7 +21,8 @@ pub(crate) struct PodArgs {
 /// What the pods are like.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct WantedArgs {
-    /// How many pods share the load, each on a node of its own [default: 1]
+    /// How many pods share the load, each on a node of its own; 0: none, the load comes from this host, and the cluster is
+    /// that of the study's `controller` [default: 1]
     #[arg(long, value_name = "N", help_heading = KUBERNETES)]
     pub(crate) generators: Option<u32>,
 
@@ -69,7 +70,7 @@ pub(crate) enum KubeArgs {
     Image(ImageArgs),
     /// Print the objects that `weir run STUDY --on kubernetes` would make, as YAML documents; make nothing.
     Render(RenderArgs),
-    /// Print the Role and the RoleBinding that allow a user to have weir's pods in a namespace, as YAML documents.
+    /// Print the Roles and RoleBindings that allow a user what weir does in a cluster, as YAML documents.
     Rights(RightsArgs),
 }
 
@@ -111,6 +112,10 @@ pub(crate) struct RightsArgs {
     /// The namespace
     #[arg(long, value_name = "NAMESPACE", default_value = "default")]
     pub(crate) namespace: String,
+
+    /// A study whose proxy has a controller: what changes of its objects need is printed as well
+    #[arg(long, value_name = "STUDY")]
+    pub(crate) study: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{ProgressArgs, SshArgs};
+use super::{PodArgs, ProgressArgs, SshArgs};
 use clap::{Args as ClapArgs, Parser, ValueEnum};
 
 const SERVER: &str = "Server";
@@ -65,6 +65,9 @@ pub(crate) struct LoadArgs {
 
     #[command(flatten)]
     pub(crate) ssh: SshArgs,
+
+    #[command(flatten)]
+    pub(crate) pods: PodArgs,
 
     /// Kernel interface: io_uring, or epoll through libc; auto: io_uring in closed loops if
     /// it is allowed

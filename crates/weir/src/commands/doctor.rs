@@ -3,25 +3,35 @@
 use std::process::ExitCode;
 
 use weir_doctor::{Asked, GatherError, Request};
+use weir_kube::ClusterFacts;
 use weir_model::quantity::parse_rate;
 use weir_report::foreign::masked;
 
 use crate::args::{DoctorArgs, DoctorFormat};
-use crate::commands::flag;
+use crate::commands::{flag, kube};
 use crate::failure::{FAILED, Failure};
 use crate::terminal;
 
 /// Runs the command.
 pub(crate) fn run(args: DoctorArgs) -> Result<ExitCode, Failure> {
-    let facts = weir_doctor::gather(&Request {
-        asked: asked(&args)?,
-        nginx: args.nginx,
-        pid: args.pid,
-        root: args.root,
-    })
-    .map_err(|error| refused(&error))?;
-    let examination = weir_doctor::examine(&facts);
-    match args.format {
+    let asked = asked(&args)?;
+    let format = args.format;
+    let examination = match &args.on {
+        Some(on) => {
+            let facts = facts_of(on, args.selector.as_deref())?;
+            weir_doctor::examine_cluster(&facts, asked)
+        }
+        None => {
+            let facts = weir_doctor::gather(&Request {
+                asked,
+                nginx: args.nginx,
+                pid: args.pid,
+                root: args.root,
+            });
+            weir_doctor::examine(&facts.map_err(|error| refused(&error))?)
+        }
+    };
+    match format {
         DoctorFormat::Text => {
             let (width, color) = (terminal::width(), terminal::color_on_stdout());
             let text = weir_doctor::text(&examination, width, color);
@@ -36,6 +46,23 @@ pub(crate) fn run(args: DoctorArgs) -> Result<ExitCode, Failure> {
         true => ExitCode::from(FAILED),
         false => ExitCode::SUCCESS,
     })
+}
+
+/// What is read of a cluster.
+fn facts_of(on: &str, selector: Option<&str>) -> Result<ClusterFacts, Failure> {
+    let selector = selector.map(|text| kube::read("--selector", text));
+    let selector = selector.transpose()?;
+    let cluster = kube::connect(on)?;
+    let facts = cluster.facts(selector.as_ref()).map_err(kube::refused)?;
+    if facts.pods.is_empty() {
+        let (context, namespace) = (&facts.context, &facts.namespace);
+        let message =
+            format!("there are no such pods in namespace {namespace} of context {context}");
+        return Err(Failure::input(message).hint(format!(
+            "see them with: kubectl --context {context} get pods --all-namespaces --show-labels"
+        )));
+    }
+    Ok(facts)
 }
 
 fn asked(args: &DoctorArgs) -> Result<Asked, Failure> {

@@ -6,10 +6,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Parser;
-use weir_kube::{Cluster, KubeError, Target, Unclear, Wanted, image};
+use weir_kube::{Cluster, KubeError, ObjectRef, Target, Unclear, Wanted, image};
 use weir_lab::{PlaceSpec, Pods};
 use weir_model::quantity::{parse_bytes, parse_duration};
-use weir_model::study::{Arm, Study};
+use weir_model::study::{Arm, Study, Until};
 use weir_parameters::Catalog;
 use weir_study::Scale;
 
@@ -33,8 +33,21 @@ pub(crate) fn run(args: &KubeArgs) -> Result<ExitCode, Failure> {
         KubeArgs::Image(args) => write_image(args)?,
         KubeArgs::Render(args) => render(args)?,
         KubeArgs::Rights(args) => {
-            let RightsArgs { user, namespace } = args;
-            terminal::print(&weir_kube::manifest(namespace, user))?;
+            let RightsArgs {
+                user,
+                namespace,
+                study,
+            } = args;
+            let mut text = weir_kube::manifest(namespace, user);
+            if let Some(study) = study {
+                let read = study::read(study, &Catalog::builtin(), Scale::ONE, &study::context())?;
+                let objects = weir_lab::controlled_objects(&read.study.proxy).into_iter();
+                let objects: Vec<ObjectRef> = objects.map(|(_, object)| object).collect();
+                if !objects.is_empty() {
+                    text += &weir_kube::manifest_of(&objects, user);
+                }
+            }
+            terminal::print(&text)?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -74,12 +87,63 @@ fn render(args: &RenderArgs) -> Result<(), Failure> {
     let read = study::read(&args.study, &Catalog::builtin(), Scale::ONE, &machine)?;
     can_be_sent_to(&read.study)?;
     let wanted = wanted(&args.wanted)?;
-    terminal::print(&weir_kube::render(&wanted, &args.namespace, RUN))
+    let mut text = weir_kube::render(&wanted, &args.namespace, RUN);
+    for arm in &read.study.arms {
+        text += &changes(&read.study, arm);
+    }
+    terminal::print(&text)
+}
+
+/// What an arm changes in objects that are somebody else's, as comments: `kubectl apply` is not to make it.
+fn changes(study: &Study, arm: &Arm) -> String {
+    let changes = weir_lab::changes_of(study, &Catalog::builtin(), arm);
+    let Some(_) = study.controlled() else {
+        return String::new();
+    };
+    let lines: String = changes
+        .iter()
+        .map(|(object, at, value)| format!("#   {object}: {at} = {value:?}\n"))
+        .collect();
+    let what = match changes.is_empty() {
+        true => "changes nothing",
+        false => "changes, while it is measured",
+    };
+    format!("# arm {} {what}\n{lines}", arm.name)
+}
+
+/// Refuses a study whose proxy has a controller where that cannot be.
+pub(super) fn can_be_controlled(study: &Study, places: &PlaceSpec) -> Result<(), Failure> {
+    if study.controlled().is_none() {
+        return match places.has_cluster() && places.sends_from_here() {
+            true => Err(Failure::input(
+                "--generators 0 is for a study whose proxy has a `controller`: nothing of this one is in a cluster",
+            )),
+            false => Ok(()),
+        };
+    }
+    if study.until == Until::Decided {
+        return Err(Failure::input(
+            "`until: decided` is not for arms that are measured in turn: leave it out, and give the loads a duration",
+        ));
+    }
+    if !study.capacity.is_empty() {
+        return Err(Failure::input(
+            "the arms of a controller are measured in turn, and a search for a capacity measures them side by side",
+        )
+        .hint("ask for a capacity with `proxy: {kind: external, address: ...}`, once for each setting"));
+    }
+    match places.has_cluster() {
+        true => Ok(()),
+        false => Err(Failure::input(
+            "the study changes objects of a cluster, and none is named",
+        )
+        .hint("name it: --on kubernetes:CONTEXT, with --generators 0 to send the load from this host")),
+    }
 }
 
 /// Refuses a study whose proxies are not where pods can ask them.
 pub(super) fn can_be_sent_to(study: &Study) -> Result<(), Failure> {
-    let is_started = |arm: &&Arm| study.proxy_of(arm).kind.is_started();
+    let is_started = |arm: &&Arm| study.proxy_of(arm).is_started();
     let Some(arm) = study.arms.iter().find(is_started) else {
         return Ok(());
     };
@@ -102,8 +166,21 @@ pub(super) fn places(args: &PodArgs, places: PlaceSpec) -> Result<PlaceSpec, Fai
             None => Ok(places),
         };
     };
+    if args.wanted.generators == Some(0) {
+        let others = WantedArgs {
+            generators: None,
+            ..args.wanted.clone()
+        };
+        return match idle(&others) {
+            Some(option) => Err(Failure::input(format!(
+                "{option} is about pods, and --generators 0 makes none"
+            ))),
+            None => Ok(places.in_cluster(connect(on)?)),
+        };
+    }
     let wanted = wanted(&args.wanted)?;
     let cluster = connect(on)?;
+    let places = places.in_cluster(cluster.clone());
     Ok(places.with_pods(Pods::new(cluster, wanted)))
 }
 
@@ -132,7 +209,7 @@ pub(super) fn refused(error: KubeError) -> Failure {
     failure.maybe_hint(hint)
 }
 
-fn read<T: FromStr<Err = Unclear>>(option: &str, text: &str) -> Result<T, Failure> {
+pub(super) fn read<T: FromStr<Err = Unclear>>(option: &str, text: &str) -> Result<T, Failure> {
     text.parse()
         .map_err(|error| Failure::input(format!("{option}: {error}")))
 }

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use weir_agent::message::Restore;
 use weir_host::journal::{self, Journal, JournalError, Outcome, Restored, put_back_command};
+use weir_kube::PutBack;
 use weir_model::foreign::in_a_line;
 use weir_sut::WorkFolder;
 
@@ -39,6 +40,8 @@ pub(crate) struct Cleared {
     context: String,
     namespace: String,
     removed: Vec<Object>,
+    /// Objects that a weir had changed.
+    objects: Vec<PutBack>,
 }
 
 /// An object of the cluster.
@@ -76,7 +79,13 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode, Failure> {
 /// Removes what runs have left in a namespace of a cluster.
 fn in_cluster(on: &str, args: &RestoreArgs) -> Result<ExitCode, Failure> {
     let cluster = kube::connect(on)?;
+    // A run that goes on ends with its pods, and puts its objects back itself.
     let removed = weir_kube::remove(&cluster, args.dry_run).map_err(kube::refused)?;
+    let undone = weir_kube::undo(&cluster, &Journal::default_folder(), args.dry_run);
+    let (objects, failed) = match undone {
+        Ok(objects) => (objects, None),
+        Err(error) => (Vec::new(), Some(kube::refused(error))),
+    };
     let removed = removed.into_iter().map(|one| Object {
         kind: one.kind,
         name: one.name,
@@ -87,6 +96,7 @@ fn in_cluster(on: &str, args: &RestoreArgs) -> Result<ExitCode, Failure> {
         context: cluster.context().to_owned(),
         namespace: cluster.namespace().to_owned(),
         removed: removed.collect(),
+        objects,
     };
     match args.format {
         TextOrJson::Text => terminal::print(&cleared.text())?,
@@ -96,11 +106,43 @@ fn in_cluster(on: &str, args: &RestoreArgs) -> Result<ExitCode, Failure> {
             terminal::print(&format!("{json}\n"))?;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    match failed {
+        Some(failed) => Err(failed),
+        None if cleared.objects.iter().all(PutBack::is_whole) => Ok(ExitCode::SUCCESS),
+        None => Ok(ExitCode::from(FAILED)),
+    }
+}
+
+/// What became of an object of a cluster, and what is left to the user.
+pub(crate) fn object(one: &PutBack, dry_run: bool) -> String {
+    let name = in_a_line(&one.object.to_string());
+    let (would, is_left) = match dry_run {
+        true => ("would be ", "would be left alone"),
+        false => ("", "is left alone"),
+    };
+    let put_back = one.put_back.iter();
+    let put_back = put_back.map(|at| format!("{name}: {would}put back: {}\n", in_a_line(at)));
+    let left = one.left.iter().map(|left| {
+        let [at, before, now] = [&left.at, &left.before, &left.now].map(|text| in_a_line(text));
+        format!(
+            "{name}: somebody else has changed it since, and it {is_left}: {at}\n  before weir  {before}\n  \
+             now          {now}\n"
+        )
+    });
+    let failed = one
+        .failed
+        .iter()
+        .map(|why| format!("{name}: not put back: {}; run this again\n", in_a_line(why)));
+    put_back.chain(left).chain(failed).collect()
 }
 
 impl Cleared {
     fn text(&self) -> String {
+        let objects = self.objects.iter().map(|one| object(one, self.dry_run));
+        let objects: String = objects.collect();
+        if self.removed.is_empty() && !objects.is_empty() {
+            return objects;
+        }
         if self.removed.is_empty() {
             let (namespace, context) = (&self.namespace, &self.context);
             return format!(
@@ -113,7 +155,8 @@ impl Cleared {
             "removed"
         };
         let line = |one: &Object| format!("{} {}: {what}\n", one.kind, in_a_line(&one.name));
-        self.removed.iter().map(line).collect()
+        let removed: String = self.removed.iter().map(line).collect();
+        removed + &objects
     }
 }
 

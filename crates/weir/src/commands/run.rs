@@ -72,6 +72,7 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
         terminal::print(&masked(&text))?;
         return Ok(ExitCode::SUCCESS);
     }
+    kube::can_be_controlled(&read.study, &options.places)?;
     public::check(&read.study, &args.lab)?;
     let options = Options {
         folder: folder(&args.lab, &read.study.name),

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use weir_host::journal::Restored;
+use weir_kube::PutBack;
 use weir_lab::Event as LabEvent;
 use weir_model::progress::{LoadInterval, LoadPhase, LoadState};
 use weir_model::record::AskedRecord;
@@ -203,6 +204,7 @@ impl Lines {
                 baseline_rate,
             } => self.show_block(&together(&loads), (done, of), baseline_rate),
             LabEvent::PutBack { settings } => self.put_back(&settings),
+            LabEvent::ObjectsPutBack { objects } => self.objects_put_back(&objects),
             LabEvent::TrialEnded { loads } => {
                 let left = self.left_of_run();
                 self.say(&format!("{}: done{left}", together(&loads)));
@@ -360,6 +362,12 @@ impl Lines {
     fn put_back(&mut self, restored: &[Restored]) {
         for one in restored.iter().filter(|one| !one.outcome.is_restored()) {
             self.say(restore::described(one, false).trim_end());
+        }
+    }
+
+    fn objects_put_back(&mut self, objects: &[PutBack]) {
+        for one in objects.iter().filter(|one| !one.is_whole()) {
+            self.say(restore::object(one, false).trim_end());
         }
     }
 

@@ -1,25 +1,29 @@
 //! The node tier: pods of a real kubelet run weir's agent from weir's image, and load goes through a Service.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
 use weir_kube::image::{self, ImageFile};
+use weir_model::load_report::LoadReport;
 use weir_model::record::NetworkUsed;
 
+use crate::controlled;
 use crate::kube_support::{Named, Test, tier};
+use crate::kubernetes_doctor;
 use crate::place::{self, Place};
 use crate::program::{HasAll, Running, run, wait_until};
 
 /// The image's name on the node.
 const IMAGE: &str = "localhost/weir:test";
 /// How weir is told of the pods: the only node has all of them.
-const PODS: &str =
+pub(crate) const PODS: &str =
     "--on kubernetes:weir-test --image localhost/weir:test --share-nodes --pod-memory 256MiB";
 
 /// All of them, in one cluster and one after the other.
-const TESTS: [Named; 6] = [
+const TESTS: [Named; 14] = [
     (
         "a_study_is_run_by_generators_in_pods",
         a_study_is_run_by_generators_in_pods,
@@ -27,6 +31,11 @@ const TESTS: [Named; 6] = [
     (
         "a_capacity_is_searched_from_a_pod",
         a_capacity_is_searched_from_a_pod,
+    ),
+    ("a_load_is_sent_by_two_pods", a_load_is_sent_by_two_pods),
+    (
+        "the_doctor_reads_a_cluster",
+        kubernetes_doctor::reads_a_cluster,
     ),
     ("a_pod_that_is_lost_is_named", a_pod_that_is_lost_is_named),
     (
@@ -40,6 +49,30 @@ const TESTS: [Named; 6] = [
     (
         "an_image_that_nobody_has_is_told",
         an_image_that_nobody_has_is_told,
+    ),
+    (
+        "the_settings_of_a_controller_are_measured_in_turn",
+        controlled::the_settings_of_a_controller_are_measured_in_turn,
+    ),
+    (
+        "what_is_accepted_and_not_in_force_is_told",
+        controlled::what_is_accepted_and_not_in_force_is_told,
+    ),
+    (
+        "an_interrupted_run_puts_its_objects_back",
+        controlled::an_interrupted_run_puts_its_objects_back,
+    ),
+    (
+        "what_a_killed_run_has_changed_is_put_back",
+        controlled::what_a_killed_run_has_changed_is_put_back,
+    ),
+    (
+        "kernel_settings_of_pods_are_measured_by_roll_outs",
+        controlled::kernel_settings_of_pods_are_measured_by_roll_outs,
+    ),
+    (
+        "a_sysctl_that_the_kubelet_forbids_is_taken_back",
+        controlled::a_sysctl_that_the_kubelet_forbids_is_taken_back,
     ),
 ];
 
@@ -55,17 +88,28 @@ fn node_tier() {
 fn written() -> Vec<u8> {
     let weir = Path::new(env!("CARGO_BIN_EXE_weir"));
     let program = fs::read(weir).expect("it was built");
-    let listed = Command::new("ldd").arg(weir).output().expect("ldd");
-    let listed = String::from_utf8(listed.stdout).expect("paths");
-    let words = listed
-        .split_whitespace()
-        .filter(|word| word.starts_with('/'));
-    let library = |path: &str| ImageFile {
+    // What the stand-in of a controller runs, besides.
+    let others = ["/usr/sbin/nginx", "/bin/cat"].map(Path::new);
+    let mut paths: BTreeSet<String> = others.map(|path| path.display().to_string()).into();
+    for program in others.into_iter().chain([weir]) {
+        let listed = Command::new("ldd").arg(program).output().expect("ldd");
+        let listed = String::from_utf8(listed.stdout).expect("paths");
+        let words = listed.split_whitespace();
+        paths.extend(
+            words
+                .filter(|word| word.starts_with('/'))
+                .map(|word| word.trim_end_matches(':').to_owned()),
+        );
+    }
+    let file = |path: &str, content: Vec<u8>| ImageFile {
         path: path.trim_start_matches('/').to_owned(),
-        content: Some(fs::read(path).expect("a library")),
+        content: Some(content),
         mode: 0o755,
     };
-    image::with(IMAGE, program, words.map(library).collect()).expect("an ELF program")
+    let read = |path: &String| file(path, fs::read(path).expect("a program or a library"));
+    let own = controlled::FILES.map(|(path, text)| file(path, text.into()));
+    let files = paths.iter().map(read).chain(own).collect();
+    image::with(IMAGE, program, files).expect("an ELF program")
 }
 
 /// An origin server in a pod of its own, behind a Service.
@@ -114,17 +158,18 @@ fn study(rate: u32, duration: &str) -> String {
 }
 
 /// weir in the cluster's network.
-fn weir(test: &Test, place: &Place, line: &str) -> Command {
+pub(crate) fn weir(test: &Test, place: &Place, line: &str) -> Command {
     let mut command = test.command(env!("CARGO_BIN_EXE_weir"));
     command
         .args(line.split_whitespace())
         .env("TMPDIR", place.temporary())
         .env("XDG_CONFIG_HOME", "/nonexistent")
+        .env("WEIR_JOURNAL", place.path("journal"))
         .current_dir(place.path(""));
     command
 }
 
-fn start(test: &Test, place: &Place, line: &str) -> Running {
+pub(crate) fn start(test: &Test, place: &Place, line: &str) -> Running {
     Running::start(&mut weir(test, place, line))
 }
 
@@ -167,6 +212,22 @@ fn a_capacity_is_searched_from_a_pod(test: &Test) {
     running.wait_until("some trials", |_| trials() > 2);
     running.signal(Signal::INT);
     running.end().with_code(130);
+    wait_until("pods and Job are gone", || left(test).trim().is_empty());
+}
+
+fn a_load_is_sent_by_two_pods(test: &Test) {
+    let place = Place::new();
+    let line = format!(
+        "load http://10.96.7.7/ -R 200 -c 8 -d 3s --expect size=100 --format json {PODS} --generators 2"
+    );
+    let report: LoadReport = start(test, &place, &line).end().with_code(0).document();
+    assert_eq!((report.counts.due, report.counts.connected), (600, 8));
+    assert_eq!(report.counts.completed_whole, 600, "{:?}", report.errors);
+    for one in &report.generators {
+        assert!(one.start.host.starts_with("pod weir-"), "{:?}", one.start);
+        assert_eq!(one.due, 300);
+    }
+    assert_eq!(report.generators.len(), 2);
     wait_until("pods and Job are gone", || left(test).trim().is_empty());
 }
 
@@ -254,6 +315,10 @@ fn options_about_pods_need_a_cluster() {
     );
     run("run same-twice --on kubernetes:a --origin-pod=--listen=:1")
         .did_nothing(2, &["--listen and --file are not for a pod"]);
+    run("load http://10.96.7.7/ --image weir:1")
+        .did_nothing(2, &["--image is about pods, and no --on names a cluster"]);
+    run("load http://10.96.7.7/ --on kubernetes:a --observe")
+        .did_nothing(2, &["--observe: not with generators on other hosts"]);
     run("run same-twice --on docker").did_nothing(2, &["--on: `docker` is not understood"]);
 }
 

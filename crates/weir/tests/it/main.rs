@@ -9,7 +9,10 @@ mod agent;
 mod capacity;
 mod capacity_refused;
 mod config;
+mod controlled;
+mod controllers;
 mod corpus;
+mod deploy;
 mod docs;
 mod doctor;
 mod doctor_trust;
@@ -22,6 +25,7 @@ mod kills;
 #[path = "../../../weir-kube/tests/it/support.rs"]
 mod kube_support;
 mod kubernetes;
+mod kubernetes_doctor;
 mod limiter;
 mod load;
 mod load_calibrate;

@@ -286,6 +286,7 @@ fn study(server: &Server, spec: FlowSpec, limits: Vec<Limit>, cpus: Option<CpuRo
             settings: Settings::new(),
             configuration: None,
             external: Some(external),
+            controller: None,
         },
         origin: OriginSpec::default(),
         loads: vec![LoadSpec::new("requests", spec, Duration::from_secs(60))],

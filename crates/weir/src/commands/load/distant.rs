@@ -1,4 +1,5 @@
-//! `--place generator=HOST,HOST`: other hosts send the load together, and what they count is added.
+//! `--place generator=HOST,HOST`, `--on kubernetes:CONTEXT`: other hosts send the load together, and what they count is
+//! added.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -14,7 +15,7 @@ use weir_report::load::time_report;
 
 use super::Job;
 use crate::args::{IoChoice, LoadArgs};
-use crate::commands::{flag, place, run};
+use crate::commands::{flag, kube, place, run};
 use crate::failure::Failure;
 
 /// What a load test came to.
@@ -46,7 +47,7 @@ pub(super) struct Distant {
 /// The hosts of the generators and of the server.
 ///
 /// # Errors
-/// What was typed names others, or asks for what only this host can do.
+/// What was typed names others, or asks for what only this host can do, or the cluster does not answer.
 pub(super) fn places(args: &LoadArgs) -> Result<PlaceSpec, Failure> {
     let places = place::roles(&args.place, &args.ssh)?;
     if places.host_of(Role::Origin).is_some() {
@@ -57,20 +58,19 @@ pub(super) fn places(args: &LoadArgs) -> Result<PlaceSpec, Failure> {
         let message = "--place: proxy=HOST is the server's host for --observe, which is not given";
         return Err(Failure::input(message).hint("add --observe, or name generators"));
     }
-    if places.host_of(Role::Generator).is_none() {
-        return Ok(places);
-    }
+    let is_distant = args.pods.on.is_some() || places.host_of(Role::Generator).is_some();
     let only_here = [
         (args.observe, "--observe"),
         (args.calibrate, "--calibrate"),
         (args.floor, "--floor"),
         (args.io != IoChoice::Auto, "--io"),
     ];
-    match only_here.into_iter().find(|(is_given, _)| *is_given) {
-        Some((_, flag)) => Err(Failure::input(format!(
-            "{flag}: not with generators on other hosts (--place)"
+    let mut given = only_here.into_iter().filter(|(is_given, _)| *is_given);
+    match given.next() {
+        Some((_, flag)) if is_distant => Err(Failure::input(format!(
+            "{flag}: not with generators on other hosts (--place, --on)"
         ))),
-        None => Ok(places),
+        _ => kube::places(&args.pods, places),
     }
 }
 

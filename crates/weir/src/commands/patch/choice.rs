@@ -32,7 +32,7 @@ impl<'a> Choice<'a> {
     /// A change that nothing speaks for is not given unasked.
     pub(super) fn best(study: &'a Study, findings: &Findings) -> Result<Choice<'a>, Failure> {
         let changes = study.arms.iter().filter(|arm| arm.role == ArmRole::Change);
-        let started = changes.filter(|arm| study.proxy_of(arm).kind.is_started());
+        let started = changes.filter(|arm| study.proxy_of(arm).is_started());
         let gains = started.filter_map(|arm| Some((gain(study, findings, arm)?, arm)));
         let best = gains.max_by(|(a, _), (b, _)| a.total_cmp(b));
         match best {

@@ -1,0 +1,453 @@
+//! Pods of a Kubernetes cluster, and what they run on: what makes figures depend on neighbours, changes the proxy during a
+//! trial, or cannot come into force.
+
+use std::collections::BTreeMap;
+
+use weir_kube::{Budget, ClusterFacts, ContainerFacts, KubeProxy, NodeFacts, PodFacts, Scaling};
+
+use super::numbers::TRACKED_AFTER_CLOSE_S;
+use super::sources::{
+    CONNTRACK, CPU_MANAGER, DISRUPTIONS, HOST_NETWORK, HPA, POD_CPU, POD_MEMORY, POD_QOS,
+    POD_SYSCTLS, PROXY_MODES, VPA,
+};
+use super::{counted, figure};
+use crate::commands::quoted;
+use crate::facts::Asked;
+use crate::finding::{Finding, Room, Severity};
+
+/// The pods of a workload.
+struct Group<'a> {
+    facts: &'a ClusterFacts,
+    /// Its kind and its name; a pod that nobody made stands for itself.
+    workload: (&'a str, &'a str),
+    pods: Vec<&'a PodFacts>,
+}
+
+/// What all rules find.
+pub(crate) fn all(facts: &ClusterFacts, asked: Asked) -> Vec<Finding> {
+    let mut groups: BTreeMap<(&str, &str), Vec<&PodFacts>> = BTreeMap::new();
+    for pod in &facts.pods {
+        let workload = pod.workload.as_ref();
+        let workload = workload.map_or(("Pod", &*pod.name), |(kind, name)| (&**kind, &**name));
+        groups.entry(workload).or_default().push(pod);
+    }
+    let rules: [fn(&Group<'_>) -> Vec<Finding>; 8] = [
+        sysctls,
+        quality,
+        cpu_limit,
+        cpu_manager,
+        memory,
+        scaled,
+        disrupted,
+        host_network,
+    ];
+    let mut found = Vec::new();
+    for (workload, pods) in groups {
+        let group = Group {
+            facts,
+            workload,
+            pods,
+        };
+        found.extend(rules.iter().flat_map(|rule| rule(&group)));
+    }
+    found.extend(tracked(facts, asked));
+    found.extend(mode(facts));
+    found
+}
+
+/// What kube-proxy's settings leave room for on the smallest node.
+pub(crate) fn room(facts: &ClusterFacts) -> Option<Room> {
+    let (node, settings, most) = smallest(facts)?;
+    Some(Room {
+        what: "tracked connections on a node",
+        amount: most as f64,
+        because: reckoning(node, settings),
+    })
+}
+
+impl Group<'_> {
+    /// `Deployment/web`.
+    fn name(&self) -> String {
+        format!("{}/{}", self.workload.0, self.workload.1)
+    }
+
+    /// As kubectl takes it.
+    fn target(&self) -> String {
+        quoted(&format!(
+            "{}/{}",
+            self.workload.0.to_lowercase(),
+            self.workload.1
+        ))
+    }
+
+    fn kubectl(&self, words: &str) -> String {
+        kubectl(self.facts, &self.facts.namespace, words)
+    }
+
+    fn nodes(&self) -> impl Iterator<Item = (&PodFacts, &NodeFacts)> {
+        self.pods.iter().filter_map(|pod| {
+            let node = pod.node.as_ref()?;
+            let found = self.facts.nodes.iter().find(|one| one.name == *node)?;
+            Some((*pod, found))
+        })
+    }
+}
+
+fn kubectl(facts: &ClusterFacts, namespace: &str, words: &str) -> String {
+    let (context, namespace) = (quoted(&facts.context), quoted(namespace));
+    format!("kubectl --context {context} --namespace {namespace} {words}")
+}
+
+fn sysctls(group: &Group<'_>) -> Vec<Finding> {
+    let refused = |pod: &&&PodFacts| pod.reason.as_deref() == Some("SysctlForbidden");
+    let Some(pod) = group.pods.iter().find(refused) else {
+        return Vec::new();
+    };
+    let set: Vec<String> = pod
+        .sysctls
+        .iter()
+        .map(|(name, value)| format!("{name} = {value}"))
+        .collect();
+    let names: Vec<&str> = pod.sysctls.iter().map(|(name, _)| name.as_str()).collect();
+    let node = group.nodes().find(|(one, _)| one.name == pod.name);
+    let allowed = node.and_then(|(_, node)| Some((&node.name, node.allowed_sysctls.as_ref()?)));
+    let allowed = allowed.map(|(node, all)| match all.is_empty() {
+        true => format!("the kubelet of node {node} allows no others than the safe ones"),
+        false => format!(
+            "the kubelet of node {node} allows besides the safe ones: {}",
+            all.join(", ")
+        ),
+    });
+    let finding = Finding::warning("sysctl-forbidden", format!("a node refuses pods of {} for their sysctls", group.name()))
+        .evidence(format!("pod {}: {}", pod.name, pod.message.as_deref().unwrap_or("SysctlForbidden")))
+        .evidence(format!("its security context: {}", set.join(", ")))
+        .evidence_all(allowed)
+        .why(
+            "A kubelet starts a pod with a sysctl that is not on Kubernetes' list of safe ones only if its own configuration allows it. A pod that \
+             was refused is not tried again: its workload makes another one, which is refused as well.",
+            POD_SYSCTLS,
+        );
+    let change = match group.workload.0 {
+        "Deployment" | "DaemonSet" | "StatefulSet" => {
+            group.kubectl(&format!("rollout undo {}", group.target()))
+        }
+        _ => group.kubectl(&format!("delete pod {}", quoted(&pod.name))),
+    };
+    let mut finding = finding.change(change);
+    finding.persist.push(format!(
+        "# in the kubelet's configuration of the nodes: allowedUnsafeSysctls: [{}]",
+        names.join(", ")
+    ));
+    vec![finding]
+}
+
+fn quality(group: &Group<'_>) -> Vec<Finding> {
+    let of = |class: &str| {
+        group
+            .pods
+            .iter()
+            .find(|pod| pod.qos.as_deref() == Some(class))
+    };
+    let evidence = |pod: &PodFacts| {
+        let container = |one: &ContainerFacts| {
+            let number =
+                |value: Option<f64>| value.map_or("none".to_owned(), |cpus| format!("{cpus} CPUs"));
+            format!(
+                "container {}: request {}, limit {}",
+                one.name,
+                number(one.cpu_request),
+                number(one.cpu_limit)
+            )
+        };
+        let line = format!(
+            "pod {}: QoS class {}",
+            pod.name,
+            pod.qos.as_deref().unwrap_or_default()
+        );
+        let containers: Vec<String> = pod.containers.iter().map(container).collect();
+        [vec![line], containers].concat()
+    };
+    let set = |options: &str| group.kubectl(&format!("set resources {} {options}", group.target()));
+    if let Some(pod) = of("BestEffort") {
+        return vec![
+            Finding::warning("pods-best-effort", format!("{} asks for no CPU time", group.name()))
+                .evidence_all(evidence(pod))
+                .why(
+                    "Without requests a pod has the smallest share of its node's CPU time as soon as others want any, and is evicted first. What a \
+                     trial measures is then what its neighbours leave.",
+                    POD_QOS,
+                )
+                .change(set("--requests=cpu=1,memory=512Mi")),
+        ];
+    }
+    let Some(pod) = of("Burstable") else {
+        return Vec::new();
+    };
+    vec![
+        Finding::note("pods-burstable", format!("{} uses CPU time beyond its request where there is some", group.name()))
+            .evidence_all(evidence(pod))
+            .why(
+                "Only the request is the pod's own. What it uses above that is what others on the node leave, today and tomorrow. With requests equal to \
+                 limits (class Guaranteed) trials can be repeated, at the price of the limit.",
+                POD_QOS,
+            ),
+    ]
+}
+
+fn cpu_limit(group: &Group<'_>) -> Vec<Finding> {
+    let Some(pod) = group.pods.first() else {
+        return Vec::new();
+    };
+    let limited = pod
+        .containers
+        .iter()
+        .filter_map(|one| Some((one, one.cpu_limit?)));
+    let finding = |(one, cpus): (&ContainerFacts, f64)| {
+        let title = format!(
+            "container {} of {} stands still when it has used {cpus} CPUs' worth of time",
+            one.name,
+            group.name()
+        );
+        let severity = match cpus < 1.0 {
+            true => Severity::Warning,
+            false => Severity::Note,
+        };
+        Finding::new("cpu-limited", severity, title)
+            .evidence(format!("pod {}, container {}: limits.cpu {cpus}", pod.name, one.name))
+            .why(
+                "The limit is counted in periods of 100 ms. Threads that use it up together, even in the first 10 ms, wait for the next period: tens of \
+                 milliseconds of latency on an idle machine. Below one CPU this happens to a single busy thread. A capacity is then that of the limit.",
+                POD_CPU,
+            )
+    };
+    limited.map(finding).collect()
+}
+
+fn cpu_manager(group: &Group<'_>) -> Vec<Finding> {
+    let is_whole = |pod: &PodFacts| {
+        let whole = |cpus: f64| cpus >= 1.0 && cpus.fract() == 0.0;
+        pod.qos.as_deref() == Some("Guaranteed")
+            && pod
+                .containers
+                .iter()
+                .any(|one| one.cpu_request.is_some_and(whole))
+    };
+    let policy = |wanted: &str, whole: bool| {
+        let is_it = |(pod, node): &(&PodFacts, &NodeFacts)| {
+            node.cpu_manager.as_deref() == Some(wanted) && is_whole(pod) == whole
+        };
+        group.nodes().find(is_it)
+    };
+    let evidence = |(pod, node): (&PodFacts, &NodeFacts)| {
+        let policy = node.cpu_manager.as_deref().unwrap_or_default();
+        format!(
+            "pod {} on node {}: cpuManagerPolicy {policy}",
+            pod.name, node.name
+        )
+    };
+    let shared = policy("none", true).map(|found| {
+        Finding::note("cpus-not-pinned", format!("{} has whole CPUs, but none of its own", group.name()))
+            .evidence(evidence(found))
+            .why(
+                "The kubelet's policy `none` lets pods run on all CPUs of the node and move between them. With `static`, a Guaranteed pod with whole \
+                 CPUs has them to itself; that takes a restart of the kubelet.",
+                CPU_MANAGER,
+            )
+    });
+    let unused = policy("static", false).map(|found| {
+        Finding::note("cpus-not-exclusive", format!("{} shares CPUs on a node that could give it its own", group.name()))
+            .evidence(evidence(found))
+            .why(
+                "The policy `static` gives CPUs only to Guaranteed pods that ask for whole ones. Others share what these leave.",
+                CPU_MANAGER,
+            )
+    });
+    shared.into_iter().chain(unused).collect()
+}
+
+fn memory(group: &Group<'_>) -> Vec<Finding> {
+    let pairs = group
+        .pods
+        .iter()
+        .flat_map(|pod| pod.containers.iter().map(move |one| (pod, one)));
+    let killed = pairs.filter(|(_, one)| one.was_killed_for_memory);
+    let finding = |(pod, one): (&&PodFacts, &ContainerFacts)| {
+        let limit = one
+            .memory_limit
+            .map(|bytes| format!("limits.memory {} MiB", figure(bytes as u64 >> 20)));
+        Finding::warning("killed-for-memory", format!("container {} of {} was killed because it needed more memory", one.name, group.name()))
+            .evidence(format!("pod {}: its last end was OOMKilled", pod.name))
+            .evidence_all(limit)
+            .why(
+                "The kernel kills a container that goes beyond its limit, with all connections that it holds. Connections, buffers and workers are what a \
+                 proxy's memory grows with.",
+                POD_MEMORY,
+            )
+    };
+    killed.map(finding).take(1).collect()
+}
+
+fn scaled(group: &Group<'_>) -> Vec<Finding> {
+    let targets = |kind: &str, name: &str| (kind, name) == group.workload;
+    let about = group
+        .facts
+        .scalers
+        .iter()
+        .filter(|one| targets(&one.target.0, &one.target.1));
+    let finding = |one: &weir_kube::Scaler| match &one.does {
+        Scaling::Replicas { least, most } if least < most => {
+            let count = group.pods.len();
+            let patch = format!(r#"{{"spec":{{"minReplicas":{count},"maxReplicas":{count}}}}}"#);
+            let words = format!(
+                "patch horizontalpodautoscaler {} --patch '{patch}'",
+                quoted(&one.name)
+            );
+            Some(
+                Finding::warning("autoscaled", format!("the number of pods of {} follows the load", group.name()))
+                    .evidence(format!("HorizontalPodAutoscaler {}: {least} to {most} pods; now {count}", one.name))
+                    .why(
+                        "A load test is what an autoscaler waits for: pods come and go during a trial, and arms are measured with different numbers of \
+                         them. Keep the number for the time of the study, and put it back afterwards.",
+                        HPA,
+                    )
+                    .change(group.kubectl(&words)),
+            )
+        }
+        Scaling::Requests(mode) if mode != "Off" && mode != "Initial" => {
+            let patch = r#"{"spec":{"updatePolicy":{"updateMode":"Off"}}}"#;
+            let words = format!(
+                "patch verticalpodautoscaler {} --type merge --patch '{patch}'",
+                quoted(&one.name)
+            );
+            Some(
+                Finding::warning("vertically-autoscaled", format!("requests of {} follow the load", group.name()))
+                    .evidence(format!("VerticalPodAutoscaler {}: updateMode {mode}", one.name))
+                    .why(
+                        "It evicts pods, or resizes them, as soon as a load changes what it recommends: connections are lost in a trial, and the pods \
+                         afterwards are others.",
+                        VPA,
+                    )
+                    .change(group.kubectl(&words)),
+            )
+        }
+        _ => None,
+    };
+    about.filter_map(finding).collect()
+}
+
+fn disrupted(group: &Group<'_>) -> Vec<Finding> {
+    let Some(budgets) = &group.facts.budgets else {
+        return Vec::new();
+    };
+    if !matches!(
+        group.workload.0,
+        "Deployment" | "StatefulSet" | "ReplicaSet"
+    ) {
+        return Vec::new();
+    }
+    let is_about = |one: &&Budget| group.pods.iter().any(|pod| one.pods.contains(&pod.name));
+    let finding = match budgets.iter().find(is_about) {
+        None => Finding::note("no-disruption-budget", format!("nothing keeps all pods of {} from being evicted at once", group.name()))
+            .evidence(format!("no PodDisruptionBudget of namespace {} is about its {}", group.facts.namespace, counted(group.pods.len() as u64, "pod")))
+            .why(
+                "Whoever drains a node, as autoscalers of nodes do when a load ends, evicts its pods; a trial that goes on loses its proxy.",
+                DISRUPTIONS,
+            ),
+        Some(budget) if budget.allowed <= 0 => {
+            Finding::note("evictions-refused", format!("no pod of {} may be evicted", group.name()))
+                .evidence(format!("PodDisruptionBudget {}: disruptionsAllowed 0", budget.name))
+                .why(
+                    "Trials are safe from evictions, but whoever drains a node waits for as long as that is so. Roll-outs of the workload itself are not \
+                     held up by budgets.",
+                    DISRUPTIONS,
+                )
+        }
+        Some(_) => return Vec::new(),
+    };
+    vec![finding]
+}
+
+fn host_network(group: &Group<'_>) -> Vec<Finding> {
+    let Some(pod) = group.pods.iter().find(|pod| pod.has_host_network) else {
+        return Vec::new();
+    };
+    vec![
+        Finding::note("host-network", format!("{} has the network of its nodes", group.name()))
+            .evidence(format!("pod {}: hostNetwork true", pod.name))
+            .why(
+                "Its net.* settings, its local ports and its table of connections are the node's, shared with everything that runs there; a pod's \
+                 sysctls cannot change them, and no two such pods can listen at one port of a node.",
+                HOST_NETWORK,
+            ),
+    ]
+}
+
+/// The node that may track the fewest connections, where kube-proxy says how many.
+fn smallest(facts: &ClusterFacts) -> Option<(&NodeFacts, &KubeProxy, u64)> {
+    let settings = facts.kube_proxy.as_ref()?;
+    if settings.conntrack_for_each_cpu == 0 {
+        return None;
+    }
+    let most = |node: &NodeFacts| {
+        let scaled = settings.conntrack_for_each_cpu as f64 * node.cpus?;
+        Some((scaled as u64).max(settings.conntrack_at_least))
+    };
+    let nodes = facts
+        .nodes
+        .iter()
+        .filter_map(|node| Some((node, settings, most(node)?)));
+    nodes.min_by_key(|(.., most)| *most)
+}
+
+fn reckoning(node: &NodeFacts, settings: &KubeProxy) -> String {
+    format!(
+        "node {}: {} CPUs × maxPerCore {}, at least {} (kube-proxy)",
+        node.name,
+        node.cpus.unwrap_or_default(),
+        figure(settings.conntrack_for_each_cpu),
+        figure(settings.conntrack_at_least)
+    )
+}
+
+fn tracked(facts: &ClusterFacts, asked: Asked) -> Option<Finding> {
+    let (node, settings, most) = smallest(facts)?;
+    let open = asked.connections.unwrap_or(0) * 2;
+    let closed = asked.connections_per_second.unwrap_or(0.0) * TRACKED_AFTER_CLOSE_S;
+    let needed = open + closed as u64;
+    if needed <= most {
+        return None;
+    }
+    let edit = kubectl(facts, "kube-system", "edit configmap kube-proxy");
+    Some(
+        Finding::error("node-conntrack-too-small", format!("a node tracks {} connections, and the load needs {}", figure(most), figure(needed)))
+            .evidence(reckoning(node, settings))
+            .evidence(format!(
+                "the load: {} for clients and the proxy's own to backends, {} that were closed in the last {TRACKED_AFTER_CLOSE_S:.0} s",
+                figure(open),
+                figure(closed as u64)
+            ))
+            .why(
+                "Netfilter keeps an entry for each connection that passes a node, and for a closed one until TIME_WAIT is over. When the table is full, \
+                 packets of new connections are dropped without an answer. If the proxy's pods are on several nodes, each has its share.",
+                CONNTRACK,
+            )
+            .change(format!("{edit}   # conntrack: {{min: {}}}", needed.next_power_of_two()))
+            .change(kubectl(facts, "kube-system", "rollout restart daemonset/kube-proxy")),
+    )
+}
+
+fn mode(facts: &ClusterFacts) -> Option<Finding> {
+    let settings = facts
+        .kube_proxy
+        .as_ref()
+        .filter(|it| it.mode == "iptables")?;
+    Some(
+        Finding::note("kube-proxy-iptables", "the first packet of each connection to a Service passes a list of rules")
+            .evidence(format!("kube-proxy: mode {}", settings.mode))
+            .why(
+                "In this mode the list grows with the number of Services, and so does the time to open a connection; kept connections do not pay it. \
+                 The mode nftables looks a Service up in a map.",
+                PROXY_MODES,
+            ),
+    )
+}

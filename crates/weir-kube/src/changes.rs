@@ -1,0 +1,485 @@
+//! Objects of a cluster that weir changes, and puts back whatever happens.
+//!
+//! An object goes through the same steps as a setting of the kernel (`weir_host::journal`):
+//!
+//! 1. its former text, identity and version are written down, and each value before it is given, and are on the disk;
+//! 2. it is changed by an update that the API server takes only if nobody has changed it since it was read;
+//! 3. what has a value of weir's gets its former one again. What has another is somebody else's decision: it is told, and
+//!    left.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use weir_host::journal::JournalError;
+use weir_host::journal::ledger::{self, Ledger};
+
+use crate::cluster::Cluster;
+use crate::error::KubeError;
+use crate::inner::Inner;
+use crate::object_ref::ObjectRef;
+use crate::pointer::Pointer;
+use crate::workload;
+
+/// Name and version of the journal's format.
+const FORMAT: &str = "weir-kubernetes-journal/1";
+/// How often an object is read again that somebody else has changed at the same moment.
+const ATTEMPTS: u32 = 8;
+/// What stands for a value that is not there.
+const NOTHING: &str = "nothing";
+
+/// A line of the journal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    /// The first: the format, whose it is, and the API server.
+    Head {
+        journal: String,
+        cluster: String,
+        pid: u32,
+        since: String,
+        purpose: String,
+        /// How `weir restore` is told of the cluster.
+        on: String,
+    },
+    /// An object before weir has changed anything in it.
+    Ahead(Former),
+    /// It may have this value there from now on.
+    Giving {
+        object: ObjectRef,
+        at: String,
+        value: Value,
+    },
+    /// It is done with.
+    Closed { object: ObjectRef },
+}
+
+/// An object before weir has changed anything in it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Former {
+    object: ObjectRef,
+    uid: String,
+    resource_version: String,
+    /// Of a Deployment, its ReplicaSets.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    replica_sets: BTreeSet<String>,
+    text: Value,
+}
+
+/// An object that is not done with.
+#[derive(Debug, Clone, PartialEq)]
+struct Entry {
+    former: Former,
+    /// What weir has given, by place.
+    given: BTreeMap<String, Vec<Value>>,
+}
+
+/// What became of an object that weir had changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PutBack {
+    /// The object.
+    pub object: ObjectRef,
+    /// Places in it that have their former value again, or would have.
+    pub put_back: Vec<String>,
+    /// Places that somebody else has changed: they were left alone.
+    pub left: Vec<Left>,
+    /// What kept weir from it; it is tried again by the next `weir restore`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+}
+
+/// A place that somebody else has changed since weir did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Left {
+    /// Where.
+    pub at: String,
+    /// What stood there before weir.
+    pub before: String,
+    /// What stands there now.
+    pub now: String,
+}
+
+impl PutBack {
+    /// Whether all of it is as before.
+    pub fn is_whole(&self) -> bool {
+        self.left.is_empty() && self.failed.is_none()
+    }
+}
+
+/// Objects of a cluster in the hand of one weir. What was changed is put back when this is dropped.
+pub struct Changes {
+    inner: Arc<Inner>,
+    ledger: Ledger,
+    open: Vec<Entry>,
+    is_begun: bool,
+}
+
+impl std::fmt::Debug for Changes {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Changes").finish_non_exhaustive()
+    }
+}
+
+/// Where the journal of a cluster is, below the folder of journals: by its API server.
+fn folder_of(inner: &Inner, folder: &Path) -> PathBuf {
+    let sum = Sha256::digest(inner.server.as_bytes());
+    let sum: String = sum
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    folder.join(format!("kubernetes-{sum}"))
+}
+
+fn held(inner: &Inner) -> impl Fn(JournalError) -> KubeError {
+    let context = inner.context.clone();
+    move |error| match error {
+        JournalError::Held(holder) => KubeError::Held {
+            context: context.clone(),
+            holder: holder.map_or_else(String::new, |holder| format!(": {holder}")),
+        },
+        error => KubeError::Journal(Box::new(error)),
+    }
+}
+
+/// Takes over what lines say into the objects that are not done with.
+fn opened(lines: Vec<Line>) -> Vec<Entry> {
+    let mut open: Vec<Entry> = Vec::new();
+    for line in lines {
+        match line {
+            Line::Head { .. } => {}
+            Line::Ahead(former) => open.push(Entry {
+                former,
+                given: BTreeMap::new(),
+            }),
+            Line::Giving { object, at, value } => {
+                let entry = open.iter_mut().find(|entry| entry.former.object == object);
+                let given = entry.map(|entry| entry.given.entry(at).or_default());
+                given
+                    .into_iter()
+                    .for_each(|given| given.push(value.clone()));
+            }
+            Line::Closed { object } => open.retain(|entry| entry.former.object != object),
+        }
+    }
+    open
+}
+
+impl Changes {
+    /// Takes the journal of a cluster, below a folder of journals. `purpose` is what others are told who find it taken.
+    ///
+    /// # Errors
+    /// Another weir on this host has it, or an earlier one has left objects changed.
+    pub fn open(cluster: &Cluster, folder: &Path, purpose: &str) -> Result<Changes, KubeError> {
+        let inner = &cluster.inner;
+        let held = held(inner);
+        let mut ledger = Ledger::open(&folder_of(inner, folder), purpose).map_err(&held)?;
+        let open = opened(ledger.read().map_err(&held)?);
+        match open.len() {
+            0 => Ok(Changes {
+                inner: Arc::clone(inner),
+                ledger,
+                open,
+                is_begun: false,
+            }),
+            objects => Err(KubeError::LeftChanged {
+                context: inner.context.clone(),
+                namespace: inner.namespace.clone(),
+                objects,
+            }),
+        }
+    }
+
+    fn write(&mut self, line: &Line) -> Result<(), KubeError> {
+        let inner = Arc::clone(&self.inner);
+        if !std::mem::replace(&mut self.is_begun, true) {
+            let holder = self.ledger.holder().clone();
+            let head = Line::Head {
+                journal: FORMAT.to_owned(),
+                cluster: inner.server.clone(),
+                pid: holder.pid,
+                since: holder.since,
+                purpose: holder.purpose,
+                on: format!("kubernetes:{}/{}", inner.context, inner.namespace),
+            };
+            self.ledger.begin(&head).map_err(held(&inner))?;
+        }
+        self.ledger.append(line).map_err(held(&inner))
+    }
+
+    /// The place among those that are open, of an object that was just read.
+    fn known(&mut self, object: &ObjectRef, now: &Value) -> Result<usize, KubeError> {
+        let of = |field: &str| {
+            now["metadata"][field]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let known = self
+            .open
+            .iter()
+            .position(|entry| entry.former.object == *object);
+        if let Some(place) = known {
+            let is_same = self.open[place].former.uid == of("uid");
+            return is_same.then_some(place).ok_or_else(|| KubeError::Foreign {
+                object: object.to_string(),
+                what: "somebody has deleted it and made another of its name".to_owned(),
+            });
+        }
+        let former = Former {
+            object: object.clone(),
+            uid: of("uid"),
+            resource_version: of("resourceVersion"),
+            replica_sets: workload::replica_sets(&self.inner, object, &of("uid"))?
+                .into_iter()
+                .map(|set| set.name)
+                .collect(),
+            text: now.clone(),
+        };
+        self.write(&Line::Ahead(former.clone()))?;
+        self.open.push(Entry {
+            former,
+            given: BTreeMap::new(),
+        });
+        Ok(self.open.len() - 1)
+    }
+
+    /// Has these values stand in an object, `None` for what stood there before weir. Gives whether anything had to be
+    /// changed.
+    ///
+    /// # Errors
+    /// There is no such object; it has a value that weir does not know; the cluster refuses it.
+    pub fn set(
+        &mut self,
+        object: &ObjectRef,
+        values: &BTreeMap<String, Option<Value>>,
+    ) -> Result<bool, KubeError> {
+        for _ in 0..ATTEMPTS {
+            let now = object.now(&self.inner)?;
+            let now = now.ok_or_else(|| KubeError::Request {
+                doing: format!("cannot change {object}"),
+                why: "there is no such object".to_owned(),
+            })?;
+            let place = self.known(object, &now)?;
+            let mut wanted = now.clone();
+            for (at, value) in values {
+                let pointer = Pointer::parse(at);
+                self.open[place].must_know(at, &pointer, &now)?;
+                match value {
+                    None => pointer.put_back(&mut wanted, &self.open[place].former.text),
+                    Some(value) => {
+                        self.announce(place, at, value)?;
+                        if !pointer.set(&mut wanted, value.clone()) {
+                            return Err(KubeError::Foreign {
+                                object: object.to_string(),
+                                what: format!("there is no place for {at}"),
+                            });
+                        }
+                    }
+                }
+            }
+            if wanted == now {
+                return Ok(false);
+            }
+            if object.replace(&self.inner, wanted)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Err(KubeError::Foreign {
+            object: object.to_string(),
+            what: "somebody else changes it all the time".to_owned(),
+        })
+    }
+
+    fn announce(&mut self, place: usize, at: &str, value: &Value) -> Result<(), KubeError> {
+        let entry = &self.open[place];
+        let given = entry.given.get(at);
+        if given.is_some_and(|given| given.contains(value)) {
+            return Ok(());
+        }
+        self.write(&Line::Giving {
+            object: entry.former.object.clone(),
+            at: at.to_owned(),
+            value: value.clone(),
+        })?;
+        let given = self.open[place].given.entry(at.to_owned());
+        given.or_default().push(value.clone());
+        Ok(())
+    }
+
+    /// Waits until all pods of a workload are of its present template and serve, or `interrupted` is set.
+    ///
+    /// # Errors
+    /// A new pod cannot run, or it takes too long.
+    pub fn rolled_out(
+        &self,
+        object: &ObjectRef,
+        within: std::time::Duration,
+        interrupted: &std::sync::atomic::AtomicBool,
+    ) -> Result<(), KubeError> {
+        let entry = self
+            .open
+            .iter()
+            .find(|entry| entry.former.object == *object);
+        let before = entry.map(|entry| &entry.former.replica_sets);
+        workload::rolled_out(&self.inner, (object, before), within, interrupted)
+    }
+
+    /// Puts everything back, the last object first, and says what became of each.
+    pub fn put_back(&mut self) -> Vec<PutBack> {
+        let mut all = Vec::new();
+        for place in (0..self.open.len()).rev() {
+            let entry = self.open[place].clone();
+            let became = entry.put_back(&self.inner, false);
+            if became.failed.is_none() {
+                let object = entry.former.object;
+                self.open.remove(place);
+                // Without the line, the object is looked at once more and found to be as it was.
+                let _ = self.write(&Line::Closed { object });
+            }
+            all.push(became);
+        }
+        all
+    }
+}
+
+impl Drop for Changes {
+    fn drop(&mut self) {
+        // What could not be put back stays in the journal: `weir restore --on` does it, and tells.
+        let _ = self.put_back();
+    }
+}
+
+impl Entry {
+    /// Refuses a place with a value that is neither the former one nor weir's.
+    fn must_know(&self, at: &str, pointer: &Pointer, now: &Value) -> Result<(), KubeError> {
+        match self.is_foreign(at, pointer, now) {
+            None => Ok(()),
+            Some(left) => Err(KubeError::Foreign {
+                object: self.former.object.to_string(),
+                what: format!(
+                    "{at} was {}, and is {} now, which weir has not given",
+                    left.before, left.now
+                ),
+            }),
+        }
+    }
+
+    fn is_foreign(&self, at: &str, pointer: &Pointer, now: &Value) -> Option<Left> {
+        let (before, now) = (pointer.get(&self.former.text), pointer.get(now));
+        let given = self.given.get(at);
+        let is_ours = now.is_some_and(|now| given.is_some_and(|given| given.contains(now)));
+        let text = |value: Option<&Value>| value.map_or(NOTHING.to_owned(), Value::to_string);
+        (before != now && !is_ours).then(|| Left {
+            at: at.to_owned(),
+            before: text(before),
+            now: text(now),
+        })
+    }
+
+    /// Puts it back; with `dry_run` only says what would be.
+    fn put_back(&self, inner: &Inner, dry_run: bool) -> PutBack {
+        let mut became = PutBack {
+            object: self.former.object.clone(),
+            put_back: Vec::new(),
+            left: Vec::new(),
+            failed: None,
+        };
+        if let Err(error) = self.try_to_put_back(inner, dry_run, &mut became) {
+            became.put_back.clear();
+            became.failed = Some(error.to_string());
+        }
+        became
+    }
+
+    fn try_to_put_back(
+        &self,
+        inner: &Inner,
+        dry_run: bool,
+        became: &mut PutBack,
+    ) -> Result<(), KubeError> {
+        let object = &self.former.object;
+        for _ in 0..ATTEMPTS {
+            (became.put_back, became.left) = (Vec::new(), Vec::new());
+            let now = object.now(inner)?;
+            let Some(now) = now.filter(|now| now["metadata"]["uid"] == *self.former.uid) else {
+                became.left.push(Left {
+                    at: String::new(),
+                    before: format!("the object {}", self.former.uid),
+                    now: "deleted, or another of its name".to_owned(),
+                });
+                return Ok(());
+            };
+            let mut wanted = now.clone();
+            for at in self.given.keys() {
+                let pointer = Pointer::parse(at);
+                match self.is_foreign(at, &pointer, &now) {
+                    Some(left) => became.left.push(left),
+                    None if pointer.get(&now) != pointer.get(&self.former.text) => {
+                        pointer.put_back(&mut wanted, &self.former.text);
+                        became.put_back.push(at.clone());
+                    }
+                    None => {}
+                }
+            }
+            if dry_run {
+                return Ok(());
+            }
+            if wanted == now || object.replace(inner, wanted)?.is_some() {
+                return workload::forget(
+                    inner,
+                    object,
+                    &self.former.uid,
+                    &self.former.replica_sets,
+                );
+            }
+        }
+        Err(KubeError::Foreign {
+            object: object.to_string(),
+            what: "somebody else changes it all the time".to_owned(),
+        })
+    }
+}
+
+/// How `weir restore` is told of the clusters of which this process would leave objects changed if it ended now:
+/// `--on kubernetes:CONTEXT/NAMESPACE`.
+pub fn left_by_this_process(folder: &Path) -> Vec<String> {
+    let folders = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let on = folders.filter_map(|folder| {
+        let lines: Vec<Line> = ledger::peek(&folder.path()).ok()?;
+        let own = match lines.first()? {
+            Line::Head { pid, on, .. } if *pid == std::process::id() => Some(on.clone()),
+            _ => None,
+        };
+        own.filter(|_| !opened(lines).is_empty())
+    });
+    on.map(|on| format!("--on {on}")).collect()
+}
+
+/// Puts back what a weir that lives no more has left changed in a cluster; with `dry_run` only says what would be.
+///
+/// # Errors
+/// A weir lives that has the objects in hand, or the journal cannot be read.
+pub fn undo(cluster: &Cluster, folder: &Path, dry_run: bool) -> Result<Vec<PutBack>, KubeError> {
+    let inner = &cluster.inner;
+    let folder = folder_of(inner, folder);
+    let held = held(inner);
+    let left = opened(ledger::peek(&folder).map_err(&held)?);
+    if left.is_empty() || dry_run {
+        let outlook = |entry: &Entry| entry.put_back(inner, true);
+        return Ok(left.iter().rev().map(outlook).collect());
+    }
+    let mut ledger = Ledger::open(&folder, "weir restore").map_err(&held)?;
+    let open = opened(ledger.read().map_err(&held)?);
+    let mut changes = Changes {
+        inner: Arc::clone(inner),
+        ledger,
+        open,
+        is_begun: true,
+    };
+    Ok(changes.put_back())
+}

@@ -1,0 +1,456 @@
+//! What is read of a namespace's pods and of what they run on, without judgement. Nothing is made or changed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use http::Request;
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+use k8s_openapi::api::core::v1;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::api::{ApiResource, DynamicObject, ListParams};
+use kube::core::{GroupVersionKind, Selector, SelectorExt};
+use kube::{Api, ResourceExt};
+use serde_json::Value;
+
+use crate::asked::NodeLabel;
+use crate::cluster::Cluster;
+use crate::error::KubeError;
+use crate::inner::Inner;
+
+/// How long all of it may take: a kubelet that hangs is asked as well.
+const WITHIN: Duration = Duration::from_secs(60);
+
+/// What was read. What could not be is `None` or absent, and [`ClusterFacts::unread`] says why.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ClusterFacts {
+    /// Context of the configuration.
+    pub context: String,
+    /// The namespace whose pods were looked at.
+    pub namespace: String,
+    /// The pods, by name.
+    pub pods: Vec<PodFacts>,
+    /// The nodes that they are on, by name.
+    pub nodes: Vec<NodeFacts>,
+    /// Autoscalers of the namespace.
+    pub scalers: Vec<Scaler>,
+    /// Budgets of the namespace; `None`: not read.
+    pub budgets: Option<Vec<Budget>>,
+    /// How kube-proxy is configured, for all nodes.
+    pub kube_proxy: Option<KubeProxy>,
+    /// What could not be read, and why.
+    pub unread: Vec<(String, String)>,
+}
+
+/// A pod.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PodFacts {
+    /// Its name.
+    pub name: String,
+    /// Kind and name of the workload that made it, such as `Deployment` and `web`.
+    pub workload: Option<(String, String)>,
+    /// The node that it is on.
+    pub node: Option<String>,
+    /// `Guaranteed`, `Burstable` or `BestEffort`.
+    pub qos: Option<String>,
+    /// Whether it has the node's network.
+    pub has_host_network: bool,
+    /// Sysctls of its security context.
+    pub sysctls: Vec<(String, String)>,
+    /// Why it was refused or ended, as the kubelet says: `SysctlForbidden`, `Evicted`.
+    pub reason: Option<String>,
+    /// The same in a sentence.
+    pub message: Option<String>,
+    /// Its containers, without those that end before it starts.
+    pub containers: Vec<ContainerFacts>,
+}
+
+/// A container of a pod.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ContainerFacts {
+    /// Its name.
+    pub name: String,
+    /// CPUs that it asks for.
+    pub cpu_request: Option<f64>,
+    /// CPUs' worth of time that it may use.
+    pub cpu_limit: Option<f64>,
+    /// Memory that it may use, bytes.
+    pub memory_limit: Option<f64>,
+    /// Whether its last end was that it needed more memory.
+    pub was_killed_for_memory: bool,
+}
+
+/// A node.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NodeFacts {
+    /// Its name.
+    pub name: String,
+    /// CPUs.
+    pub cpus: Option<f64>,
+    /// The kubelet's CPU manager policy: `none` or `static`.
+    pub cpu_manager: Option<String>,
+    /// Patterns of the sysctls that its kubelet allows besides the safe ones; `None`: not read.
+    pub allowed_sysctls: Option<Vec<String>>,
+}
+
+/// Something that changes how many pods a workload has, or what they ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scaler {
+    /// Its name.
+    pub name: String,
+    /// Kind and name of what it scales.
+    pub target: (String, String),
+    /// What it does.
+    pub does: Scaling,
+}
+
+/// What an autoscaler does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scaling {
+    /// Changes the number of pods between these (HorizontalPodAutoscaler).
+    Replicas {
+        /// The fewest.
+        least: i32,
+        /// The most.
+        most: i32,
+    },
+    /// Changes requests, in this update mode (VerticalPodAutoscaler): `Off`, `Initial`, `Recreate`, `InPlaceOrRecreate` or
+    /// `Auto`.
+    Requests(String),
+}
+
+/// A PodDisruptionBudget.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Budget {
+    /// Its name.
+    pub name: String,
+    /// The pods that it is about.
+    pub pods: Vec<String>,
+    /// How many of them may be evicted now.
+    pub allowed: i32,
+}
+
+/// Settings of kube-proxy (KubeProxyConfiguration), with its defaults where it says nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KubeProxy {
+    /// `iptables`, `ipvs` or `nftables`.
+    pub mode: String,
+    /// Tracked connections of a node for each of its CPUs; 0: it leaves the kernel's setting.
+    pub conntrack_for_each_cpu: u64,
+    /// Tracked connections of a node at least.
+    pub conntrack_at_least: u64,
+}
+
+impl Cluster {
+    /// Reads the pods of the namespace, all or those with a label, and what is about them. What the user may not read is
+    /// told in [`ClusterFacts::unread`].
+    ///
+    /// # Errors
+    /// The pods cannot be read.
+    pub fn facts(&self, label: Option<&NodeLabel>) -> Result<ClusterFacts, KubeError> {
+        let read = self.inner.within(WITHIN, read(&self.inner, label));
+        read.unwrap_or_else(|| {
+            Err(KubeError::Overdue {
+                what: "the namespace was not read".to_owned(),
+                within: WITHIN,
+            })
+        })
+    }
+}
+
+async fn read(inner: &Inner, label: Option<&NodeLabel>) -> Result<ClusterFacts, KubeError> {
+    let labelled = label.map_or_else(ListParams::default, |label| {
+        ListParams::default().labels(&format!("{}={}", label.key, label.value))
+    });
+    let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), &inner.namespace);
+    let pods = api.list(&labelled).await;
+    let pods = pods
+        .map_err(|error| inner.failed("list pods", error))?
+        .items;
+    let mut facts = ClusterFacts {
+        context: inner.context.clone(),
+        namespace: inner.namespace.clone(),
+        pods: pods.iter().map(pod).collect(),
+        ..ClusterFacts::default()
+    };
+    nodes(inner, &mut facts).await;
+    scalers(inner, &mut facts).await;
+    budgets(inner, &pods, &mut facts).await;
+    kube_proxy(inner, &mut facts).await;
+    Ok(facts)
+}
+
+impl ClusterFacts {
+    /// What came of a request; what failed is noted.
+    fn note<T>(&mut self, what: impl Into<String>, came: Result<T, impl ToString>) -> Option<T> {
+        came.map_err(|error| self.unread.push((what.into(), error.to_string())))
+            .ok()
+    }
+}
+
+fn pod(pod: &v1::Pod) -> PodFacts {
+    let spec = pod.spec.clone().unwrap_or_default();
+    let status = pod.status.clone().unwrap_or_default();
+    let security = spec.security_context.unwrap_or_default();
+    let sysctls = security.sysctls.into_iter().flatten();
+    let states = status.container_statuses.unwrap_or_default();
+    let killed = |name: &str| {
+        let last = states
+            .iter()
+            .find(|one| one.name == name)?
+            .last_state
+            .clone();
+        Some(last?.terminated?.reason? == "OOMKilled")
+    };
+    let container = |one: v1::Container| {
+        let resources = one.resources.unwrap_or_default();
+        let of =
+            |all: &Option<BTreeMap<String, Quantity>>, name: &str| amount(all.as_ref()?.get(name)?);
+        ContainerFacts {
+            cpu_request: of(&resources.requests, "cpu"),
+            cpu_limit: of(&resources.limits, "cpu"),
+            memory_limit: of(&resources.limits, "memory"),
+            was_killed_for_memory: killed(&one.name).unwrap_or(false),
+            name: one.name,
+        }
+    };
+    PodFacts {
+        name: pod.name_any(),
+        workload: workload(pod),
+        node: spec.node_name,
+        qos: status.qos_class,
+        has_host_network: spec.host_network.unwrap_or(false),
+        sysctls: sysctls.map(|one| (one.name, one.value)).collect(),
+        reason: status.reason,
+        message: status.message,
+        containers: spec.containers.into_iter().map(container).collect(),
+    }
+}
+
+/// Who made a pod: of a ReplicaSet the Deployment, whose name the ReplicaSet's begins with.
+fn workload(pod: &v1::Pod) -> Option<(String, String)> {
+    let owner = pod
+        .owner_references()
+        .iter()
+        .find(|one| one.controller == Some(true))?;
+    let hash = pod.labels().get("pod-template-hash");
+    let deployment = hash.and_then(|hash| owner.name.strip_suffix(hash)?.strip_suffix('-'));
+    Some(match (owner.kind.as_str(), deployment) {
+        ("ReplicaSet", Some(name)) => ("Deployment".to_owned(), name.to_owned()),
+        (kind, _) => (kind.to_owned(), owner.name.clone()),
+    })
+}
+
+/// A quantity of Kubernetes as a number: `250m`, `2`, `1Gi`, `1e3`.
+fn amount(quantity: &Quantity) -> Option<f64> {
+    let text = quantity.0.trim();
+    if let Ok(number) = text.parse() {
+        return Some(number);
+    }
+    let units = [
+        ("Ki", 1_024.0_f64.powi(1)),
+        ("Mi", 1_024.0_f64.powi(2)),
+        ("Gi", 1_024.0_f64.powi(3)),
+        ("Ti", 1_024.0_f64.powi(4)),
+        ("n", 1e-9),
+        ("u", 1e-6),
+        ("m", 1e-3),
+        ("k", 1e3),
+        ("M", 1e6),
+        ("G", 1e9),
+        ("T", 1e12),
+    ];
+    units.iter().find_map(|(unit, factor)| {
+        let number: f64 = text.strip_suffix(unit)?.parse().ok()?;
+        Some(number * factor)
+    })
+}
+
+async fn nodes(inner: &Inner, facts: &mut ClusterFacts) {
+    let mut names: Vec<String> = facts
+        .pods
+        .iter()
+        .filter_map(|pod| pod.node.clone())
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    let api: Api<v1::Node> = Api::all(inner.client.clone());
+    for name in names {
+        let node = api.get(&name).await;
+        let node = facts.note(
+            format!("node {name}"),
+            node.map_err(|error| said(inner, error)),
+        );
+        let capacity = node.and_then(|node| node.status?.capacity);
+        let kubelet = get(inner, &format!("/api/v1/nodes/{name}/proxy/configz")).await;
+        let kubelet = facts.note(format!("the kubelet's settings on node {name}"), kubelet);
+        let kubelet = kubelet.map(|document| document["kubeletconfig"].clone());
+        let texts = |value: &Value| {
+            let all = value.as_array().into_iter().flatten();
+            all.filter_map(|one| one.as_str().map(str::to_owned))
+                .collect()
+        };
+        facts.nodes.push(NodeFacts {
+            cpus: capacity.and_then(|all| amount(all.get("cpu")?)),
+            cpu_manager: kubelet
+                .as_ref()
+                .and_then(|it| it["cpuManagerPolicy"].as_str().map(str::to_owned)),
+            allowed_sysctls: kubelet
+                .as_ref()
+                .map(|it| texts(&it["allowedUnsafeSysctls"])),
+            name,
+        });
+    }
+}
+
+/// A document that is no object of an API.
+async fn get(inner: &Inner, path: &str) -> Result<Value, String> {
+    let request = Request::get(path)
+        .body(Vec::new())
+        .map_err(|error| error.to_string())?;
+    let answer = inner.client.request(request).await;
+    answer.map_err(|error| said(inner, error))
+}
+
+/// An error, where what was asked for is said beside it.
+fn said(inner: &Inner, error: kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message,
+        error => inner.failed("read it", error).to_string(),
+    }
+}
+
+async fn scalers(inner: &Inner, facts: &mut ClusterFacts) {
+    let api: Api<HorizontalPodAutoscaler> = Api::namespaced(inner.client.clone(), &inner.namespace);
+    let list = api.list(&ListParams::default()).await;
+    let list = facts.note(
+        "HorizontalPodAutoscalers",
+        list.map_err(|error| said(inner, error)),
+    );
+    let horizontal = list.into_iter().flatten().filter_map(|one| {
+        let name = one.name_any();
+        let spec = one.spec?;
+        Some(Scaler {
+            name,
+            target: (spec.scale_target_ref.kind, spec.scale_target_ref.name),
+            does: Scaling::Replicas {
+                least: spec.min_replicas.unwrap_or(1),
+                most: spec.max_replicas,
+            },
+        })
+    });
+    facts.scalers.extend(horizontal);
+    let kind = GroupVersionKind::gvk("autoscaling.k8s.io", "v1", "VerticalPodAutoscaler");
+    let api: Api<DynamicObject> = Api::namespaced_with(
+        inner.client.clone(),
+        &inner.namespace,
+        &ApiResource::from_gvk(&kind),
+    );
+    let list = match api.list(&ListParams::default()).await {
+        // A cluster without such objects.
+        Err(kube::Error::Api(status)) if status.code == 404 => return,
+        list => list.map_err(|error| said(inner, error)),
+    };
+    let list = facts.note("VerticalPodAutoscalers", list);
+    let vertical = list.into_iter().flatten().map(|one| {
+        let text = |at: &str| {
+            let found = one.data.pointer(at).and_then(Value::as_str);
+            found.unwrap_or_default().to_owned()
+        };
+        let mode = text("/spec/updatePolicy/updateMode");
+        Scaler {
+            name: one.name_any(),
+            target: (text("/spec/targetRef/kind"), text("/spec/targetRef/name")),
+            does: Scaling::Requests(match mode.is_empty() {
+                true => "Auto".to_owned(),
+                false => mode,
+            }),
+        }
+    });
+    facts.scalers.extend(vertical);
+}
+
+async fn budgets(inner: &Inner, pods: &[v1::Pod], facts: &mut ClusterFacts) {
+    let api: Api<PodDisruptionBudget> = Api::namespaced(inner.client.clone(), &inner.namespace);
+    let list = api.list(&ListParams::default()).await;
+    let list = list.map_err(|error| said(inner, error));
+    let Some(list) = facts.note("PodDisruptionBudgets", list) else {
+        return;
+    };
+    let about = |selector: LabelSelector| -> Vec<String> {
+        let Ok(selector) = Selector::try_from(selector) else {
+            return Vec::new();
+        };
+        let covered = pods.iter().filter(|pod| selector.matches(pod.labels()));
+        covered.map(ResourceExt::name_any).collect()
+    };
+    let budget = |one: PodDisruptionBudget| Budget {
+        name: one.name_any(),
+        pods: one
+            .spec
+            .and_then(|spec| spec.selector)
+            .map_or_else(Vec::new, about),
+        allowed: one.status.map_or(0, |status| status.disruptions_allowed),
+    };
+    facts.budgets = Some(list.into_iter().map(budget).collect());
+}
+
+/// As kubeadm and many others keep it: a ConfigMap.
+async fn kube_proxy(inner: &Inner, facts: &mut ClusterFacts) {
+    let api: Api<v1::ConfigMap> = Api::namespaced(inner.client.clone(), "kube-system");
+    let map = api.get("kube-proxy").await;
+    let map = map.map_err(|error| said(inner, error));
+    let read = map.and_then(|map| {
+        let text = map.data.unwrap_or_default().remove("config.conf");
+        let text = text.ok_or_else(|| "the ConfigMap has no config.conf".to_owned())?;
+        settings(&text)
+    });
+    facts.kube_proxy = facts.note(
+        "kube-proxy's settings, ConfigMap kube-system/kube-proxy",
+        read,
+    );
+}
+
+/// Defaults are those of `SetDefaults_KubeProxyConfiguration` in Kubernetes' pkg/proxy/apis/config/v1alpha1/defaults.go;
+/// no mode is iptables.
+fn settings(text: &str) -> Result<KubeProxy, String> {
+    let read: Value = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
+    let number = |at: &str, default| read.pointer(at).and_then(Value::as_u64).unwrap_or(default);
+    let mode = read["mode"].as_str().filter(|mode| !mode.is_empty());
+    Ok(KubeProxy {
+        mode: mode.unwrap_or("iptables").to_owned(),
+        conntrack_for_each_cpu: number("/conntrack/maxPerCore", 32 * 1024),
+        conntrack_at_least: number("/conntrack/min", 128 * 1024),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_and_defaults_are_kubernetes_own() {
+        for (text, expected) in [
+            ("2", Some(2.0)),
+            ("250m", Some(0.25)),
+            ("1.5", Some(1.5)),
+            ("1Gi", Some(1_073_741_824.0)),
+            ("64M", Some(64e6)),
+            ("1e3", Some(1000.0)),
+            ("much", None),
+        ] {
+            assert_eq!(amount(&Quantity(text.to_owned())), expected, "{text}");
+        }
+        let read = settings("mode: \"\"\nconntrack: {maxPerCore: null, min: 0}").unwrap();
+        assert_eq!(
+            (
+                read.mode.as_str(),
+                read.conntrack_for_each_cpu,
+                read.conntrack_at_least
+            ),
+            ("iptables", 32768, 0)
+        );
+        assert!(settings("[").is_err());
+    }
+}

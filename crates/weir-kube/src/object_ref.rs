@@ -1,0 +1,94 @@
+//! An object of a cluster by its name, read and changed whatever its kind.
+
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject, PostParams};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::KubeError;
+use crate::inner::Inner;
+
+/// An object of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct ObjectRef {
+    /// Group and version: `apps/v1`.
+    pub api: String,
+    /// `Deployment`.
+    pub kind: String,
+    /// Its kind in addresses: `deployments`.
+    pub resource: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl std::fmt::Display for ObjectRef {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(to, "{} {}/{}", self.kind, self.namespace, self.name)
+    }
+}
+
+impl ObjectRef {
+    /// The API's group; empty for the first one.
+    pub(crate) fn group(&self) -> &str {
+        self.api.split_once('/').map_or("", |(group, _)| group)
+    }
+
+    fn resource(&self) -> ApiResource {
+        let version = self.api.rsplit('/').next().unwrap_or_default();
+        ApiResource {
+            group: self.group().to_owned(),
+            version: version.to_owned(),
+            api_version: self.api.clone(),
+            kind: self.kind.clone(),
+            plural: self.resource.clone(),
+        }
+    }
+
+    fn api(&self, inner: &Inner) -> Api<DynamicObject> {
+        Api::namespaced_with(inner.client.clone(), &self.namespace, &self.resource())
+    }
+
+    /// The object as it is now; `None`: there is none.
+    pub(crate) fn now(&self, inner: &Inner) -> Result<Option<Value>, KubeError> {
+        let found = inner.run(&format!("read {self}"), async {
+            let found = self.api(inner).get_opt(&self.name).await;
+            found.map_err(|error| inner.failed(&format!("read {self}"), error))
+        })?;
+        let text = |object| serde_json::to_value(object).map_err(|error| self.odd(&error));
+        found.map(text).transpose()
+    }
+
+    fn odd(&self, error: &dyn std::fmt::Display) -> KubeError {
+        KubeError::Request {
+            doing: format!("cannot read {self}"),
+            why: error.to_string(),
+        }
+    }
+
+    /// Puts this in the place of what was read, unless somebody has changed that since: `None`.
+    pub(crate) fn replace(&self, inner: &Inner, object: Value) -> Result<Option<Value>, KubeError> {
+        let object: DynamicObject =
+            serde_json::from_value(object).map_err(|error| self.odd(&error))?;
+        let done = inner.run(&format!("change {self}"), async {
+            let params = PostParams::default();
+            match self.api(inner).replace(&self.name, &params, &object).await {
+                Ok(object) => Ok(Some(object)),
+                Err(kube::Error::Api(status)) if status.code == 409 => Ok(None),
+                Err(kube::Error::Api(status))
+                    if (400..500).contains(&status.code) && status.code != 401 =>
+                {
+                    Err(KubeError::Refused {
+                        what: format!("a change of {self}"),
+                        why: status.message,
+                    })
+                }
+                Err(error) => Err(inner.failed(&format!("change {self}"), error)),
+            }
+        })?;
+        let text = |object| serde_json::to_value(object).map_err(|error| self.odd(&error));
+        done.map(text).transpose()
+    }
+}

@@ -1,0 +1,190 @@
+//! A place in an object: a JSON pointer (RFC 6901), in which `[name=VALUE]` is the element of a list with that field.
+
+use serde_json::{Map, Value, json};
+
+/// A step from a value to one within it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Step {
+    Key(String),
+    Element { field: String, is: String },
+}
+
+/// A place in an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pointer(Vec<Step>);
+
+impl Pointer {
+    pub(crate) fn parse(text: &str) -> Pointer {
+        let steps = text.split('/').skip(1).map(|word| {
+            let word = word.replace("~1", "/").replace("~0", "~");
+            let inside = word
+                .strip_prefix('[')
+                .and_then(|word| word.strip_suffix(']'));
+            match inside.and_then(|inside| inside.split_once('=')) {
+                Some((field, is)) => Step::Element {
+                    field: field.to_owned(),
+                    is: is.to_owned(),
+                },
+                None => Step::Key(word),
+            }
+        });
+        Pointer(steps.collect())
+    }
+
+    /// What stands there.
+    pub(crate) fn get<'v>(&self, object: &'v Value) -> Option<&'v Value> {
+        self.0
+            .iter()
+            .try_fold(object, |value, step| step.within(value))
+    }
+
+    /// Has `value` stand there; what leads to it is made where it is missing. `false`: something else is in the way.
+    #[must_use]
+    pub(crate) fn set(&self, object: &mut Value, value: Value) -> bool {
+        let mut at = object;
+        for step in &self.0 {
+            match step.within_or_made(at) {
+                Some(next) => at = next,
+                None => return false,
+            }
+        }
+        *at = value;
+        true
+    }
+
+    /// Has what stands there in `former` stand there again, and takes away what was made on the way to it.
+    pub(crate) fn put_back(&self, object: &mut Value, former: &Value) {
+        put_back(&self.0, object, Some(former));
+    }
+}
+
+impl Step {
+    fn within<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+        match self {
+            Step::Key(key) => value.as_object()?.get(key),
+            Step::Element { field, is } => {
+                let mut elements = value.as_array()?.iter();
+                elements.find(|element| element[field] == **is)
+            }
+        }
+    }
+
+    fn within_or_made<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
+        match self {
+            Step::Key(key) => {
+                if value.is_null() {
+                    *value = Value::Object(Map::new());
+                }
+                Some(value.as_object_mut()?.entry(key).or_insert(Value::Null))
+            }
+            Step::Element { field, is } => {
+                if value.is_null() {
+                    *value = json!([]);
+                }
+                let elements = value.as_array_mut()?;
+                let known = elements.iter().position(|element| element[field] == **is);
+                let place = known.unwrap_or_else(|| {
+                    elements.push(json!({field: is}));
+                    elements.len() - 1
+                });
+                elements.get_mut(place)
+            }
+        }
+    }
+
+    fn remove(&self, from: &mut Value) {
+        match (self, from) {
+            (Step::Key(key), Value::Object(map)) => drop(map.remove(key)),
+            (Step::Element { field, is }, Value::Array(elements)) => {
+                elements.retain(|element| element[field] != **is);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether there is no more in a value than what leads through it.
+    fn made(&self, value: &Value) -> bool {
+        match value {
+            Value::Object(map) => match self {
+                Step::Element { field, .. } => map.keys().all(|key| key == field),
+                Step::Key(_) => map.is_empty(),
+            },
+            Value::Array(elements) => elements.is_empty(),
+            other => other.is_null(),
+        }
+    }
+}
+
+fn put_back(steps: &[Step], now: &mut Value, former: Option<&Value>) {
+    let Some((step, rest)) = steps.split_first() else {
+        return;
+    };
+    let before = former.and_then(|former| step.within(former));
+    match (before, rest.is_empty()) {
+        (None, true) => step.remove(now),
+        (Some(before), true) => {
+            if let Some(there) = step.within_or_made(now) {
+                before.clone_into(there);
+            }
+        }
+        (_, false) if before.is_none() && step.within(now).is_none() => {}
+        (_, false) => {
+            let Some(there) = step.within_or_made(now) else {
+                return;
+            };
+            put_back(rest, there, before);
+            if before.is_none() && step.made(there) {
+                step.remove(now);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_set_is_read_and_put_back_to_the_byte() {
+        let sysctls = "/spec/template/spec/securityContext/sysctls/[name=net.core.somaxconn]/value";
+        let other = json!({"spec": {"template": {"spec": {"securityContext":
+            {"sysctls": [{"name": "a", "value": "1"}]}}}}});
+        for (at, object) in [
+            ("/data/keep-alive", json!({"kind": "ConfigMap"})),
+            ("/data/keep-alive", json!({"data": {}})),
+            (
+                "/data/keep-alive",
+                json!({"data": {"keep-alive": "7", "b": "1"}}),
+            ),
+            ("/data/a~1b~0c", json!({"data": {"x": "y"}})),
+            (
+                sysctls,
+                json!({"spec": {"template": {"spec": {"securityContext": {}}}}}),
+            ),
+            (sysctls, json!({"spec": {"template": {"spec": {}}}})),
+            (sysctls, other),
+        ] {
+            let (pointer, mut now) = (Pointer::parse(at), object.clone());
+            assert!(pointer.set(&mut now, json!("new")), "{at}");
+            assert_eq!(pointer.get(&now), Some(&json!("new")), "{now}");
+            assert_ne!(now, object);
+            pointer.put_back(&mut now, &object);
+            assert_eq!(now, object, "{at}");
+            pointer.put_back(&mut now, &object);
+            assert_eq!(now, object, "{at}: twice");
+        }
+    }
+
+    #[test]
+    fn what_others_have_added_stays() {
+        let (former, at) = (json!({}), Pointer::parse("/data/mine"));
+        let mut now = former.clone();
+        assert!(at.set(&mut now, json!("1")));
+        now["data"]["theirs"] = json!("2");
+        at.put_back(&mut now, &former);
+        assert_eq!(now, json!({"data": {"theirs": "2"}}));
+        // A text is in the way.
+        let mut text = json!({"data": "text"});
+        assert!(!at.set(&mut text, json!("1")));
+    }
+}

@@ -1,0 +1,318 @@
+//! Deployments and DaemonSets whose template weir changes: their roll-outs, and what their pods run with.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1;
+use kube::api::{AttachParams, DeleteParams, ListParams};
+use kube::{Api, ResourceExt};
+use serde_json::Value;
+use tokio::io::AsyncReadExt;
+
+use crate::cluster::Cluster;
+use crate::error::KubeError;
+use crate::inner::Inner;
+use crate::object_ref::ObjectRef;
+use crate::pods;
+use crate::trouble;
+
+/// How often is looked.
+const LOOK: Duration = Duration::from_millis(300);
+/// How long the cluster's controllers may take to empty a ReplicaSet of a template that is put back.
+const EMPTIED: Duration = Duration::from_secs(30);
+/// How long a command in a pod may take, and how much it may print.
+const COMMAND: Duration = Duration::from_secs(20);
+const MOST_PRINTED: u64 = 32 << 20;
+
+/// A ReplicaSet of a Deployment.
+pub(crate) struct Set {
+    pub(crate) name: String,
+    /// Pods that it is to have.
+    wanted: i32,
+}
+
+/// The ReplicaSets of a Deployment; none of what is no Deployment.
+pub(crate) fn replica_sets(
+    inner: &Inner,
+    object: &ObjectRef,
+    uid: &str,
+) -> Result<Vec<Set>, KubeError> {
+    if (object.group(), object.resource.as_str()) != ("apps", "deployments") {
+        return Ok(Vec::new());
+    }
+    let api: Api<ReplicaSet> = Api::namespaced(inner.client.clone(), &object.namespace);
+    let doing = format!("list ReplicaSets of {object}");
+    let list = inner.run(&doing, async {
+        let list = api.list(&ListParams::default()).await;
+        list.map_err(|error| inner.failed(&doing, error))
+    })?;
+    let own = list.items.into_iter().filter(|set| {
+        let mut owners = set.owner_references().iter();
+        owners.any(|owner| owner.uid == uid)
+    });
+    let of = |set: ReplicaSet| Set {
+        wanted: set
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.replicas)
+            .unwrap_or(0),
+        name: set.name_any(),
+    };
+    Ok(own.map(of).collect())
+}
+
+/// Removes the ReplicaSets that a Deployment has of weir's templates, once they are to have no pods any more: an unhealthy
+/// one would go on making pods, and all would take the places of older ones in the Deployment's history.
+pub(crate) fn forget(
+    inner: &Inner,
+    object: &ObjectRef,
+    uid: &str,
+    before: &BTreeSet<String>,
+) -> Result<(), KubeError> {
+    let until = Instant::now() + EMPTIED;
+    loop {
+        let mut ours = replica_sets(inner, object, uid)?;
+        ours.retain(|set| !before.contains(&set.name));
+        if ours.is_empty() {
+            return Ok(());
+        }
+        let api: Api<ReplicaSet> = Api::namespaced(inner.client.clone(), &object.namespace);
+        for set in ours.iter().filter(|set| set.wanted == 0) {
+            let doing = format!("delete ReplicaSet {}/{}", object.namespace, set.name);
+            inner.run(&doing, async {
+                match api.delete(&set.name, &DeleteParams::background()).await {
+                    Ok(_) => Ok(()),
+                    Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+                    Err(error) => Err(inner.failed(&doing, error)),
+                }
+            })?;
+        }
+        let is_left = ours.iter().find(|set| set.wanted > 0);
+        let Some(left) = is_left else {
+            return Ok(());
+        };
+        if Instant::now() > until {
+            return Err(KubeError::Overdue {
+                what: format!(
+                    "ReplicaSet {}/{} still has pods",
+                    object.namespace, left.name
+                ),
+                within: EMPTIED,
+            });
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// How a roll-out stands, from what the cluster says of a Deployment or a DaemonSet.
+fn is_rolled_out(now: &Value) -> bool {
+    let number = |names: [&str; 2]| {
+        let status = &now["status"];
+        names
+            .iter()
+            .find_map(|name| status[*name].as_i64())
+            .unwrap_or(0)
+    };
+    let wanted = match now["status"]["desiredNumberScheduled"].as_i64() {
+        Some(wanted) => wanted,
+        None => now["spec"]["replicas"].as_i64().unwrap_or(1),
+    };
+    let is_seen =
+        number(["observedGeneration"; 2]) >= now["metadata"]["generation"].as_i64().unwrap_or(0);
+    is_seen
+        && number(["updatedReplicas", "updatedNumberScheduled"]) == wanted
+        && number(["replicas", "currentNumberScheduled"]) == wanted
+        && number(["availableReplicas", "numberAvailable"]) == wanted
+}
+
+/// The labels of a workload's pods, as a selector of labels.
+fn selector(now: &Value) -> String {
+    let labels = now["spec"]["selector"]["matchLabels"].as_object();
+    let pair = |(key, value): (&String, &Value)| Some(format!("{key}={}", value.as_str()?));
+    let pairs: Vec<String> = labels.into_iter().flatten().filter_map(pair).collect();
+    pairs.join(",")
+}
+
+/// A workload, and its pods but for those that are going.
+fn with_pods(inner: &Inner, object: &ObjectRef) -> Result<(Value, Vec<v1::Pod>), KubeError> {
+    let now = object.now(inner)?.ok_or_else(|| KubeError::Request {
+        doing: format!("cannot read {object}"),
+        why: "there is no such object".to_owned(),
+    })?;
+    let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), &object.namespace);
+    let labelled = ListParams::default().labels(&selector(&now));
+    let doing = format!("list pods of {object}");
+    let list = inner.run(&doing, async {
+        let list = api.list(&labelled).await;
+        list.map_err(|error| inner.failed(&doing, error))
+    })?;
+    let stays = |pod: &v1::Pod| pod.metadata.deletion_timestamp.is_none();
+    Ok((now, list.items.into_iter().filter(stays).collect()))
+}
+
+/// Waits until all pods are of the present template and serve. `before` are the ReplicaSets of older templates.
+pub(crate) fn rolled_out(
+    inner: &Inner,
+    (object, before): (&ObjectRef, Option<&BTreeSet<String>>),
+    within: Duration,
+    interrupted: &AtomicBool,
+) -> Result<(), KubeError> {
+    let until = Instant::now() + within;
+    let is_new = |pod: &&v1::Pod| {
+        let mut owners = pod.owner_references().iter();
+        !owners.any(|owner| before.is_some_and(|before| before.contains(&owner.name)))
+    };
+    loop {
+        let (now, pods) = with_pods(inner, object)?;
+        if is_rolled_out(&now) {
+            return Ok(());
+        }
+        let is_over = Instant::now() > until;
+        let troubles = pods.iter().filter(is_new);
+        let troubles = troubles.filter_map(|pod| Some((pod.name_any(), trouble::of_pod(pod)?)));
+        let worst = troubles.max_by_key(|(_, trouble)| trouble.is_final);
+        if let Some((pod, trouble)) = worst
+            && (trouble.is_final || is_over)
+        {
+            let told = pods::told_in(inner, &object.namespace, ("pod", &pod), trouble);
+            return Err(inner
+                .within(COMMAND, told)
+                .unwrap_or_else(|| overdue(object, within)));
+        }
+        if interrupted.load(Ordering::Relaxed) {
+            return Err(KubeError::Interrupted);
+        }
+        if is_over {
+            return Err(overdue(object, within));
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn overdue(object: &ObjectRef, within: Duration) -> KubeError {
+    KubeError::Overdue {
+        what: format!("the new pods of {object} do not all serve"),
+        within,
+    }
+}
+
+/// Runs a command in every pod of a workload that runs: the pod's name, and what it printed.
+///
+/// # Errors
+/// No pod runs, or the command fails in one.
+pub fn in_pods(
+    cluster: &Cluster,
+    object: &ObjectRef,
+    container: &str,
+    command: &[String],
+) -> Result<Vec<(String, String)>, KubeError> {
+    let inner = &cluster.inner;
+    let (_, pods) = with_pods(inner, object)?;
+    let runs = |pod: &&v1::Pod| {
+        let status = pod.status.as_ref();
+        status.is_some_and(|status| status.phase.as_deref() == Some("Running"))
+    };
+    let running: Vec<&v1::Pod> = pods.iter().filter(runs).collect();
+    if running.is_empty() {
+        return Err(KubeError::Request {
+            doing: format!("cannot ask the pods of {object}"),
+            why: "none of them runs".to_owned(),
+        });
+    }
+    let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), &object.namespace);
+    let each = running.into_iter().map(|pod| {
+        let name = pod.name_any();
+        let doing = format!(
+            "run `{}` in pod {}/{name}",
+            command.join(" "),
+            object.namespace
+        );
+        let printed = inner.within(COMMAND, printed(inner, &api, (&name, container), command));
+        let printed = printed.unwrap_or_else(|| {
+            Err(KubeError::Overdue {
+                what: doing.clone(),
+                within: COMMAND,
+            })
+        })?;
+        Ok((name, printed))
+    });
+    each.collect()
+}
+
+async fn printed(
+    inner: &Inner,
+    api: &Api<v1::Pod>,
+    (pod, container): (&str, &str),
+    command: &[String],
+) -> Result<String, KubeError> {
+    let doing = format!("run `{}` in pod `{pod}`", command.join(" "));
+    let params = AttachParams {
+        container: Some(container.to_owned()),
+        ..AttachParams::default()
+    };
+    let process = api
+        .exec(pod, command.iter().map(String::as_str), &params)
+        .await;
+    let mut process = process.map_err(|error| inner.failed(&doing, error))?;
+    let (mut text, mut said) = (Vec::new(), Vec::new());
+    let status = process.take_status();
+    if let (Some(stdout), Some(stderr)) = (process.stdout(), process.stderr()) {
+        let (mut out, mut err) = (stdout.take(MOST_PRINTED), stderr.take(MOST_PRINTED));
+        let both = tokio::join!(out.read_to_end(&mut text), err.read_to_end(&mut said));
+        both.0.and(both.1)?;
+    }
+    let status = match status {
+        Some(status) => status.await,
+        None => None,
+    };
+    match status.filter(|status| status.status.as_deref() != Some("Success")) {
+        None => Ok(String::from_utf8_lossy(&text).into_owned()),
+        Some(status) => Err(KubeError::Request {
+            doing: format!("cannot {doing}"),
+            why: format!(
+                "{}\n{}",
+                status.message.unwrap_or_default(),
+                String::from_utf8_lossy(&said).trim()
+            ),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_roll_out_is_over_when_every_pod_is_new_and_serves() {
+        let deployment = |seen: u32, status: [u32; 3]| {
+            let [all, new, serving] = status;
+            json!({"metadata": {"generation": 2}, "spec": {"replicas": 2}, "status": {"observedGeneration": seen,
+                "replicas": all, "updatedReplicas": new, "availableReplicas": serving}})
+        };
+        for (object, expected) in [
+            (deployment(2, [2, 2, 2]), true),
+            (deployment(1, [2, 2, 2]), false),
+            (deployment(2, [3, 2, 2]), false),
+            (deployment(2, [2, 1, 2]), false),
+            (deployment(2, [2, 2, 1]), false),
+            (
+                json!({"metadata": {"generation": 1}, "spec": {}, "status": {}}),
+                false,
+            ),
+            (
+                json!({"metadata": {"generation": 1}, "spec": {}, "status": {"observedGeneration": 1,
+                "desiredNumberScheduled": 3, "currentNumberScheduled": 3, "updatedNumberScheduled": 3,
+                "numberAvailable": 3}}),
+                true,
+            ),
+        ] {
+            assert_eq!(is_rolled_out(&object), expected, "{object}");
+        }
+        let now = json!({"spec": {"selector": {"matchLabels": {"app": "a", "b": "c"}}}});
+        assert_eq!(selector(&now), "app=a,b=c");
+    }
+}

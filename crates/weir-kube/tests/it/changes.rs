@@ -1,0 +1,306 @@
+//! Objects that weir changes and puts back.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use weir_kube::{Changes, Cluster, KubeError, ObjectRef, PutBack, manifest_of, undo};
+
+use crate::api::{connect, namespace, tell_pod, wait_until};
+use crate::support::Test;
+
+const SETTINGS: &str = "/data/keep-alive-requests";
+const SYSCTL: &str = "/spec/template/spec/securityContext/sysctls/[name=net.core.somaxconn]/value";
+
+fn config_map(namespace: &str) -> ObjectRef {
+    ObjectRef {
+        api: "v1".to_owned(),
+        kind: "ConfigMap".to_owned(),
+        resource: "configmaps".to_owned(),
+        namespace: namespace.to_owned(),
+        name: "settings".to_owned(),
+    }
+}
+
+fn deployment(namespace: &str) -> ObjectRef {
+    ObjectRef {
+        api: "apps/v1".to_owned(),
+        kind: "Deployment".to_owned(),
+        resource: "deployments".to_owned(),
+        ..config_map(namespace)
+    }
+}
+
+/// The values of an object's places; `None`: as before weir.
+fn values<const N: usize>(values: [(&str, Option<&str>); N]) -> BTreeMap<String, Option<Value>> {
+    let one = |(at, value): (&str, Option<&str>)| (at.to_owned(), value.map(|text| json!(text)));
+    values.into_iter().map(one).collect()
+}
+
+/// What of an object is whoever made it's to say.
+fn said(test: &Test, object: &ObjectRef) -> Value {
+    let words = format!(
+        "get {} {} --namespace {} --output json",
+        object.resource, object.name, object.namespace
+    );
+    let object: Value = serde_json::from_str(&test.kubectl(&words, "")).unwrap();
+    json!({"data": object["data"], "spec": object["spec"], "labels": object["metadata"]["labels"]})
+}
+
+fn make_settings(test: &Test, namespace: &str, data: &str) -> ObjectRef {
+    let object = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: settings}}\n{data}");
+    test.kubectl(
+        &format!("apply --namespace {namespace} --filename -"),
+        &object,
+    );
+    config_map(namespace)
+}
+
+fn open(cluster: &Cluster, folder: &Path) -> Result<Changes, KubeError> {
+    Changes::open(cluster, folder, "a test")
+}
+
+pub(crate) fn what_is_changed_is_put_back_to_the_byte(test: &Test) {
+    let cluster = namespace(test, "changes", "");
+    let folder = tempfile::tempdir().unwrap();
+    for data in [
+        "data: {keep-alive-requests: '7', other: x}",
+        "data: {other: x}",
+        "",
+    ] {
+        let object = make_settings(test, "changes", data);
+        let before = said(test, &object);
+        let mut changes = open(&cluster, folder.path()).unwrap();
+        let mut set = |value| changes.set(&object, &values([(SETTINGS, value)])).unwrap();
+        assert!(set(Some("1000")));
+        assert!(!set(Some("1000")), "nothing is left to change");
+        assert!(set(Some("50")));
+        assert_eq!(said(test, &object)["data"]["keep-alive-requests"], "50");
+        assert!(set(None));
+        assert_eq!(said(test, &object), before, "between arms");
+        assert!(set(Some("50")));
+        let became = changes.put_back();
+        assert!(became.iter().all(PutBack::is_whole), "{became:?}");
+        assert_eq!(became[0].put_back, [SETTINGS]);
+        assert_eq!(said(test, &object), before);
+        assert_eq!(changes.put_back(), []);
+        drop(changes);
+        // The next one begins with the journal of this one, which has nothing open.
+        test.kubectl("delete configmap settings --namespace changes", "");
+    }
+}
+
+pub(crate) fn what_somebody_else_has_changed_is_told_and_left(test: &Test) {
+    let cluster = namespace(test, "foreign", "");
+    let folder = tempfile::tempdir().unwrap();
+    let object = make_settings(test, "foreign", "data: {keep-alive-requests: '7'}");
+    let patch = |data: &str| {
+        let words =
+            format!("patch configmap settings --namespace foreign --patch {{\"data\":{data}}}");
+        test.kubectl(&words, "")
+    };
+    let mut changes = open(&cluster, folder.path()).unwrap();
+    let (own, other) = (SETTINGS, "/data/use-gzip");
+    let both = values([(own, Some("50")), (other, Some("true"))]);
+    assert!(changes.set(&object, &both).unwrap());
+    // Another key of the same object is nobody's conflict, though the object has another version now.
+    patch(r#"{"theirs":"yes"}"#);
+    assert!(changes.set(&object, &values([(own, Some("60"))])).unwrap());
+    patch(r#"{"keep-alive-requests":"8"}"#);
+    let error = changes
+        .set(&object, &values([(own, Some("50"))]))
+        .unwrap_err();
+    assert!(matches!(error, KubeError::Foreign { .. }), "{error}");
+    for words in [
+        "ConfigMap foreign/settings",
+        own,
+        "was \"7\"",
+        "is \"8\" now",
+    ] {
+        assert!(error.to_string().contains(words), "{error}");
+    }
+    let became = changes.put_back().remove(0);
+    assert_eq!(became.put_back, [other]);
+    assert_eq!(
+        (&*became.left[0].before, &*became.left[0].now),
+        ("\"7\"", "\"8\"")
+    );
+    let data = &said(test, &object)["data"];
+    assert_eq!(*data, json!({"keep-alive-requests": "8", "theirs": "yes"}));
+    // One that is not the same object any more is not weir's to change.
+    changes.set(&object, &values([(own, Some("50"))])).unwrap();
+    test.kubectl("delete configmap settings --namespace foreign", "");
+    make_settings(test, "foreign", "data: {keep-alive-requests: '9'}");
+    let error = changes
+        .set(&object, &values([(own, Some("60"))]))
+        .unwrap_err();
+    assert!(error.to_string().contains("another of its name"), "{error}");
+    let became = changes.put_back().remove(0);
+    assert!(
+        !became.is_whole() && became.put_back.is_empty(),
+        "{became:?}"
+    );
+    assert_eq!(said(test, &object)["data"]["keep-alive-requests"], "9");
+}
+
+pub(crate) fn what_a_killed_weir_has_changed_is_undone(test: &Test) {
+    let cluster = namespace(test, "killed", "");
+    let folder = tempfile::tempdir().unwrap();
+    let object = make_settings(test, "killed", "data: {keep-alive-requests: '7'}");
+    let before = said(test, &object);
+    let mut changes = open(&cluster, folder.path()).unwrap();
+    changes
+        .set(&object, &values([(SETTINGS, Some("50"))]))
+        .unwrap();
+    let held = open(&cluster, folder.path()).unwrap_err();
+    assert!(matches!(held, KubeError::Held { .. }), "{held}");
+    let held = undo(&cluster, folder.path(), false).unwrap_err();
+    assert!(matches!(held, KubeError::Held { .. }), "{held}");
+    // What a killed weir leaves is its folder, without a lock.
+    let left = tempfile::tempdir().unwrap();
+    let own = fs::read_dir(folder.path())
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap();
+    let copy = left.path().join(own.file_name());
+    weir_files::make_folders(&copy).unwrap();
+    fs::copy(own.path().join("journal.jsonl"), copy.join("journal.jsonl")).unwrap();
+    std::mem::forget(changes);
+    let refused = open(&cluster, left.path()).unwrap_err();
+    assert!(
+        matches!(refused, KubeError::LeftChanged { objects: 1, .. }),
+        "{refused}"
+    );
+    assert!(
+        refused
+            .hint()
+            .unwrap()
+            .contains("weir restore --on kubernetes:weir-test/killed")
+    );
+    let shown = undo(&cluster, left.path(), true).unwrap();
+    assert_eq!(shown[0].put_back, [SETTINGS]);
+    assert_ne!(said(test, &object), before, "only shown");
+    assert_eq!(undo(&cluster, left.path(), false).unwrap(), shown);
+    assert_eq!(said(test, &object), before);
+    assert_eq!(undo(&cluster, left.path(), false).unwrap(), []);
+    drop(open(&cluster, left.path()).unwrap());
+    // Of another cluster's journal nothing is believed here: it has a folder of its own.
+    assert_eq!(
+        undo(&cluster, &left.path().join("nothing"), false).unwrap(),
+        []
+    );
+}
+
+/// A Deployment of one pod, which a test says of that it runs.
+fn make_deployment(test: &Test, namespace: &str) -> ObjectRef {
+    test.kubectl(
+        &format!("apply --namespace {namespace} --filename -"),
+        r#"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: settings}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: proxy}}
+  template:
+    metadata: {labels: {app: proxy}}
+    spec: {containers: [{name: controller, image: localhost/proxy:1}]}
+"#,
+    );
+    deployment(namespace)
+}
+
+fn names(test: &Test, namespace: &str, kind: &str) -> Vec<String> {
+    let words = format!("get {kind} --namespace {namespace} --output name");
+    let text = test.kubectl(&words, "");
+    text.lines().map(str::to_owned).collect()
+}
+
+pub(crate) fn a_pod_that_may_not_have_its_sysctl_ends_the_roll_out(test: &Test) {
+    let cluster = namespace(test, "rollout", "");
+    let folder = tempfile::tempdir().unwrap();
+    let object = make_deployment(test, "rollout");
+    wait_until("a pod", || names(test, "rollout", "pods").len() == 1);
+    let (before, sets) = (said(test, &object), names(test, "rollout", "replicasets"));
+    let old = names(test, "rollout", "pods")[0].replace("pod/", "");
+    let serves = r#"{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}"#;
+    tell_pod(test, "rollout", &old, serves);
+    let mut changes = open(&cluster, folder.path()).unwrap();
+    let running = AtomicBool::new(false);
+    let rolled_out = |changes: &Changes, within| {
+        changes.rolled_out(&object, Duration::from_secs(within), &running)
+    };
+    rolled_out(&changes, 10).unwrap();
+    changes
+        .set(&object, &values([(SYSCTL, Some("32768"))]))
+        .unwrap();
+    // Nobody runs the new pod: the roll-out never ends.
+    let error = rolled_out(&changes, 1).unwrap_err();
+    assert!(
+        matches!(error, KubeError::Overdue { .. } | KubeError::Pods { .. }),
+        "{error}"
+    );
+    wait_until("a new pod", || names(test, "rollout", "pods").len() == 2);
+    let pods = names(test, "rollout", "pods");
+    let new = pods
+        .iter()
+        .map(|pod| pod.replace("pod/", ""))
+        .find(|pod| *pod != old);
+    let forbidden = r#"{"phase":"Failed","reason":"SysctlForbidden","message":"not-allowlisted"}"#;
+    tell_pod(test, "rollout", &new.unwrap(), forbidden);
+    let error = rolled_out(&changes, 10).unwrap_err();
+    assert!(error.to_string().contains("SysctlForbidden"), "{error}");
+    assert!(error.hint().unwrap().contains("--allowed-unsafe-sysctls"));
+    let became = changes.put_back();
+    assert!(became.iter().all(PutBack::is_whole), "{became:?}");
+    assert_eq!(said(test, &object), before);
+    // Its pods go as well where somebody runs them.
+    assert_eq!(
+        names(test, "rollout", "replicasets"),
+        sets,
+        "the unhealthy one is gone"
+    );
+}
+
+pub(crate) fn rights_to_change_objects_are_named(test: &Test) {
+    namespace(test, "controller", "");
+    let objects = [
+        make_settings(test, "controller", ""),
+        make_deployment(test, "controller"),
+    ];
+    let guest = connect(test, "kubernetes:weir-guest/controller").unwrap();
+    let error = guest.check_changes(&objects).unwrap_err();
+    let KubeError::Rights {
+        missing, manifest, ..
+    } = &error
+    else {
+        panic!("{error}");
+    };
+    let wanted = [
+        "update configmaps settings",
+        "get deployments settings",
+        "delete replicasets",
+    ];
+    for one in wanted {
+        assert!(missing.contains(&one.to_owned()), "{one}: {missing:?}");
+    }
+    assert_eq!(*manifest, manifest_of(&objects, "guest"));
+    test.kubectl("apply --filename -", manifest);
+    wait_until("the rights", || guest.check_changes(&objects).is_ok());
+    let folder = tempfile::tempdir().unwrap();
+    let mut changes = open(&guest, folder.path()).unwrap();
+    changes
+        .set(&objects[0], &values([(SETTINGS, Some("50"))]))
+        .unwrap();
+    assert!(changes.put_back()[0].is_whole());
+    // Granted for these, and for no other.
+    let other = ObjectRef {
+        name: "other".to_owned(),
+        ..objects[0].clone()
+    };
+    assert!(guest.check_changes(&[other]).is_err());
+}

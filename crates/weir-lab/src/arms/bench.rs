@@ -1,0 +1,93 @@
+//! What all arms are started from: the jobs of their agents.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use weir_agent::message::{ArmJob, ArmStarted, OriginJob};
+use weir_model::room;
+use weir_model::study::{Arm, LoadSpec, Study};
+
+use super::{Bench, STOCK_NOFILE};
+use crate::LabError;
+use crate::host::Host;
+use crate::options::Role;
+
+impl Bench<'_> {
+    /// The host of the proxies.
+    pub(super) fn proxies(&self) -> &Host {
+        self.hosts.host(Role::Proxy)
+    }
+
+    pub(super) fn job(
+        &self,
+        arm: &Arm,
+        slot: usize,
+        tls: bool,
+        origin: Option<SocketAddr>,
+    ) -> Result<ArmJob, LabError> {
+        let study = self.study;
+        let proxy = study.proxy_of(arm);
+        let launcher = self.catalog.split(proxy.kind, &arm.settings).launcher;
+        Ok(ArmJob {
+            slot,
+            name: arm.name.clone(),
+            kind: proxy.kind,
+            executable: proxy.executable.clone(),
+            role: proxy.role.clone(),
+            settings: arm.settings.clone(),
+            own: proxy.configuration.clone(),
+            request_log: self.request_log,
+            asks: study.asks(proxy),
+            external: proxy.external.clone(),
+            launcher: launcher.and_then(|name| study.launchers.get(&name).cloned()),
+            address: self.hosts.address(Role::Proxy, Role::Generator)?,
+            tls,
+            origin,
+            sizes: sizes(study),
+            cpus: arm.cpus(self.roles).clone(),
+            nofile: STOCK_NOFILE,
+        })
+    }
+
+    /// An arm listens where it was started, or where the study says that it is.
+    ///
+    /// # Errors
+    /// Its agent tells another address.
+    pub(super) fn must_be_its_own(
+        &self,
+        arm: &Arm,
+        slot: usize,
+        started: &ArmStarted,
+    ) -> Result<(), LabError> {
+        let (role, asker) = (Role::Proxy, Role::Generator);
+        let external = self.study.proxy_of(arm).external.as_ref();
+        started.addresses().try_for_each(|told| match external {
+            Some(named) if named.address == told => Ok(()),
+            Some(named) => Err(self.hosts.elsewhere(role, told, named.address.to_string())),
+            None => self.hosts.own_address(role, asker, slot, told).map(drop),
+        })
+    }
+
+    pub(super) fn start_origin(&self) -> Result<(), LabError> {
+        let job = OriginJob {
+            spec: self.study.origin.clone(),
+            sizes: sizes(self.study),
+            address: self.hosts.address(Role::Origin, Role::Proxy)?,
+            cpus: self.roles.origin.clone(),
+            descriptors: room::at_origin(&self.study.loads, self.study.arms.len() as u64),
+        };
+        Ok(self.hosts.host(Role::Origin).ask(job)?)
+    }
+}
+
+/// Whether some proxy that weir starts is asked over TLS, and needs a certificate.
+pub(super) fn is_shown(study: &Study) -> bool {
+    let mut arms = study.arms.iter();
+    arms.any(|arm| study.proxy_of(arm).is_started()) && study.loads.iter().any(LoadSpec::is_secure)
+}
+
+/// Sizes of the content that the loads of a study ask for, each once.
+fn sizes(study: &Study) -> Vec<u64> {
+    let sizes: BTreeSet<u64> = study.loads.iter().filter_map(|load| load.size).collect();
+    sizes.into_iter().collect()
+}

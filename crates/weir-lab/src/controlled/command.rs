@@ -1,0 +1,63 @@
+//! A command of the study's that prints what a data plane runs with.
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use crate::LabError;
+
+/// How long it may take, and how much it may print.
+const WITHIN: Duration = Duration::from_secs(20);
+const MOST_PRINTED: u64 = 64 << 20;
+
+/// What a command prints.
+///
+/// # Errors
+/// It cannot be started, fails, or takes too long.
+pub(super) fn run(program: &str, words: &[String]) -> Result<String, LabError> {
+    let failed = |why: String| LabError::Controller(format!("`{program}` (read): {why}"));
+    let mut command = Command::new(program);
+    command.args(words).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
+    let (done, is_done) = channel();
+    let streams = (child.stdout.take(), child.stderr.take());
+    std::thread::spawn(move || {
+        let (Some(out), Some(mut err)) = streams else {
+            return;
+        };
+        let said = std::thread::spawn(move || {
+            let mut said = String::new();
+            let _ = err.read_to_string(&mut said);
+            said
+        });
+        let mut text = Vec::new();
+        let _ = out.take(MOST_PRINTED).read_to_end(&mut text);
+        let _ = done.send((text, said.join().unwrap_or_default()));
+    });
+    let printed = is_done.recv_timeout(WITHIN);
+    if printed == Err(RecvTimeoutError::Timeout) {
+        let _ = child.kill();
+    }
+    let status = child.wait().map_err(|error| failed(error.to_string()))?;
+    match printed {
+        Ok((text, _)) if status.success() => Ok(String::from_utf8_lossy(&text).into_owned()),
+        Ok((_, said)) => Err(failed(format!("{status}: {}", said.trim()))),
+        Err(_) => Err(failed(format!("no end within {} s", WITHIN.as_secs()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_command_prints_is_read_unless_it_fails() {
+        let shell = |line: &str| run("sh", &["-c".to_owned(), line.to_owned()]);
+        assert_eq!(shell("echo a; echo b >&2").unwrap(), "a\n");
+        let error = shell("echo no such file >&2; exit 3").unwrap_err();
+        assert!(error.to_string().contains("no such file"), "{error}");
+        assert!(run("/nonexistent/program", &[]).is_err());
+    }
+}

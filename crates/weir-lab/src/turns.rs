@@ -1,0 +1,93 @@
+//! The plan of a study whose arms cannot run side by side: one controller configures one proxy, so arms have it in turn.
+//!
+//! What the plan has as one cell of all arms becomes a *round*: a stretch of each arm, one after the other. Rounds come
+//! in mirrored order, A B, B A, A B, so a linear drift cancels over two of them. A stretch is one block, and those of a
+//! round have the same number: so a round is a replicate, and whatever drifts between its stretches is noise between
+//! rounds, which intervals include. The stretches of a round are never taken for more than that.
+
+use std::collections::VecDeque;
+
+use weir_model::record::Remark;
+use weir_model::study::Study;
+
+use crate::cell::{Cell, Outcome, Renewal};
+use crate::history::History;
+use crate::plan::Plan;
+use crate::proposer::{Proposer, Step};
+use crate::{Event, LabError};
+
+/// Arms in turn.
+pub(crate) struct Turns {
+    plan: Plan,
+    /// Names of the arms.
+    arms: Vec<String>,
+    /// What is left of a round.
+    steps: VecDeque<Step>,
+    rounds: u32,
+}
+
+impl Turns {
+    pub(crate) fn new(study: &Study, plan: Plan) -> Turns {
+        Turns {
+            plan: plan.in_turn(),
+            arms: study.arms.iter().map(|arm| arm.name.clone()).collect(),
+            steps: VecDeque::new(),
+            rounds: 0,
+        }
+    }
+
+    /// A stretch of each arm of a cell.
+    fn round(&mut self, cell: &Cell) {
+        let mut arms = cell.arms.clone();
+        if self.rounds % 2 == 1 {
+            arms.reverse();
+        }
+        let all = arms.len() as u32;
+        for (place, arm) in (1..).zip(arms) {
+            self.steps.push_back(Step::Tell(Event::AloneTurn {
+                arm: self.arms.get(arm).cloned().unwrap_or_default(),
+                stretch: self.rounds * all + place,
+                of: cell.planned.max(self.rounds + 1) * all,
+            }));
+            // The one before it leaves; what it has set, the next one sets anew.
+            self.steps.push_back(Step::Arms(Vec::new()));
+            self.steps.push_back(Step::Measure(Box::new(Cell {
+                arms: vec![arm],
+                renew: Renewal::Nothing,
+                ..cell.clone()
+            })));
+        }
+        self.rounds += 1;
+    }
+}
+
+impl Proposer for Turns {
+    fn next(&mut self, history: &History) -> Step {
+        loop {
+            if let Some(step) = self.steps.pop_front() {
+                return step;
+            }
+            match self.plan.next(history) {
+                Step::Arms(_) => return Step::Arms(Vec::new()),
+                Step::Measure(cell) => self.round(&cell),
+                step => return step,
+            }
+        }
+    }
+
+    fn outcome(&mut self, outcome: Outcome) -> Result<(), LabError> {
+        self.plan.outcome(outcome)
+    }
+}
+
+/// What the reader of the figures must know.
+pub(crate) fn remarks(study: &Study) -> Vec<Remark> {
+    let remark = || {
+        Remark::of_run(
+            "the arms were measured in turn (A B, B A, ...), not side by side, because one controller configures one \
+             proxy: each interval rests on as many replicates as there were rounds, and what drifts between the \
+             stretches of a round widens it; the A/A arm shows how large a difference is seen where there is none",
+        )
+    };
+    study.controlled().map(|_| remark()).into_iter().collect()
+}

@@ -1,0 +1,214 @@
+//! Kubernetes controllers that configure a proxy by what objects of the cluster say: which object holds a parameter, and
+//! how the effective value is read. Data of `controllers/*.yaml`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use serde::Deserialize;
+use weir_model::quantity::parse_duration;
+use weir_model::study::{ProxyKind, Settings};
+
+use crate::catalog::Catalog;
+use crate::row::{EffectiveFrom, Parameter, Scope};
+
+/// The name of a controller, as rows have it, and its file.
+macro_rules! builtin {
+    ($name:literal) => {
+        (
+            $name,
+            include_str!(concat!("../../../controllers/", $name, ".yaml")),
+        )
+    };
+}
+
+const BUILTIN: [(&str, &str); 2] = [builtin!("ingress-nginx"), builtin!("nginx-ingress")];
+
+/// A controller.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Controller {
+    /// Its name in studies and in the rows' `controllers`.
+    #[serde(skip)]
+    pub name: String,
+    /// Its name in sentences.
+    pub title: String,
+    /// The proxy that it configures.
+    pub proxy: ProxyKind,
+    /// Address of the documentation that the file was written from.
+    pub source: String,
+    /// The objects that a study names, by what it calls them.
+    pub objects: BTreeMap<String, ObjectKinds>,
+    /// Where the proxy's rows go that have a key for this controller.
+    pub rows: Site,
+    /// Where kernel settings go that belong to a network namespace; `None`: it has no pods.
+    #[serde(default)]
+    pub sysctls: Option<Site>,
+    /// How the data plane tells what it runs with.
+    pub reads: Reads,
+    /// How long it may take until a setting is in force that was accepted.
+    #[serde(deserialize_with = "duration")]
+    pub in_force_within: Duration,
+    /// How long new pods may take until all of them serve.
+    #[serde(deserialize_with = "duration")]
+    pub rolled_out_within: Duration,
+}
+
+/// What an object may be.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObjectKinds {
+    /// What it is, in words that fit behind "names".
+    pub what: String,
+    /// Whether a study may leave it out, as long as it changes nothing there.
+    #[serde(default)]
+    pub optional: bool,
+    /// Its kind is one of these.
+    pub kinds: Vec<ObjectKind>,
+}
+
+/// A kind of object.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObjectKind {
+    /// `ConfigMap`.
+    pub kind: String,
+    /// Group and version, `apps/v1`.
+    pub api: String,
+    /// Its name in addresses: `configmaps`.
+    pub resource: String,
+}
+
+/// A place in an object.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Site {
+    /// Which object.
+    pub object: String,
+    /// A JSON pointer (RFC 6901), in which `[name=VALUE]` is the element of a list with that field. `{key}` is the
+    /// controller's name of a row, `{id}` the row's own.
+    pub at: String,
+}
+
+/// How a data plane tells what it runs with.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reads {
+    /// The container of its pods.
+    pub container: String,
+    /// What is run in it, and prints the proxy's configuration.
+    pub command: Vec<String>,
+}
+
+/// What a setting is to a controller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placed {
+    /// What the study calls the object.
+    pub object: String,
+    /// Where in it.
+    pub at: String,
+    /// What stands there for a level.
+    pub value: String,
+}
+
+/// Why a controller does not have a setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unplaced {
+    /// It cannot set the parameter.
+    Parameter,
+    /// It has no word for the level.
+    Level,
+}
+
+impl Controller {
+    /// Those that come with weir.
+    pub fn all() -> &'static [Controller] {
+        static READ: LazyLock<Vec<Controller>> = LazyLock::new(|| {
+            let read = |(name, text): &(&str, &str)| {
+                let read: Result<Controller, _> = serde_saphyr::from_str(text);
+                let read = read
+                    .expect("the embedded files are data of this crate and its tests read them");
+                Controller {
+                    name: (*name).to_owned(),
+                    ..read
+                }
+            };
+            BUILTIN.iter().map(read).collect()
+        });
+        &READ
+    }
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<&'static Controller> {
+        Controller::all().iter().find(|one| one.name == name)
+    }
+
+    /// Where a setting stands, and as what.
+    ///
+    /// # Errors
+    /// The controller does not have it.
+    pub fn place(&self, row: &Parameter, level: &str) -> Result<Placed, Unplaced> {
+        let (site, key, value) = match (row.scope, row.controllers.get(&self.name)) {
+            (Scope::KernelNetns, _) => {
+                let site = self.sysctls.as_ref().ok_or(Unplaced::Parameter)?;
+                (site, row.id.as_str(), Some(level.to_owned()))
+            }
+            (_, Some(spelling)) => (&self.rows, spelling.key.as_str(), spelling.value(level)),
+            (_, None) => return Err(Unplaced::Parameter),
+        };
+        Ok(Placed {
+            object: site.object.clone(),
+            at: site
+                .at
+                .replace("{key}", &escaped(key))
+                .replace("{id}", &escaped(&row.id)),
+            value: value.ok_or(Unplaced::Level)?,
+        })
+    }
+
+    /// Ids of the parameters that it can set: of the proxy, and of the pods' network namespace.
+    pub fn can_set<'c>(&self, catalog: &'c Catalog) -> BTreeSet<&'c str> {
+        let has = |row: &&Parameter| match row.scope {
+            Scope::KernelNetns => self.sysctls.is_some(),
+            _ => row.controllers.contains_key(&self.name),
+        };
+        let rows = catalog.all(self.proxy).filter(has);
+        rows.map(|row| row.id.as_str()).collect()
+    }
+
+    /// All settings of an arm where they stand. What the controller does not have was refused with the study.
+    pub fn placed(&self, catalog: &Catalog, settings: &Settings) -> Vec<Placed> {
+        let rows = settings
+            .iter()
+            .filter_map(|(id, level)| Some((catalog.get(self.proxy, id)?, level)));
+        rows.filter_map(|(row, level)| self.place(row, level).ok())
+            .collect()
+    }
+
+    /// Whether a parameter is in force with a level, where this was read of the data plane. A word that stands for a
+    /// number, such as `auto`, may be read as the number that it came to.
+    pub fn is_in_force(row: &Parameter, level: &str, found: &str) -> bool {
+        let is_word = || row.level.words().any(|word| word == level);
+        let is_number = found.parse::<u64>().is_ok();
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        words(level) == words(found) || (is_number && is_word())
+    }
+}
+
+/// A name within a JSON pointer (RFC 6901).
+fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+/// Name below /proc/sys of a kernel setting, with slashes; `None`: it is no kernel setting.
+pub fn sysctl_path(row: &Parameter) -> Option<String> {
+    match &row.effective {
+        EffectiveFrom::Sysctl { name } => Some(name.replace('.', "/")),
+        _ => None,
+    }
+}
+
+fn duration<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(from)?;
+    parse_duration(&text).map_err(serde::de::Error::custom)
+}

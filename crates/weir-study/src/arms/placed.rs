@@ -1,0 +1,61 @@
+//! What a controller of a cluster can set for the arms of its study.
+
+use weir_model::study::Settings;
+use weir_parameters::controller::Unplaced;
+use weir_parameters::{Catalog, Controller};
+
+use super::Arms;
+use crate::check::{Checker, nearest, short};
+use crate::proxy::Draft;
+
+/// Reports what a controller cannot do for the arms of its study.
+pub(super) fn check_arms(arms: &Arms, of_study: &Draft, catalog: &Catalog, check: &mut Checker) {
+    let Some(spec) = &of_study.spec.controller else {
+        return;
+    };
+    let Some(controller) = Controller::named(&spec.is) else {
+        return;
+    };
+    let mut said = Settings::new();
+    for draft in &arms.drafts {
+        if draft.arm.proxy.is_some() {
+            let message = "an arm has a proxy of its own, and the study's has a controller";
+            let error = check.error(draft.span.clone(), message);
+            error.hint(
+                "compare it in a study of its own: arms of a controller are measured in turn",
+            );
+            continue;
+        }
+        for (id, level) in &draft.arm.settings {
+            let is_said = said.insert(id.clone(), level.clone()).as_ref() == Some(level);
+            let Some(row) = catalog.get(of_study.spec.kind, id) else {
+                continue;
+            };
+            let place = || draft.place_of(id);
+            match controller.place(row, level) {
+                _ if is_said => {}
+                Ok(placed) if spec.objects.contains_key(&placed.object) => {}
+                Ok(placed) => {
+                    let object = &placed.object;
+                    let message = format!("`{id}` is set in the `{object}`, which is not named");
+                    let what = controller.objects.get(object);
+                    let what = what.map_or("", |kinds| &kinds.what);
+                    let error = check.error(place(), message);
+                    error.hint(format!("add `{object}`, {what}, to the controller"));
+                }
+                Err(Unplaced::Level) => {
+                    let title = &controller.title;
+                    let message = format!("{title} has no word for `{id}: {}`", short(level));
+                    check.error(place(), message);
+                }
+                Err(Unplaced::Parameter) => {
+                    let can: Vec<&str> = controller.can_set(catalog).into_iter().collect();
+                    let message = format!("{} cannot set `{id}`", controller.title);
+                    let error = check.error(place(), message);
+                    error.hint(format!("it can set {}", can.join(", ")));
+                    error.nearest(nearest(id, &can));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! A proxy that a controller of a cluster configures.
+
+use weir_parameters::Controller;
+
+use crate::{messages_of, read};
+
+/// A study of a controller with these lines, and these arms.
+fn study(controller: &str, arms: &str) -> String {
+    format!(
+        "weir: 1\nname: example\nquestion: Does it matter?\n\
+         proxy: {{kind: nginx, address: '10.96.7.7:80', controller: {{{controller}}}}}\n\
+         loads:\n- {{name: closed, closed: true, connections: 20, duration: 1m}}\n{arms}\n"
+    )
+}
+
+const WHOLE: &str = "is: ingress-nginx, namespace: ingress-nginx, config: configmap/settings, workload: deployment/controller";
+const ARMS: &str = "one-at-a-time: {keepalive_requests: [100, 10000], net.core.somaxconn: [32768]}";
+
+#[test]
+fn arms_are_settings_of_the_controller_s_objects() {
+    let study = read(&study(WHOLE, ARMS)).unwrap();
+    let (proxy, controller) = study.controlled().unwrap();
+    assert_eq!(controller.objects["config"], "configmap/settings");
+    assert!(
+        !proxy.is_started() && proxy.settings.is_empty(),
+        "nothing is taken for stock: {proxy:?}"
+    );
+    let names: Vec<&str> = study.arms.iter().map(|arm| &*arm.name).collect();
+    // What the program does by itself is not what the controller has it do.
+    let expected = [
+        "baseline",
+        "same-as-baseline",
+        "keepalive_requests=100",
+        "keepalive_requests=10000",
+        "net.core.somaxconn=32768",
+    ];
+    assert_eq!(names, expected);
+}
+
+/// What a controller is said to be, and the error.
+#[test]
+fn a_controller_is_named_with_its_objects() {
+    let without = |part: &str| WHOLE.replace(part, "");
+    let gzip = "arms: [{name: a, settings: {gzip: on}}]";
+    let no_workload = without(", workload: deployment/controller");
+    for (controller, arms, message) in [
+        (
+            WHOLE.replace("is: ingress-nginx,", "is: ingres-nginx,"),
+            ARMS,
+            "`ingres-nginx` is not `ingress-nginx` or `nginx-ingress` [ingress-nginx]",
+        ),
+        (
+            without("namespace: ingress-nginx, "),
+            ARMS,
+            "a controller needs the key `namespace`",
+        ),
+        (
+            without("config: configmap/settings, "),
+            ARMS,
+            "a controller needs the key `config`, the ConfigMap that the controller is started",
+        ),
+        (
+            WHOLE.replace("configmap/", "secret/"),
+            ARMS,
+            "`secret/settings` is not `configmap/NAME`",
+        ),
+        (
+            WHOLE.replace("configmap/settings", "settings"),
+            ARMS,
+            "`settings` is not `configmap/NAME`",
+        ),
+        (
+            format!("{WHOLE}, wrkload: x"),
+            ARMS,
+            "a controller has no key `wrkload`",
+        ),
+        (
+            format!("{WHOLE}, within: 1ms"),
+            ARMS,
+            "`1ms` is not a duration",
+        ),
+        (
+            no_workload.clone(),
+            gzip,
+            "weir could not tell whether a setting is in force",
+        ),
+        (
+            format!("{no_workload}, read: [nginx, -T]"),
+            ARMS,
+            "`net.core.somaxconn` is set in the `workload`, which is not named",
+        ),
+    ] {
+        is_refused(&study(&controller, arms), message);
+    }
+    let other = study(WHOLE, ARMS).replace("kind: nginx", "kind: envoy");
+    assert!(messages_of(&other)[0].starts_with("ingress-nginx configures nginx, not Envoy"));
+    let without = study(WHOLE, ARMS).replace("address: '10.96.7.7:80', ", "");
+    assert_eq!(messages_of(&without), ["a proxy needs the key `address`"]);
+}
+
+#[test]
+fn what_a_controller_cannot_set_is_refused() {
+    for (arm, message) in [
+        (
+            "settings: {sendfile: off}",
+            "ingress-nginx cannot set `sendfile`",
+        ),
+        (
+            "settings: {fs.file-max: 1048576}",
+            "ingress-nginx cannot set `fs.file-max`",
+        ),
+        (
+            "settings: {access_log: buffered}",
+            "ingress-nginx has no word for `access_log: buffered`",
+        ),
+        (
+            "proxy: haproxy",
+            "an arm has a proxy of its own, and the study's has a controller",
+        ),
+    ] {
+        is_refused(
+            &study(WHOLE, &format!("arms: [{{name: a, {arm}}}]")),
+            message,
+        );
+    }
+}
+
+#[track_caller]
+fn is_refused(text: &str, message: &str) {
+    let messages = messages_of(text);
+    assert!(
+        messages.iter().any(|one| one.starts_with(message)),
+        "{message}: {messages:?}"
+    );
+}
+
+/// Every controller's file says of each of its rows where it stands, and names objects that it has.
+#[test]
+fn every_row_of_a_controller_has_a_place() {
+    let catalog = weir_parameters::Catalog::builtin();
+    for controller in Controller::all() {
+        let mut placed = 0;
+        for id in controller.can_set(&catalog) {
+            let row = catalog.get(controller.proxy, id).unwrap();
+            let mut levels = row.default.all().iter().filter_map(|one| one.level.clone());
+            let place = levels.find_map(|level| controller.place(row, &level).ok());
+            let Some(place) = place else {
+                continue;
+            };
+            assert!(
+                controller.objects.contains_key(&place.object),
+                "{id}: {place:?}"
+            );
+            assert!(
+                place.at.starts_with('/') && !place.at.contains('{'),
+                "{id}: {place:?}"
+            );
+            placed += 1;
+        }
+        assert!(placed > 10, "{}: {placed}", controller.name);
+    }
+}

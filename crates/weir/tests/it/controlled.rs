@@ -1,0 +1,346 @@
+//! Studies of a proxy that a controller of a cluster configures. The controller is a stand-in: a process beside the API
+//! server that renders nginx.conf from a ConfigMap, and takes a default for a value that does not parse, as
+//! ingress-nginx does.
+
+use std::process::{Child, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use weir_model::record::Record;
+
+use crate::kube_support::Test;
+use crate::kubernetes::{start, weir};
+use crate::place::{self, Place};
+use crate::program::{HasAll, Running, wait_until};
+
+/// Where the proxy listens, and the origin server.
+const PROXY: &str = "127.0.0.1:8088";
+const ORIGIN: &str = "127.0.0.1:8089";
+/// Runs from this host.
+const ON: &str = "--on kubernetes:weir-test --generators 0";
+
+/// The stand-in. Its folder is the first argument.
+const CONTROLLER: &str = r#"#!/bin/bash
+folder=$1
+mkdir -p "$folder/logs"
+last=none
+while :; do
+    value=$(kubectl get configmap settings --output 'jsonpath={.data.keep-alive-requests}') || exit 1
+    if [ "$value" != "$last" ]; then
+        last=$value
+        [[ $value =~ ^[0-9]{1,5}$ ]] || value=1000
+        cat > "$folder/nginx.conf" <<END
+pid $folder/nginx.pid;
+worker_processes 1;
+error_log $folder/logs/error.log;
+events { worker_connections 512; }
+http {
+    access_log off;
+    keepalive_requests $value;
+    upstream origin { server 127.0.0.1:8089; keepalive 8; }
+    server {
+        listen 127.0.0.1:8088;
+        location / { proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection ""; }
+    }
+}
+END
+        if [ -s "$folder/nginx.pid" ]; then
+            kill -HUP "$(cat "$folder/nginx.pid")"
+        else
+            nginx -p "$folder" -c "$folder/nginx.conf" -g 'daemon off;' &
+        fi
+    fi
+    sleep 0.3
+done
+"#;
+
+/// A stand-in and its origin server, which end with this.
+struct Controller {
+    process: Child,
+    _origin: Running,
+}
+
+impl Controller {
+    fn start(test: &Test, place: &Place) -> Controller {
+        let object =
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {other: x}";
+        test.kubectl("apply --filename -", object);
+        let origin = start(test, place, &format!("origin --listen {ORIGIN} --size 100"));
+        let script = place.program("controller", CONTROLLER);
+        let mut command = test.command("setsid");
+        command.arg(script).arg(place.path("proxy"));
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let process = command.spawn().expect("a shell");
+        let controller = Controller {
+            process,
+            _origin: origin,
+        };
+        wait_until("the proxy answers", || {
+            let mut asks = weir(test, place, &format!("load http://{PROXY}/ -c 1 -n 1"));
+            asks.output().is_ok_and(|output| output.status.success())
+        });
+        controller
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        // It leads a group of its own, to which its proxy belongs.
+        if let Some(pid) = Pid::from_raw(self.process.id().cast_signed()) {
+            let _ = kill_process_group(pid, Signal::TERM);
+        }
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn study(place: &Place, level: &str, duration: &str) -> String {
+    let folder = place.path("proxy").display().to_string();
+    format!(
+        "weir: 1\nname: tried\nquestion: Is it so?\nproxy:\n  kind: nginx\n  address: '{PROXY}'\n  controller:\n    \
+         is: ingress-nginx\n    namespace: default\n    config: configmap/settings\n    within: 3s\n    \
+         read: [nginx, -p, {folder}, -c, {folder}/nginx.conf, -T]\n\
+         loads:\n- {{name: closed, closed: true, connections: 4, duration: {duration}}}\nblocks: {{at-least: 6}}\na/a: false\n\
+         arms:\n- {{name: few, settings: {{keepalive_requests: {level}}}}}\n"
+    )
+}
+
+/// What the ConfigMap says.
+fn data(test: &Test) -> String {
+    test.kubectl("get configmap settings --output jsonpath={.data}", "")
+}
+
+const BEFORE: &str = r#"{"other":"x"}"#;
+
+pub(crate) fn the_settings_of_a_controller_are_measured_in_turn(test: &Test) {
+    let place = Place::new();
+    let _controller = Controller::start(test, &place);
+    place.write("study.yaml", &study(&place, "1", "6s"));
+    let ended = start(test, &place, &format!("run study.yaml --out tried {ON}")).end();
+    let shown = ended.with_code(0).stdout;
+    shown.has_all(&["measured in turn", "few"]);
+    assert_eq!(data(test), BEFORE);
+    let run = weir_record::Run::read(&place.path("tried")).expect("a run");
+    let mut order = Vec::new();
+    for record in &run.records {
+        match record {
+            Record::Proxy(proxy) => {
+                let found = proxy.effective["keepalive_requests"].clone();
+                assert_eq!(found, if proxy.arm == "few" { "1" } else { "1000" });
+            }
+            Record::Trial(trial) => order.push((trial.arm.clone(), trial.block)),
+            _ => {}
+        }
+    }
+    let order: Vec<(&str, u32)> = order.iter().map(|(arm, block)| (&**arm, *block)).collect();
+    let first = [("baseline", 0), ("few", 0), ("few", 1), ("baseline", 1)];
+    assert_eq!(order[..4], first, "in mirrored order");
+    assert!(order.len() >= 12, "{order:?}");
+    // A connection for each request costs.
+    let found = weir_analysis::analyze(&run);
+    let comparison = &found.loads[0].comparisons[0];
+    assert!(comparison.ratio < 0.8, "{comparison:?}");
+    let text = std::fs::read_to_string(place.path("tried/arms/few/effective.conf"));
+    text.expect("what the proxy printed")
+        .has("keepalive_requests 1;");
+}
+
+pub(crate) fn what_is_accepted_and_not_in_force_is_told(test: &Test) {
+    let place = Place::new();
+    let _controller = Controller::start(test, &place);
+    place.write("study.yaml", &study(&place, "4294967295", "6s"));
+    let ended = start(test, &place, &format!("run study.yaml --out tried {ON}")).end();
+    ended.with_code(1).stderr.has_all(&[
+        "arm `few`: not in force after 3 s: keepalive_requests is 1000 and not 4294967295",
+        "hint: look at the log of ingress-nginx",
+    ]);
+    assert_eq!(data(test), BEFORE);
+}
+
+pub(crate) fn an_interrupted_run_puts_its_objects_back(test: &Test) {
+    let place = Place::new();
+    let _controller = Controller::start(test, &place);
+    place.write("study.yaml", &study(&place, "7", "120s"));
+    let mut running = start(test, &place, &format!("run study.yaml --out tried {ON}"));
+    running.wait_until("a change", |_| data(test).contains("\"7\""));
+    running.signal(Signal::INT);
+    running.end().with_code(130);
+    assert_eq!(data(test), BEFORE);
+}
+
+pub(crate) fn what_a_killed_run_has_changed_is_put_back(test: &Test) {
+    let place = Place::new();
+    let _controller = Controller::start(test, &place);
+    place.write("study.yaml", &study(&place, "7", "120s"));
+    let line = format!("run study.yaml --out tried {ON}");
+    let killed = |folder: &str| {
+        let mut running = start(test, &place, &line.replace("tried", folder));
+        running.wait_until("a change", |_| data(test).contains("\"7\""));
+        place::kill(running.pid());
+        drop(running);
+    };
+    let restore = |more: &str| {
+        let line = format!("restore --on kubernetes:weir-test{more}");
+        start(test, &place, &line).end()
+    };
+    let at = "ConfigMap default/settings: ";
+    killed("first");
+    let refused = start(test, &place, &line.replace("tried", "again")).end();
+    let hint = "hint: put them back with: weir restore --on kubernetes:weir-test/default";
+    refused.with_code(2).stderr.has_all(&["1 objects", hint]);
+    let shown = restore(" --dry-run").with_code(0).stdout;
+    shown.has(&format!("{at}would be put back: /data/keep-alive-requests"));
+    let done = restore("").with_code(0).stdout;
+    done.has(&format!("{at}put back: /data/keep-alive-requests"));
+    assert_eq!(data(test), BEFORE);
+    restore("").with_code(0).stdout.has("Nothing to remove");
+
+    // Somebody else's decision is left, and told.
+    killed("second");
+    let patch = r#"patch configmap settings --patch {"data":{"keep-alive-requests":"99"}}"#;
+    test.kubectl(patch, "");
+    let left = restore("").with_code(1).stdout;
+    left.has_all(&["somebody else has changed it since", "nothing", "\"99\""]);
+    assert_eq!(data(test), r#"{"keep-alive-requests":"99","other":"x"}"#);
+    restore("").with_code(0).stdout.has("Nothing to remove");
+    test.kubectl("delete configmap settings", "");
+}
+
+/// What the pods of the stand-in have in their image besides programs.
+pub(crate) const FILES: [(&str, &str); 2] = [
+    ("/etc/passwd", "root:x:0:0::/:/bin/sh\n"),
+    (
+        "/etc/nginx/nginx.conf",
+        "user root; pid /tmp/nginx.pid; events { }\n\
+         http {\n\
+         access_log off; client_body_temp_path /tmp/a; proxy_temp_path /tmp/b; fastcgi_temp_path /tmp/c;\n\
+         uwsgi_temp_path /tmp/d; scgi_temp_path /tmp/e;\n\
+         server { listen 8080; location / { return 200 served; } }\n\
+         }\n",
+    ),
+];
+
+/// A Deployment whose pods have a proxy of a fixed configuration: only kernel settings can be varied.
+const DEPLOYMENT: &str = r#"
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: proxy}
+spec:
+  replicas: 1
+  strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}
+  selector: {matchLabels: {app: proxy}}
+  template:
+    metadata: {labels: {app: proxy}}
+    spec:
+      automountServiceAccountToken: false
+      terminationGracePeriodSeconds: 1
+      containers:
+      - name: controller
+        image: localhost/weir:test
+        imagePullPolicy: Never
+        command: [/usr/sbin/nginx, -e, stderr, -g, "daemon off;"]
+        env: [{name: PATH, value: "/usr/sbin:/bin"}]
+        readinessProbe: {tcpSocket: {port: 8080}, periodSeconds: 1}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: proxy}
+spec:
+  clusterIP: 10.96.7.9
+  selector: {app: proxy}
+  ports: [{port: 80, targetPort: 8080}]
+"#;
+
+fn study_of_pods(setting: &str) -> String {
+    format!(
+        "weir: 1\nname: tried\nquestion: Is it so?\nproxy:\n  kind: nginx\n  address: '10.96.7.9:80'\n  controller:\n    \
+         is: ingress-nginx\n    namespace: default\n    config: configmap/settings\n    workload: deployment/proxy\n\
+         loads:\n- {{name: closed, closed: true, connections: 4, duration: 6s}}\nblocks: {{at-least: 6}}\na/a: false\n\
+         arms:\n- {{name: other, settings: {{{setting}}}}}\n"
+    )
+}
+
+/// What the Deployment says, and its ReplicaSets.
+fn of_pods(test: &Test) -> (String, String) {
+    let spec = "get deployment proxy --output jsonpath={.spec}";
+    let sets = "get replicasets --selector app=proxy --output name";
+    (test.kubectl(spec, ""), test.kubectl(sets, ""))
+}
+
+pub(crate) fn kernel_settings_of_pods_are_measured_by_roll_outs(test: &Test) {
+    let place = Place::new();
+    test.kubectl("apply --filename -", DEPLOYMENT);
+    test.kubectl("rollout status deployment/proxy --timeout=60s", "");
+    let before = of_pods(test);
+    let text = study_of_pods("net.ipv4.ip_local_port_range: 1024 65000");
+    place.write("study.yaml", &text);
+    let line = format!("run study.yaml --out tried {}", crate::kubernetes::PODS);
+    start(test, &place, &line).end().with_code(0);
+    assert_eq!(of_pods(test), before);
+    let run = weir_record::Run::read(&place.path("tried")).expect("a run");
+    let mut seen = 0;
+    for record in &run.records {
+        if let Record::Proxy(proxy) = record {
+            let found = proxy.effective["net.ipv4.ip_local_port_range"].clone();
+            let found: Vec<&str> = found.split_whitespace().collect();
+            let is_changed = found == ["1024", "65000"];
+            assert_eq!(is_changed, proxy.arm == "other", "{proxy:?}");
+            seen += 1;
+        }
+    }
+    assert!(seen >= 12, "{seen}");
+}
+
+pub(crate) fn a_sysctl_that_the_kubelet_forbids_is_taken_back(test: &Test) {
+    let place = Place::new();
+    let before = of_pods(test);
+    place.write("study.yaml", &study_of_pods("net.core.somaxconn: 32768"));
+    let ended = start(test, &place, &format!("run study.yaml --out tried {ON}")).end();
+    ended.with_code(1).stderr.has_all(&[
+        "arm `other`: pod `proxy-",
+        "SysctlForbidden",
+        "net.core.somaxconn",
+        "hint: whoever runs the node can let pods set it (--allowed-unsafe-sysctls",
+    ]);
+    assert_eq!(of_pods(test), before, "and no ReplicaSet of it is left");
+    wait_until("one pod", || {
+        let pods = "get pods --selector app=proxy --output name";
+        test.kubectl(pods, "").lines().count() == 1
+    });
+    test.kubectl("delete deployment,service proxy", "");
+    test.kubectl("delete configmap settings", "");
+}
+
+/// What an arm would change is shown, and what that needs; without a cluster nothing of it is done.
+#[test]
+fn a_study_of_a_controller_is_shown_without_a_cluster() {
+    let place = Place::new();
+    place.write("study.yaml", &study(&place, "7", "6s"));
+    let shown = place.ends("kube render study.yaml").with_code(0).stdout;
+    shown.has_all(&[
+        "# arm baseline changes nothing",
+        "# arm few changes, while it is measured",
+        "#   ConfigMap default/settings: /data/keep-alive-requests = \"7\"",
+    ]);
+    let rights = place
+        .ends("kube rights jane --study study.yaml")
+        .with_code(0)
+        .stdout;
+    rights.has_all(&["name: weir-controller", "resourceNames", "- update"]);
+    place
+        .ends("kube rights jane")
+        .with_code(0)
+        .stdout
+        .has_none(&["weir-controller"]);
+    place.ends("run study.yaml --check").with_code(0);
+    let refused = place.ends("run study.yaml").with_code(2).stderr;
+    refused.has("hint: name it: --on kubernetes:CONTEXT");
+    let refused = place
+        .ends("run study.yaml --check-alone")
+        .with_code(2)
+        .stderr;
+    refused.has("cannot end it");
+}

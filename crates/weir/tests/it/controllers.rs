@@ -1,0 +1,190 @@
+//! The peer tier: real ingress controllers, built from their sources, pass requests on to `weir origin`.
+
+use weir_model::load_report::LoadReport;
+use weir_model::record::Record;
+
+use crate::deploy;
+use crate::kube_support::{Named, Test, tier};
+use crate::kubernetes::start;
+use crate::place::Place;
+use crate::program::{Running, wait_until};
+
+/// All of them, in one cluster and one after the other.
+const TESTS: [Named; 6] = [
+    ("ingress_nginx_serves_an_ingress", |test| {
+        ingress(test, "ingress-nginx", "nginx");
+    }),
+    (
+        "a_study_varies_the_real_ingress_nginx",
+        a_study_varies_the_real_ingress_nginx,
+    ),
+    ("contour_serves_an_ingress", |test| {
+        ingress(test, "contour", "contour");
+    }),
+    ("envoy_gateway_serves_a_route", envoy_gateway_serves_a_route),
+    (
+        "the_kustomize_base_is_applied",
+        deploy::the_kustomize_base_is_applied,
+    ),
+    (
+        "the_helm_chart_is_installed",
+        deploy::the_helm_chart_is_installed,
+    ),
+];
+
+#[test]
+fn peer_tier() {
+    tier("peer", None, |_| {}, &TESTS);
+}
+
+/// An origin server in the cluster's network, and a Service that has it as its only endpoint: there are no pods.
+fn serve(test: &Test) -> Running {
+    let mut command = test.command(env!("CARGO_BIN_EXE_weir"));
+    command.args("origin --listen 10.77.0.1:9191 --size 321".split(' '));
+    let mut origin = Running::start(&mut command);
+    origin.wait_until("the origin server", |origin| {
+        origin.stderr().contains("9191")
+    });
+    test.kubectl(
+        "apply --filename -",
+        "
+apiVersion: v1
+kind: Service
+metadata: {name: shop}
+spec: {ports: [{name: http, port: 80, targetPort: 9191}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: shop-1, labels: {kubernetes.io/service-name: shop}}
+addressType: IPv4
+ports: [{name: http, port: 9191, protocol: TCP}]
+endpoints: [{addresses: [10.77.0.1], conditions: {ready: true}}]
+",
+    );
+    origin
+}
+
+/// Sends a load to a host name through a controller. Not before that answers as the origin server does: what was applied
+/// takes effect later, and not at once in every worker.
+fn is_served(test: &Test, address: &str, host: &str) {
+    let load = |options: &str| {
+        let mut command = test.command(env!("CARGO_BIN_EXE_weir"));
+        command.args([
+            "load",
+            "-e",
+            "status=200",
+            "-e",
+            "size=321",
+            "--format",
+            "json",
+        ]);
+        command.args([
+            "-H",
+            &format!("Host: {host}"),
+            &format!("http://{address}/"),
+        ]);
+        command.args(options.split(' '));
+        Running::start(&mut command).end()
+    };
+    wait_until("the host is served", || {
+        let tried = load("-n 20 -c 4");
+        tried.code == Some(0) && tried.document::<LoadReport>().errors.is_empty()
+    });
+    let report: LoadReport = load("-R 200 -c 8 -d 3s").with_code(0).document();
+    assert!(report.errors.is_empty(), "{:?}", report.errors);
+    assert_eq!(
+        (report.counts.due, report.counts.completed_whole),
+        (600, 600)
+    );
+    assert_eq!(report.counts.content_bytes, 600 * 321);
+}
+
+fn ingress(test: &Test, controller: &str, class: &str) {
+    let address = test.controller(controller);
+    let _origin = serve(test);
+    let host = format!("{class}.example");
+    test.kubectl(
+        "apply --filename -",
+        &format!(
+            "
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {{name: {class}}}
+spec:
+  ingressClassName: {class}
+  rules:
+  - host: {host}
+    http: {{paths: [{{path: /, pathType: Prefix, backend: {{service: {{name: shop, port: {{number: 80}}}}}}}}]}}
+"
+        ),
+    );
+    is_served(test, &address, &host);
+}
+
+/// The settings that a study gives the real controller are in force in its nginx, cost what they cost, and are gone.
+fn a_study_varies_the_real_ingress_nginx(test: &Test) {
+    ingress(test, "ingress-nginx", "nginx");
+    let address = test.controller("ingress-nginx");
+    let _origin = serve(test);
+    let place = Place::new();
+    let reads = test.within("ingress-nginx", "nginx");
+    let words = [reads.get_program()].into_iter().chain(reads.get_args());
+    let words: Vec<&str> = words.filter_map(|word| word.to_str()).collect();
+    let data = "get configmap ingress-nginx-controller --namespace ingress-nginx --output jsonpath={.data}";
+    let before = test.kubectl(data, "");
+    place.write(
+        "study.yaml",
+        &format!(
+            "weir: 1\nname: tried\nquestion: Is it so?\nproxy:\n  kind: nginx\n  address: '{address}'\n  controller:\n    \
+             is: ingress-nginx\n    namespace: ingress-nginx\n    config: configmap/ingress-nginx-controller\n    \
+             read: [{}, -T]\n\
+             loads:\n- {{name: closed, closed: true, connections: 4, duration: 8s, request: {{fields: {{Host: nginx.example}}}}}}\n\
+             blocks: {{at-least: 6}}\na/a: false\n\
+             arms:\n- {{name: few, settings: {{keepalive_requests: 1, gzip: on, worker_connections: 1024}}}}\n",
+            words.join(", ")
+        ),
+    );
+    let line = "run study.yaml --out tried --on kubernetes:weir-test --generators 0";
+    start(test, &place, line).end().with_code(0);
+    assert_eq!(test.kubectl(data, ""), before);
+    let run = weir_record::Run::read(&place.path("tried")).expect("a run");
+    for record in &run.records {
+        if let Record::Proxy(proxy) = record {
+            let of = |id: &str| proxy.effective[id].clone();
+            let found = [
+                of("keepalive_requests"),
+                of("gzip"),
+                of("worker_connections"),
+            ];
+            assert_eq!(
+                found == ["1", "on", "1024"],
+                proxy.arm == "few",
+                "{found:?}"
+            );
+        }
+    }
+    let found = weir_analysis::analyze(&run);
+    let comparison = &found.loads[0].comparisons[0];
+    assert!(
+        comparison.n >= 6 && comparison.ratio < 0.9,
+        "{comparison:?}"
+    );
+}
+
+fn envoy_gateway_serves_a_route(test: &Test) {
+    let address = test.controller("envoy-gateway");
+    let _origin = serve(test);
+    test.kubectl(
+        "apply --filename -",
+        "
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: shop}
+spec:
+  parentRefs: [{name: envoy}]
+  hostnames: [gateway.example]
+  rules: [{backendRefs: [{name: shop, port: 80}]}]
+",
+    );
+    is_served(test, &address, "gateway.example");
+}

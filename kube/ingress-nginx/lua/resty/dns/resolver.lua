@@ -1,0 +1,2 @@
+-- Debian's name for it.
+return require("nginx.dns.resolver")

@@ -1,0 +1,2 @@
+-- Asked only where OCSP stapling or the global rate limit is switched on.
+return { new = function() return nil, "resty.http is not in this test" end }
