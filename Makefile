@@ -17,7 +17,7 @@ BENCH ?=
 .DEFAULT_GOAL := help
 # Set-up comes before its use, also with -j.
 .NOTPARALLEL:
-.PHONY: help demo test check install static deb kills bench bench-compare planted bpf fuzz sbom deny docs kube-begin setup-demo setup-test setup-proxies setup-kube setup-docs setup-bench
+.PHONY: help demo kube-demo test check install static deb kills bench bench-compare planted bpf fuzz sbom deny docs kube-begin setup-demo setup-test setup-proxies setup-kube setup-docs setup-bench
 
 help: ## List these targets
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -26,6 +26,10 @@ demo: setup-demo ## Set up, build, settings of a stock nginx that matter, capaci
 	$(CARGO) build --release --locked -p weir
 	$(TARGET)/release/weir run stock-reverse-proxy --budget 160s
 	$(TARGET)/release/weir run capacity --budget 420s
+
+kube-demo: setup-kube ## Capacity of a real ingress-nginx in a small cluster on this machine (as root; at most 10 minutes after the builds)
+	$(CARGO) build --release --locked -p weir
+	scripts/kube-demo
 
 test: setup-test kube-begin check ## Set up, then everything that CI runs: format, lints, all tests, the documentation
 	scripts/docs

@@ -7,13 +7,14 @@ use crate::deploy;
 use crate::kube_support::{Named, Test, tier};
 use crate::kubernetes::start;
 use crate::place::Place;
-use crate::program::{Running, wait_until};
+use crate::program::{HasAll, Running, wait_until};
 
 /// All of them, in one cluster and one after the other.
 const TESTS: [Named; 6] = [
-    ("ingress_nginx_serves_an_ingress", |test| {
-        ingress(test, "ingress-nginx", "nginx");
-    }),
+    (
+        "ingress_nginx_serves_an_ingress",
+        ingress_nginx_serves_an_ingress,
+    ),
     (
         "a_study_varies_the_real_ingress_nginx",
         a_study_varies_the_real_ingress_nginx,
@@ -97,6 +98,15 @@ fn is_served(test: &Test, address: &str, host: &str) {
         (600, 600)
     );
     assert_eq!(report.counts.content_bytes, 600 * 321);
+}
+
+fn ingress_nginx_serves_an_ingress(test: &Test) {
+    ingress(test, "ingress-nginx", "nginx");
+    // What its nginx has in force is read where it runs.
+    let mut nginx = test.within("ingress-nginx", "nginx");
+    let nginx = nginx.args(["-T", "-c", "/etc/nginx/nginx.conf"]);
+    let shown = Running::start(nginx).end().with_code(0).stdout;
+    shown.has_all(&["server_name nginx.example", "keepalive_requests 1000;"]);
 }
 
 fn ingress(test: &Test, controller: &str, class: &str) {
