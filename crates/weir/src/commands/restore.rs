@@ -129,10 +129,12 @@ pub(crate) fn object(one: &PutBack, dry_run: bool) -> String {
              now          {now}\n"
         )
     });
-    let failed = one
-        .failed
-        .iter()
-        .map(|why| format!("{name}: not put back: {}; run this again\n", in_a_line(why)));
+    let failed = one.failed.iter().map(|why| {
+        format!(
+            "{name}: not put back: {}; `weir restore --on` tries it again\n",
+            in_a_line(why)
+        )
+    });
     put_back.chain(left).chain(failed).collect()
 }
 
