@@ -246,7 +246,9 @@ impl Trial<'_> {
         let keeps = taken.is_none() && self.shows_only_here(load);
         let arms = paired(arm, turned, taken);
         let length = self.length(keeps);
-        let slice = match taken.is_some() || keeps {
+        // Arrivals that change begin anew in every slice, so slices of another length would have others.
+        let is_longer = taken.is_some() || keeps && !load.main.changes();
+        let slice = match is_longer {
             true => self.slice(arms.len(), length),
             false => Duration::ZERO,
         };
