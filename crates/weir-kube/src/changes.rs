@@ -430,12 +430,8 @@ impl Entry {
                 return Ok(());
             }
             if wanted == now || object.replace(inner, wanted)?.is_some() {
-                return workload::forget(
-                    inner,
-                    object,
-                    &self.former.uid,
-                    &self.former.replica_sets,
-                );
+                let sets = (&self.former.replica_sets, &self.given);
+                return workload::forget(inner, object, &self.former.uid, sets);
             }
         }
         Err(KubeError::Foreign {

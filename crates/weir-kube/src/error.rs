@@ -121,6 +121,16 @@ pub enum KubeError {
         /// How many.
         objects: usize,
     },
+    /// Objects could not be put back at the end.
+    #[error("{objects} objects of the cluster of context `{context}` could not be put back")]
+    NotPutBack {
+        /// The context.
+        context: String,
+        /// The namespace that was named.
+        namespace: String,
+        /// How many.
+        objects: usize,
+    },
     /// The journal of changed objects.
     #[error(transparent)]
     Journal(Box<JournalError>),
@@ -153,6 +163,7 @@ impl KubeError {
             | KubeError::Pods { .. }
             | KubeError::Overdue { .. }
             | KubeError::Interrupted
+            | KubeError::NotPutBack { .. }
             | KubeError::Agent { .. }
             | KubeError::Request { .. }
             | KubeError::Journal(_)
@@ -191,6 +202,9 @@ impl KubeError {
                 "check that the pod's image is the one that `weir kube image` wrote".to_owned(),
             ),
             KubeError::LeftChanged {
+                context, namespace, ..
+            }
+            | KubeError::NotPutBack {
                 context, namespace, ..
             } => Some(format!(
                 "put them back with: weir restore --on kubernetes:{context}/{namespace}"

@@ -1,6 +1,6 @@
 //! Deployments and DaemonSets whose template weir changes: their roll-outs, and what their pods run with.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use crate::error::KubeError;
 use crate::inner::Inner;
 use crate::object_ref::ObjectRef;
 use crate::pods;
+use crate::pointer::Pointer;
 use crate::trouble;
 
 /// How often is looked.
@@ -31,6 +32,8 @@ pub(crate) struct Set {
     pub(crate) name: String,
     /// Pods that it is to have.
     wanted: i32,
+    /// Itself: the template of its pods stands where that of its Deployment does.
+    text: Value,
 }
 
 /// The ReplicaSets of a Deployment; none of what is no Deployment.
@@ -59,22 +62,34 @@ pub(crate) fn replica_sets(
             .and_then(|spec| spec.replicas)
             .unwrap_or(0),
         name: set.name_any(),
+        text: serde_json::to_value(&set).unwrap_or_default(),
     };
     Ok(own.map(of).collect())
 }
 
-/// Removes the ReplicaSets that a Deployment has of weir's templates, once they are to have no pods any more: an unhealthy
-/// one would go on making pods, and all would take the places of older ones in the Deployment's history.
+impl Set {
+    /// Whether its pods have a value of weir's. Others roll their own changes out meanwhile.
+    fn has(&self, given: &BTreeMap<String, Vec<Value>>) -> bool {
+        given.iter().any(|(at, values)| {
+            let found = Pointer::parse(at).get(&self.text);
+            found.is_some_and(|found| values.contains(found))
+        })
+    }
+}
+
+/// Removes the ReplicaSets that a Deployment has of templates with weir's values, once they are to have no pods any more: an
+/// unhealthy one would go on making pods, and all would take the places of older ones in the Deployment's history.
+/// `before` are those that it had before weir.
 pub(crate) fn forget(
     inner: &Inner,
     object: &ObjectRef,
     uid: &str,
-    before: &BTreeSet<String>,
+    (before, given): (&BTreeSet<String>, &BTreeMap<String, Vec<Value>>),
 ) -> Result<(), KubeError> {
     let until = Instant::now() + EMPTIED;
     loop {
         let mut ours = replica_sets(inner, object, uid)?;
-        ours.retain(|set| !before.contains(&set.name));
+        ours.retain(|set| !before.contains(&set.name) && set.has(given));
         if ours.is_empty() {
             return Ok(());
         }

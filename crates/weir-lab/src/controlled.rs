@@ -225,10 +225,22 @@ impl Controlled {
     }
 
     /// Puts everything back, and says of each object what became of it.
-    pub(crate) fn put_back(&mut self, events: &mut dyn FnMut(Event)) {
+    ///
+    /// # Errors
+    /// Some object could not be put back, and is left to `weir restore`.
+    pub(crate) fn put_back(&mut self, events: &mut dyn FnMut(Event)) -> Result<(), LabError> {
         let objects = self.changes.put_back();
+        let failed = objects.iter().filter(|one| one.failed.is_some()).count();
         if !objects.is_empty() {
             events(Event::ObjectsPutBack { objects });
+        }
+        match failed {
+            0 => Ok(()),
+            objects => Err(LabError::Kube(KubeError::NotPutBack {
+                context: self.cluster.context().to_owned(),
+                namespace: self.cluster.namespace().to_owned(),
+                objects,
+            })),
         }
     }
 }

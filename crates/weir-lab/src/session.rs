@@ -166,11 +166,12 @@ impl Session<'_> {
         // A host that is gone has no logs to give; why it is gone is what matters then.
         let kept = lab.arms.keep_logs(lab.writer);
         drop(lab);
-        if let Some(controlled) = &mut controlled {
-            controlled.put_back(events);
-        }
+        let objects = match &mut controlled {
+            Some(controlled) => controlled.put_back(events),
+            None => Ok(()),
+        };
         let put_back = settings::put_back(hosts, events);
-        worked.and(kept).and(put_back)
+        worked.and(kept).and(objects).and(put_back)
     }
 }
 

@@ -23,17 +23,22 @@ pub(crate) fn without_effect(study: &Study, catalog: &Catalog) -> Vec<String> {
     said
 }
 
-/// An arm that compresses, under loads none of whose requests says that the client accepts it.
+/// An arm that compresses, under loads none of whose requests says that the client accepts it. What a stock configuration has
+/// is nobody's wish, and is not told.
 pub(crate) fn compression(study: &Study, catalog: &Catalog, arm: &Arm) -> Option<String> {
     let kind = study.proxy_of(arm).kind;
-    let is_own = |id: &str| arm.role == ArmRole::Baseline || arm.changes.contains_key(id);
+    let is_baseline = arm.role == ArmRole::Baseline;
     let compresses = |id: &str, level: &str| {
         let row = catalog.get(kind, id).and_then(|row| row.shows.as_ref());
         let shows = row.filter(|shows| shows.counter == Counter::ReceivedBytes);
         shows.is_some_and(|shows| shows.goes == ShownBy::Down && shows.is_on(level))
     };
+    let stock = catalog.stock(kind);
+    let is_wished = |id: &String, level: &String| {
+        arm.changes.contains_key(id) || is_baseline && stock.get(id) != Some(level)
+    };
     let mut settings = arm.settings.iter();
-    let (id, level) = settings.find(|(id, level)| is_own(id) && compresses(id, level))?;
+    let (id, level) = settings.find(|(id, level)| is_wished(id, level) && compresses(id, level))?;
     let unasked = |load: &&LoadSpec| {
         let mut asking = load.flows().filter(|flow| !flow.is_held()).peekable();
         asking.peek().is_some() && !asking.any(accepts_encoded)

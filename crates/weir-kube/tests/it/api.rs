@@ -9,7 +9,7 @@ use crate::changes;
 use crate::support::{Named, Test, tier};
 
 /// All of them, in one cluster and one after the other: each has a namespace of its own, nodes are everybody's.
-const TESTS: [Named; 13] = [
+const TESTS: [Named; 14] = [
     ("contexts_are_named", contexts_are_named),
     ("what_is_rendered_is_valid", what_is_rendered_is_valid),
     (
@@ -42,6 +42,10 @@ const TESTS: [Named; 13] = [
     (
         "a_pod_that_may_not_have_its_sysctl_ends_the_roll_out",
         changes::a_pod_that_may_not_have_its_sysctl_ends_the_roll_out,
+    ),
+    (
+        "what_somebody_else_rolls_out_stays",
+        changes::what_somebody_else_rolls_out_stays,
     ),
     (
         "rights_to_change_objects_are_named",

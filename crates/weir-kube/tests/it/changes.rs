@@ -220,15 +220,21 @@ fn names(test: &Test, namespace: &str, kind: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
+/// The first pod of a Deployment, which is told to serve.
+fn serving(test: &Test, namespace: &str) -> String {
+    wait_until("a pod", || names(test, namespace, "pods").len() == 1);
+    let pod = names(test, namespace, "pods")[0].replace("pod/", "");
+    let serves = r#"{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}"#;
+    tell_pod(test, namespace, &pod, serves);
+    pod
+}
+
 pub(crate) fn a_pod_that_may_not_have_its_sysctl_ends_the_roll_out(test: &Test) {
     let cluster = namespace(test, "rollout", "");
     let folder = tempfile::tempdir().unwrap();
     let object = make_deployment(test, "rollout");
-    wait_until("a pod", || names(test, "rollout", "pods").len() == 1);
+    let old = serving(test, "rollout");
     let (before, sets) = (said(test, &object), names(test, "rollout", "replicasets"));
-    let old = names(test, "rollout", "pods")[0].replace("pod/", "");
-    let serves = r#"{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}"#;
-    tell_pod(test, "rollout", &old, serves);
     let mut changes = open(&cluster, folder.path()).unwrap();
     let running = AtomicBool::new(false);
     let rolled_out = |changes: &Changes, within| {
@@ -264,6 +270,33 @@ pub(crate) fn a_pod_that_may_not_have_its_sysctl_ends_the_roll_out(test: &Test) 
         sets,
         "the unhealthy one is gone"
     );
+}
+
+pub(crate) fn what_somebody_else_rolls_out_stays(test: &Test) {
+    let cluster = namespace(test, "theirs", "");
+    let folder = tempfile::tempdir().unwrap();
+    let object = make_deployment(test, "theirs");
+    let sets = || names(test, "theirs", "replicasets");
+    serving(test, "theirs");
+    let first = sets();
+    let mut changes = open(&cluster, folder.path()).unwrap();
+    changes
+        .set(&object, &values([(SYSCTL, Some("32768"))]))
+        .unwrap();
+    wait_until("weir's template", || sets().len() == 2);
+    test.kubectl(
+        "set image deployment/settings controller=localhost/proxy:2 --namespace theirs",
+        "",
+    );
+    wait_until("theirs, with weir's value", || sets().len() == 3);
+    let became = changes.put_back();
+    assert!(became.iter().all(PutBack::is_whole), "{became:?}");
+    let spec = said(test, &object)["spec"]["template"]["spec"].clone();
+    assert_eq!(spec["containers"][0]["image"], "localhost/proxy:2");
+    assert_eq!(spec["securityContext"], json!({}));
+    // The first one, and theirs as it is without weir's value, which is to have a pod.
+    wait_until("theirs", || sets().len() == 2);
+    assert!(sets().contains(&first[0]), "{:?}", sets());
 }
 
 pub(crate) fn rights_to_change_objects_are_named(test: &Test) {
