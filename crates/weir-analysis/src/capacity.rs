@@ -63,7 +63,7 @@ pub(crate) fn doubt_crowded(
     limiters: &[LimiterFindings],
     study: &Study,
 ) {
-    let not_started = |arm: &&Arm| !study.proxy_of(arm).kind.is_started();
+    let not_started = |arm: &&Arm| !study.proxy_of(arm).is_started();
     for arm in study.arms.iter().filter(not_started) {
         let Some(limiter) = limiters.iter().find(|one| one.arm == arm.name) else {
             continue;

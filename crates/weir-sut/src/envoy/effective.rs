@@ -95,20 +95,7 @@ fn options(words: &[String]) -> Value {
     Value::Object(options)
 }
 
-/// What one runs with that a control plane configures, by what it told of itself over `/config_dump`.
-pub(super) fn told(text: String, met: Met, catalog: &Catalog) -> Result<Effective, SutError> {
-    let dump = json_of("/config_dump", &text)?;
-    let document = super::told::document(&dump, &met);
-    let document = document.ok_or_else(|| unreadable("/config_dump", "has no bootstrap"))?;
-    Ok(read(&document, vec![met], catalog, None))
-}
-
-pub(super) fn read(
-    document: &Document,
-    met: Vec<Met>,
-    catalog: &Catalog,
-    nofile: Option<u64>,
-) -> Effective {
+fn read(document: &Document, met: Vec<Met>, catalog: &Catalog, nofile: Option<u64>) -> Effective {
     let Document {
         arguments,
         bootstrap,
