@@ -2,7 +2,6 @@
 //! for until the data plane has them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use weir_host::journal::Journal;
 use weir_kube::{Changes, Cluster, KubeError, ObjectRef};
-use weir_model::study::{Arm, ControllerSpec, LoadSpec, ProxySpec, Settings, Study};
+use weir_model::study::{Arm, ExternalSpec, LoadSpec, ProxySpec, Settings, Study};
 use weir_parameters::controller::sysctl_path;
 use weir_parameters::{Catalog, Controller, Parameter};
 
@@ -24,21 +23,33 @@ const LOOK: Duration = Duration::from_millis(300);
 /// What pods belong to.
 const WORKLOAD: &str = "workload";
 
-/// A proxy that a controller configures. What was changed is put back when this is dropped.
+/// Proxies that a controller configures. What was changed is put back when this is dropped.
 pub(crate) struct Controlled {
     cluster: Cluster,
     controller: &'static Controller,
-    spec: ControllerSpec,
-    at: (SocketAddr, bool),
+    /// The one proxy that arms have in turn; or several, of which each arm has one.
+    instances: Vec<Instance>,
+    /// Whether clients talk TLS to them.
+    tls: bool,
+    within: Duration,
     catalog: Catalog,
     changes: Changes,
     /// All that some arm sets.
     ids: BTreeSet<String>,
-    /// Where that is, by object.
+    interrupted: Arc<AtomicBool>,
+}
+
+/// A controller's instance and its proxy.
+struct Instance {
+    at: ExternalSpec,
+    /// Its objects, by what the controller's file calls them.
+    objects: BTreeMap<String, ObjectRef>,
+    /// What prints what its proxy runs with; empty: it is asked in its pods.
+    read: Vec<String>,
+    /// Every place that some arm sets, by object.
     sites: BTreeMap<ObjectRef, BTreeSet<String>>,
     /// What was in force before the first change.
     before: Settings,
-    interrupted: Arc<AtomicBool>,
 }
 
 /// What was read of the data plane.
@@ -56,7 +67,7 @@ impl Controlled {
     /// No cluster is named; the user may not change its objects; another weir does, or has left them changed; or nothing
     /// can be read.
     pub(crate) fn open(study: &Study, options: &Options) -> Result<Option<Controlled>, LabError> {
-        let Some((proxy, spec)) = study.controlled() else {
+        let Some((_, spec)) = study.controlled() else {
             return Ok(None);
         };
         let unknown = || LabError::Controller(format!("`{}` is no controller", spec.is));
@@ -66,43 +77,58 @@ impl Controlled {
             let words = "the study changes objects of a cluster, and no --on names one";
             LabError::Controller(words.to_owned())
         })?;
-        let address = proxy.external.as_ref().map(|external| external.address);
         let catalog = options.catalog.clone();
-        let arms = study.arms.iter();
-        let ids = arms.flat_map(|arm| arm.settings.keys().cloned()).collect();
-        let sites = sites(study, controller, &catalog);
-        let used: Vec<ObjectRef> = objects(proxy)
-            .into_iter()
-            .map(|(_, object)| object)
+        let mut instances = instances(&study.proxy, controller);
+        for instance in &mut instances {
+            for arm in &study.arms {
+                for (object, at, _) in instance.placed(controller, &catalog, arm) {
+                    instance.sites.entry(object).or_default().insert(at);
+                }
+            }
+        }
+        let used: Vec<ObjectRef> = instances
+            .iter()
+            .flat_map(|instance| instance.objects.values().cloned())
             .collect();
         cluster.check_changes(&used)?;
         let purpose = format!("weir run {}", study.name);
         let folder = Journal::default_folder();
+        let arms = study.arms.iter();
         let mut controlled = Controlled {
             changes: Changes::open(&cluster, &folder, &purpose)?,
             cluster,
             controller,
-            spec: spec.clone(),
-            at: (
-                address.ok_or_else(unknown)?,
-                study.loads.iter().all(LoadSpec::is_secure),
-            ),
+            instances,
+            tls: study.loads.iter().all(LoadSpec::is_secure),
+            within: spec.within.unwrap_or(controller.in_force_within),
             catalog,
-            ids,
-            sites,
-            before: Settings::new(),
+            ids: arms.flat_map(|arm| arm.settings.keys().cloned()).collect(),
             interrupted: Arc::clone(&options.stop),
         };
-        let each = controlled.read()?;
-        controlled.before = each.into_iter().next().unwrap_or_default().1.levels;
+        for place in 0..controlled.instances.len() {
+            let each = controlled.read(&controlled.instances[place])?;
+            let first = each.into_iter().next().unwrap_or_default();
+            controlled.instances[place].before = first.1.levels;
+        }
         Ok(Some(controlled))
     }
 
-    /// Puts an arm's settings into force, in place of the one before, and waits until the data plane has them.
+    /// How many arms can stand side by side.
+    pub(crate) fn instances(&self) -> usize {
+        self.instances.len()
+    }
+
+    /// Where an instance's proxy is.
+    pub(crate) fn at(&self, place: usize) -> &ExternalSpec {
+        &self.instances[place].at
+    }
+
+    /// Puts an arm's settings into force in an instance, in place of those of the arm before, and waits until the data plane
+    /// has them.
     ///
     /// # Errors
     /// [`LabError::NotInForce`] says what was read instead, or what the cluster says; or the user stopped the run.
-    pub(crate) fn apply(&mut self, arm: &Arm) -> Result<InForce, LabError> {
+    pub(crate) fn apply(&mut self, arm: &Arm, place: usize) -> Result<InForce, LabError> {
         let refused = |error: KubeError| match error {
             KubeError::Interrupted | KubeError::Unreachable { .. } => LabError::Kube(error),
             error => LabError::NotInForce {
@@ -111,32 +137,30 @@ impl Controlled {
                 what: error.to_string(),
             },
         };
-        let placed = self.controller.placed(&self.catalog, &arm.settings);
-        let objects = by_role(&self.spec, self.controller);
-        for (object, places) in self.sites.clone() {
-            let wanted = places.into_iter().map(|at| {
+        let instance = &self.instances[place];
+        let placed = instance.placed(self.controller, &self.catalog, arm);
+        for (object, places) in &instance.sites {
+            let wanted = places.iter().map(|at| {
                 let mut own = placed.iter();
-                let own = own.find(|one| one.at == at && objects.get(&one.object) == Some(&object));
-                let value = own.map(|own| Value::String(own.value.clone()));
-                (at, value)
+                let own = own.find(|one| one.1 == *at && one.0 == *object);
+                (at.clone(), own.map(|own| Value::String(own.2.clone())))
             });
             let wanted = wanted.collect();
-            self.changes.set(&object, &wanted).map_err(refused)?;
+            self.changes.set(object, &wanted).map_err(refused)?;
         }
-        if let Some(workload) = objects.get(WORKLOAD) {
+        if let Some(workload) = instance.objects.get(WORKLOAD) {
             let within = self.controller.rolled_out_within;
             let done = self.changes.rolled_out(workload, within, &self.interrupted);
             done.map_err(refused)?;
         }
-        self.await_in_force(arm)
+        self.await_in_force(arm, instance)
     }
 
-    fn await_in_force(&self, arm: &Arm) -> Result<InForce, LabError> {
-        let within = self.spec.within.unwrap_or(self.controller.in_force_within);
-        let until = Instant::now() + within;
+    fn await_in_force(&self, arm: &Arm, instance: &Instance) -> Result<InForce, LabError> {
+        let until = Instant::now() + self.within;
         loop {
-            let what = match self.read() {
-                Ok(each) => match self.lacking(arm, &each) {
+            let what = match self.read(instance) {
+                Ok(each) => match self.lacking(arm, instance, &each) {
                     None => return Ok(each.into_iter().next().unwrap_or_default().1),
                     Some(what) => what,
                 },
@@ -147,7 +171,7 @@ impl Controlled {
                 return Err(KubeError::Interrupted.into());
             }
             if Instant::now() > until {
-                let (title, seconds) = (&self.controller.title, within.as_secs());
+                let (title, seconds) = (&self.controller.title, self.within.as_secs());
                 return Err(LabError::NotInForce {
                     arm: arm.name.clone(),
                     what: format!("not in force after {seconds} s: {what}"),
@@ -161,10 +185,15 @@ impl Controlled {
     }
 
     /// What of an arm's settings is not in force everywhere, in words.
-    fn lacking(&self, arm: &Arm, each: &[(String, InForce)]) -> Option<String> {
+    fn lacking(
+        &self,
+        arm: &Arm,
+        instance: &Instance,
+        each: &[(String, InForce)],
+    ) -> Option<String> {
         let wanted = self.ids.iter().filter_map(|id| {
             let own = arm.settings.get(id);
-            Some((self.row(id)?, own.or_else(|| self.before.get(id))?))
+            Some((self.row(id)?, own.or_else(|| instance.before.get(id))?))
         });
         let wanted: Vec<(&Parameter, &String)> = wanted.collect();
         let mut lacking = each.iter().flat_map(|(of, found)| {
@@ -181,23 +210,24 @@ impl Controlled {
         self.catalog.get(self.controller.proxy, id)
     }
 
-    /// What the data plane runs with, of each of its pods, which stands before it.
-    fn read(&self) -> Result<Vec<(String, InForce)>, LabError> {
+    /// What an instance's data plane runs with, of each of its pods, which stands before it.
+    fn read(&self, instance: &Instance) -> Result<Vec<(String, InForce)>, LabError> {
         let reads = &self.controller.reads;
-        let workload = by_role(&self.spec, self.controller).remove(WORKLOAD);
-        let ask = |command: &[String]| match &workload {
+        let workload = instance.objects.get(WORKLOAD);
+        let at = (instance.at.address, self.tls);
+        let ask = |command: &[String]| match workload {
             Some(workload) => {
                 weir_kube::in_pods(&self.cluster, workload, &reads.container, command)
             }
             None => Ok(Vec::new()),
         };
-        let printed = match self.spec.read.split_first() {
+        let printed = match instance.read.split_first() {
             Some((program, words)) => vec![("the proxy".to_owned(), command::run(program, words)?)],
             None => ask(&reads.command)?,
         };
         let mut each = BTreeMap::new();
         for (of, text) in printed {
-            let found = weir_sut::told(self.controller.proxy, text, self.at, &self.catalog);
+            let found = weir_sut::told(self.controller.proxy, text, at, &self.catalog);
             let found = found.map_err(|error| {
                 LabError::Controller(format!("what {of} prints of its configuration: {error}"))
             })?;
@@ -245,68 +275,79 @@ impl Controlled {
     }
 }
 
-/// The objects that a controller's study names, by what it calls them.
-fn by_role(spec: &ControllerSpec, controller: &Controller) -> BTreeMap<String, ObjectRef> {
-    let object = |(role, text): (&String, &String)| {
-        let (kind, name) = text.split_once('/')?;
-        let mut kinds = controller.objects.get(role)?.kinds.iter();
-        let kind = kinds.find(|one| one.kind.eq_ignore_ascii_case(kind))?;
-        let object = ObjectRef {
-            api: kind.api.clone(),
-            kind: kind.kind.clone(),
-            resource: kind.resource.clone(),
-            namespace: spec.namespace.clone(),
-            name: name.to_owned(),
-        };
-        Some((role.clone(), object))
-    };
-    spec.objects.iter().filter_map(object).collect()
-}
-
-/// The objects that a proxy's controller has settings in, by what its study calls them.
-pub fn objects(proxy: &ProxySpec) -> Vec<(String, ObjectRef)> {
-    let spec = proxy.controller.as_ref();
-    let known = spec.and_then(|spec| Some((spec, Controller::named(&spec.is)?)));
-    known.map_or(Vec::new(), |(spec, controller)| {
-        by_role(spec, controller).into_iter().collect()
-    })
-}
-
-/// Every place that some arm of a study sets, by object.
-fn sites(
-    study: &Study,
-    controller: &Controller,
-    catalog: &Catalog,
-) -> BTreeMap<ObjectRef, BTreeSet<String>> {
-    let mut sites: BTreeMap<ObjectRef, BTreeSet<String>> = BTreeMap::new();
-    for arm in &study.arms {
-        for (object, at, _) in changed(&study.proxy, controller, catalog, arm) {
-            sites.entry(object).or_default().insert(at);
-        }
+impl Instance {
+    /// What an arm has stand in its objects: the object, the place in it, and the value.
+    fn placed(
+        &self,
+        controller: &Controller,
+        catalog: &Catalog,
+        arm: &Arm,
+    ) -> Vec<(ObjectRef, String, String)> {
+        let placed = controller.placed(catalog, &arm.settings).into_iter();
+        let placed = placed.filter_map(|one| {
+            let object = self.objects.get(&one.object)?.clone();
+            Some((object, one.at, one.value))
+        });
+        placed.collect()
     }
-    sites
 }
 
-/// What an arm has stand in objects of the cluster: the object, the place in it, and the value.
+/// The instances that a study names, the proxy's own first.
+fn instances(proxy: &ProxySpec, controller: &Controller) -> Vec<Instance> {
+    let (Some(spec), Some(at)) = (&proxy.controller, &proxy.external) else {
+        return Vec::new();
+    };
+    let of =
+        |at: &ExternalSpec, namespace: &str, named: &BTreeMap<String, String>, read: &[String]| {
+            let object = |(role, text): (&String, &String)| {
+                let (kind, name) = text.split_once('/')?;
+                let mut kinds = controller.objects.get(role)?.kinds.iter();
+                let kind = kinds.find(|one| one.kind.eq_ignore_ascii_case(kind))?;
+                let object = ObjectRef {
+                    api: kind.api.clone(),
+                    kind: kind.kind.clone(),
+                    resource: kind.resource.clone(),
+                    namespace: namespace.to_owned(),
+                    name: name.to_owned(),
+                };
+                Some((role.clone(), object))
+            };
+            Instance {
+                at: at.clone(),
+                objects: named.iter().filter_map(object).collect(),
+                read: read.to_owned(),
+                sites: BTreeMap::new(),
+                before: Settings::new(),
+            }
+        };
+    let first = of(at, &spec.namespace, &spec.objects, &spec.read);
+    let others = spec.beside.iter();
+    let others = others.map(|one| of(&one.at, &one.namespace, &one.objects, &one.read));
+    std::iter::once(first).chain(others).collect()
+}
+
+/// Those of a study's proxy, where it has a controller.
+fn known(proxy: &ProxySpec) -> Option<(&'static Controller, Vec<Instance>)> {
+    let controller = Controller::named(&proxy.controller.as_ref()?.is)?;
+    Some((controller, instances(proxy, controller)))
+}
+
+/// The objects that a proxy's controllers have settings in.
+pub fn objects(proxy: &ProxySpec) -> Vec<ObjectRef> {
+    let instances = known(proxy).map_or(Vec::new(), |(_, instances)| instances);
+    let each = instances.into_iter();
+    each.flat_map(|instance| instance.objects.into_values())
+        .collect()
+}
+
+/// What an arm has stand in objects of the cluster: the object, the place in it, and the value. Of arms side by side, each
+/// has every instance for some time.
 pub fn changes_of(study: &Study, catalog: &Catalog, arm: &Arm) -> Vec<(ObjectRef, String, String)> {
-    let spec = study.proxy.controller.as_ref();
-    let controller = spec.and_then(|spec| Controller::named(&spec.is));
-    controller.map_or(Vec::new(), |controller| {
-        changed(&study.proxy, controller, catalog, arm)
-    })
-}
-
-fn changed(
-    proxy: &ProxySpec,
-    controller: &Controller,
-    catalog: &Catalog,
-    arm: &Arm,
-) -> Vec<(ObjectRef, String, String)> {
-    let objects: BTreeMap<String, ObjectRef> = objects(proxy).into_iter().collect();
-    let placed = controller.placed(catalog, &arm.settings).into_iter();
-    let placed = placed.filter_map(|one| {
-        let object = objects.get(&one.object)?.clone();
-        Some((object, one.at, one.value))
-    });
-    placed.collect()
+    let (controller, instances) = match known(&study.proxy) {
+        Some(known) => known,
+        None => return Vec::new(),
+    };
+    let each = instances.iter();
+    each.flat_map(|instance| instance.placed(controller, catalog, arm))
+        .collect()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use weir_model::study::{ControllerSpec, ProxyKind};
+use weir_model::study::{BesideSpec, ControllerSpec, ProxyKind};
 use weir_parameters::Controller;
 
 use crate::check::{Checker, Fields, short};
@@ -13,7 +13,7 @@ use crate::tree::Node;
 /// What pods belong to, which therefore can be asked what they run with.
 const WORKLOAD: &str = "workload";
 /// Keys beside the names of objects.
-const OWN: [&str; 4] = ["is", "namespace", "read", "within"];
+const OWN: [&str; 5] = ["is", "namespace", "read", "within", "beside"];
 /// How long settings may be waited for.
 const WITHIN: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(3600);
 
@@ -31,14 +31,59 @@ pub(crate) fn read(node: &Node, kind: ProxyKind, check: &mut Checker) -> Option<
         error.hint(format!("write `kind: {}`", of.name()));
         return None;
     }
-    let roles = controller.objects.keys().map(String::as_str);
-    let known: Vec<&str> = OWN.into_iter().chain(roles).collect();
-    fields.refuse_unknown(&known, check);
     let namespace = fields.required("namespace", check);
     let namespace = namespace.and_then(|node| check.name(node));
-    let read = fields.get("read").map(|node| words(node, check));
+    let (objects, read) = instance(&mut fields, &OWN, controller, check);
     let within = fields.get("within");
     let within = within.and_then(|node| check.duration(node, WITHIN));
+    let namespace = namespace?;
+    let beside = fields.get("beside");
+    let beside = beside.and_then(|node| check.list(node, "a list of further instances"));
+    let beside = beside.unwrap_or_default().iter();
+    let beside = beside.filter_map(|node| another(node, &namespace, controller, check));
+    let beside = beside.collect();
+    Some(ControllerSpec {
+        is: controller.name.clone(),
+        namespace,
+        objects,
+        read,
+        beside,
+        within,
+    })
+}
+
+/// One more instance of a controller, in the same namespace if nothing else is said.
+fn another(
+    node: &Node,
+    namespace: &str,
+    controller: &Controller,
+    check: &mut Checker,
+) -> Option<BesideSpec> {
+    let own = ["address", "namespace", "read"];
+    let mut fields = Fields::open(node, "an instance of a controller", &own, check)?;
+    let at = fields.required("address", check);
+    let at = at.and_then(|node| crate::proxy::address(node, check));
+    let other = fields.get("namespace").map(|node| check.name(node));
+    let (objects, read) = instance(&mut fields, &own, controller, check);
+    Some(BesideSpec {
+        at: at?,
+        namespace: other.unwrap_or_else(|| Some(namespace.to_owned()))?,
+        objects,
+        read,
+    })
+}
+
+/// The objects of an instance, by what its controller's file calls them, and how it is read.
+fn instance(
+    fields: &mut Fields<'_>,
+    own: &[&str],
+    controller: &Controller,
+    check: &mut Checker,
+) -> (BTreeMap<String, String>, Vec<String>) {
+    let roles = controller.objects.keys().map(String::as_str);
+    let known: Vec<&str> = own.iter().copied().chain(roles).collect();
+    fields.refuse_unknown(&known, check);
+    let read = fields.get("read").map(|node| words(node, check));
     let mut objects = BTreeMap::new();
     for (role, kinds) in &controller.objects {
         let node = match (fields.get(role), kinds.optional) {
@@ -51,7 +96,9 @@ pub(crate) fn read(node: &Node, kind: ProxyKind, check: &mut Checker) -> Option<
                 continue;
             }
         };
-        let text = check.text(node)?;
+        let Some(text) = check.text(node) else {
+            continue;
+        };
         let named = text.split_once('/').filter(|(_, name)| is_name(name));
         let kind = named.and_then(|(kind, _)| {
             let mut kinds = kinds.kinds.iter();
@@ -75,13 +122,7 @@ pub(crate) fn read(node: &Node, kind: ProxyKind, check: &mut Checker) -> Option<
             "name the `workload`, in whose pods it is read, or a command that prints it: `read: [nginx, -T]`",
         );
     }
-    Some(ControllerSpec {
-        is: controller.name.clone(),
-        namespace: namespace?,
-        objects,
-        read: read.unwrap_or_default(),
-        within,
-    })
+    (objects, read.unwrap_or_default())
 }
 
 /// The words of a command.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Parser;
-use weir_kube::{Cluster, KubeError, ObjectRef, Target, Unclear, Wanted, image};
+use weir_kube::{Cluster, KubeError, Target, Unclear, Wanted, image};
 use weir_lab::{PlaceSpec, Pods};
 use weir_model::quantity::{parse_bytes, parse_duration};
 use weir_model::study::{Arm, Study, Until};
@@ -41,8 +41,7 @@ pub(crate) fn run(args: &KubeArgs) -> Result<ExitCode, Failure> {
             let mut text = weir_kube::manifest(namespace, user);
             if let Some(study) = study {
                 let read = study::read(study, &Catalog::builtin(), Scale::ONE, &study::context())?;
-                let objects = weir_lab::controlled_objects(&read.study.proxy).into_iter();
-                let objects: Vec<ObjectRef> = objects.map(|(_, object)| object).collect();
+                let objects = weir_lab::controlled_objects(&read.study.proxy);
                 if !objects.is_empty() {
                     text += &weir_kube::manifest_of(&objects, user);
                 }
@@ -121,14 +120,14 @@ pub(super) fn can_be_controlled(study: &Study, places: &PlaceSpec) -> Result<(),
             false => Ok(()),
         };
     }
-    if study.until == Until::Decided {
+    if study.until == Until::Decided && study.is_in_turn() {
         return Err(Failure::input(
             "`until: decided` is not for arms that are measured in turn: leave it out, and give the loads a duration",
         ));
     }
     if !study.capacity.is_empty() {
         return Err(Failure::input(
-            "the arms of a controller are measured in turn, and a search for a capacity measures them side by side",
+            "a search for a capacity sets nothing of a controller",
         )
         .hint("ask for a capacity with `proxy: {kind: external, address: ...}`, once for each setting"));
     }
