@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use weir_model::record::Record;
@@ -16,6 +17,8 @@ use crate::program::{HasAll, Running, wait_until};
 /// Where the proxy listens, and the origin server.
 const PROXY: &str = "127.0.0.1:8088";
 const ORIGIN: &str = "127.0.0.1:8089";
+/// A run takes as long as its roll-outs, beside other tests.
+const RUN: Duration = Duration::from_secs(600);
 /// Runs from this host.
 const ON: &str = "--on kubernetes:weir-test --generators 0";
 
@@ -119,7 +122,7 @@ fn study(place: &Place, level: &str, duration: &str) -> String {
     let folder = place.path("proxy").display().to_string();
     format!(
         "weir: 1\nname: tried\nquestion: Is it so?\nproxy:\n  kind: nginx\n  address: '{PROXY}'\n  controller:\n    \
-         is: ingress-nginx\n    namespace: default\n    config: configmap/settings\n    within: 3s\n    \
+         is: ingress-nginx\n    namespace: default\n    config: configmap/settings\n    within: 1m\n    \
          read: [nginx, -p, {folder}, -c, {folder}/nginx.conf, -T]\n\
          loads:\n- {{name: closed, closed: true, connections: 4, duration: {duration}}}\nblocks: {{at-least: 6}}\na/a: false\n\
          arms:\n- {{name: few, settings: {{keepalive_requests: {level}}}}}\n"
@@ -142,7 +145,7 @@ pub(crate) fn the_settings_of_a_controller_are_measured_in_turn(test: &Test) {
     let place = Place::new();
     let _controller = Controller::start(test, &place);
     place.write("study.yaml", &study(&place, "1", "6s"));
-    let ended = start(test, &place, &format!("run study.yaml --out tried {ON}")).end();
+    let ended = start(test, &place, &format!("run study.yaml --out tried {ON}")).end_within(RUN);
     let shown = ended.with_code(0).stdout;
     shown.has_all(&["measured in turn", "few"]);
     assert_eq!(data(test), BEFORE);
@@ -182,7 +185,7 @@ pub(crate) fn two_instances_of_a_controller_stand_side_by_side(test: &Test) {
     );
     let text = study(&place, "1", "6s");
     place.write("study.yaml", &text.replace("loads:", &beside));
-    let ended = start(test, &place, &format!("run study.yaml --out tried {ON}")).end();
+    let ended = start(test, &place, &format!("run study.yaml --out tried {ON}")).end_within(RUN);
     let shown = ended.with_code(0).stdout;
     shown.has("changed places");
     assert_eq!(data(test), BEFORE);
@@ -215,8 +218,9 @@ pub(crate) fn two_instances_of_a_controller_stand_side_by_side(test: &Test) {
 pub(crate) fn what_is_accepted_and_not_in_force_is_told(test: &Test) {
     let place = Place::new();
     let _controller = Controller::start(test, &place);
-    place.write("study.yaml", &study(&place, "4294967295", "6s"));
-    let ended = start(test, &place, &format!("run study.yaml --out tried {ON}")).end();
+    let text = study(&place, "4294967295", "6s");
+    place.write("study.yaml", &text.replace("within: 1m", "within: 3s"));
+    let ended = start(test, &place, &format!("run study.yaml --out tried {ON}")).end_within(RUN);
     ended.with_code(1).stderr.has_all(&[
         "arm `few`: not in force after 3 s: keepalive_requests is 1000 and not 4294967295",
         "hint: look at the log of ingress-nginx",
@@ -346,7 +350,7 @@ pub(crate) fn kernel_settings_of_pods_are_measured_by_roll_outs(test: &Test) {
     let text = study_of_pods("net.ipv4.ip_local_port_range: 1024 65000");
     place.write("study.yaml", &text);
     let line = format!("run study.yaml --out tried {}", crate::kubernetes::PODS);
-    start(test, &place, &line).end().with_code(0);
+    start(test, &place, &line).end_within(RUN).with_code(0);
     assert_eq!(of_pods(test), before);
     let run = weir_record::Run::read(&place.path("tried")).expect("a run");
     let mut seen = 0;
@@ -366,7 +370,7 @@ pub(crate) fn a_sysctl_that_the_kubelet_forbids_is_taken_back(test: &Test) {
     let place = Place::new();
     let before = of_pods(test);
     place.write("study.yaml", &study_of_pods("net.core.somaxconn: 32768"));
-    let ended = start(test, &place, &format!("run study.yaml --out tried {ON}")).end();
+    let ended = start(test, &place, &format!("run study.yaml --out tried {ON}")).end_within(RUN);
     ended.with_code(1).stderr.has_all(&[
         "arm `other`: pod `proxy-",
         "SysctlForbidden",

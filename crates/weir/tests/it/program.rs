@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fmt::Debug;
 use std::io::Read;
 use std::ops::RangeBounds;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -97,6 +98,17 @@ pub(crate) fn peak_kib(pid: u32) -> Option<u64> {
         .lines()
         .find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.split_whitespace().next()?.parse().ok()
+}
+
+/// Tries up to three times what rests on how fast things are: beside other tests and other users of the machine, one trial may
+/// be spoilt. What does not work fails three times.
+pub(crate) fn in_three_tries(tried: impl Fn()) {
+    for _ in 0..2 {
+        if catch_unwind(AssertUnwindSafe(&tried)).is_ok() {
+            return;
+        }
+    }
+    tried();
 }
 
 /// Waits until something has happened.

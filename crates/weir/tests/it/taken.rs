@@ -15,6 +15,8 @@ use weir_model::study::{
 use weir_parameters::Catalog;
 use weir_sut::Launcher;
 
+use crate::program::in_three_tries;
+
 /// Four in ten: as much as no noise does.
 const PERCENT: u32 = 40;
 /// What an origin takes that is slow.
@@ -93,6 +95,10 @@ fn told(
 /// of its time; on a crowded machine by tens of milliseconds, which must not matter here.
 #[test]
 fn an_origin_that_limits_is_told_from_cpus_that_do_not() {
+    in_three_tries(an_origin_limits);
+}
+
+fn an_origin_limits() {
     let origin = OriginSpec {
         delay: DelaySpec::Fixed(DELAY),
         concurrency: Some(2),
@@ -110,6 +116,10 @@ fn an_origin_that_limits_is_told_from_cpus_that_do_not() {
 /// The CPU is everybody's, so it is the limit of a closed loop, however crowded the machine is.
 #[test]
 fn a_cpu_that_limits_is_proven_by_taking_its_time() {
+    in_three_tries(a_cpu_limits);
+}
+
+fn a_cpu_limits() {
     let told = told(
         OriginSpec::default(),
         16,
