@@ -22,7 +22,7 @@ use crate::cluster::Cluster;
 use crate::error::KubeError;
 use crate::inner::Inner;
 use crate::object_ref::ObjectRef;
-use crate::pointer::Pointer;
+use crate::pointer::{self, Pointer};
 use crate::workload;
 
 /// Name and version of the journal's format.
@@ -146,6 +146,20 @@ fn held(inner: &Inner) -> impl Fn(JournalError) -> KubeError {
     }
 }
 
+/// Whether two texts of an object say the same, but for what the API server writes down at every change.
+fn is_same(one: &Value, other: &Value) -> bool {
+    let said = |object: &Value| {
+        let mut object = object.clone();
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.retain(|key, _| {
+                !["managedFields", "resourceVersion", "generation"].contains(&key.as_str())
+            });
+        }
+        object
+    };
+    said(one) == said(other)
+}
+
 /// Takes over what lines say into the objects that are not done with.
 fn opened(lines: Vec<Line>) -> Vec<Entry> {
     let mut open: Vec<Entry> = Vec::new();
@@ -265,27 +279,33 @@ impl Changes {
                 why: "there is no such object".to_owned(),
             })?;
             let place = self.known(object, &now)?;
-            let mut wanted = now.clone();
-            for (at, value) in values {
-                let pointer = Pointer::parse(at);
-                self.open[place].must_know(at, &pointer, &now)?;
-                match value {
-                    None => pointer.put_back(&mut wanted, &self.open[place].former.text),
-                    Some(value) => {
-                        self.announce(place, at, value)?;
-                        if !pointer.set(&mut wanted, value.clone()) {
-                            return Err(KubeError::Foreign {
-                                object: object.to_string(),
-                                what: format!("there is no place for {at}"),
-                            });
-                        }
-                    }
-                }
-            }
-            if wanted == now {
+            let wanted = self.open[place].wanted(&now, values)?;
+            if is_same(&wanted, &now) {
                 return Ok(false);
             }
-            if object.replace(&self.inner, wanted)?.is_some() {
+            // The cluster may put defaults beside a value, which have to go with it, and write the value otherwise.
+            let Some(rehearsed) = object.rehearse(&self.inner, &wanted)? else {
+                continue;
+            };
+            if is_same(&rehearsed, &now) {
+                return Ok(false);
+            }
+            for (at, value) in values {
+                let Some(value) = value else { continue };
+                let kept = Pointer::parse(at).get(&rehearsed);
+                let kept = kept.ok_or_else(|| KubeError::Refused {
+                    what: format!("{at} in {object}"),
+                    why: "the definition of such objects in this cluster has no such field"
+                        .to_owned(),
+                })?;
+                self.announce(place, at, value)?;
+                self.announce(place, at, kept)?;
+            }
+            let former = &self.open[place].former.text;
+            for (at, value) in pointer::added(&wanted, &rehearsed, former) {
+                self.announce(place, &at, &value)?;
+            }
+            if object.replace(&self.inner, &wanted)?.is_some() {
                 return Ok(true);
             }
         }
@@ -355,6 +375,30 @@ impl Drop for Changes {
 }
 
 impl Entry {
+    /// The object as it is now, with these values and no others of weir's.
+    fn wanted(
+        &self,
+        now: &Value,
+        values: &BTreeMap<String, Option<Value>>,
+    ) -> Result<Value, KubeError> {
+        let mut wanted = now.clone();
+        for at in self.given.keys().chain(values.keys()) {
+            let pointer = Pointer::parse(at);
+            self.must_know(at, &pointer, now)?;
+            pointer.put_back(&mut wanted, &self.former.text);
+        }
+        for (at, value) in values {
+            let Some(value) = value else { continue };
+            if !Pointer::parse(at).set(&mut wanted, value.clone()) {
+                return Err(KubeError::Foreign {
+                    object: self.former.object.to_string(),
+                    what: format!("there is no place for {at}"),
+                });
+            }
+        }
+        Ok(wanted)
+    }
+
     /// Refuses a place with a value that is neither the former one nor weir's.
     fn must_know(&self, at: &str, pointer: &Pointer, now: &Value) -> Result<(), KubeError> {
         match self.is_foreign(at, pointer, now) {
@@ -429,7 +473,7 @@ impl Entry {
             if dry_run {
                 return Ok(());
             }
-            if wanted == now || object.replace(inner, wanted)?.is_some() {
+            if wanted == now || object.replace(inner, &wanted)?.is_some() {
                 let sets = (&self.former.replica_sets, &self.given);
                 return workload::forget(inner, object, &self.former.uid, sets);
             }
