@@ -76,6 +76,8 @@ struct Entry {
     former: Former,
     /// What weir has given, by place.
     given: BTreeMap<String, Vec<Value>>,
+    /// The places that were asked for; the others of `given` are defaults that the cluster has put beside them.
+    asked: BTreeSet<String>,
 }
 
 /// What became of an object that weir had changed.
@@ -169,6 +171,7 @@ fn opened(lines: Vec<Line>) -> Vec<Entry> {
             Line::Ahead(former) => open.push(Entry {
                 former,
                 given: BTreeMap::new(),
+                asked: BTreeSet::new(),
             }),
             Line::Giving { object, at, value } => {
                 let entry = open.iter_mut().find(|entry| entry.former.object == object);
@@ -258,6 +261,7 @@ impl Changes {
         self.open.push(Entry {
             former,
             given: BTreeMap::new(),
+            asked: BTreeSet::new(),
         });
         Ok(self.open.len() - 1)
     }
@@ -279,6 +283,7 @@ impl Changes {
                 why: "there is no such object".to_owned(),
             })?;
             let place = self.known(object, &now)?;
+            self.open[place].asked.extend(values.keys().cloned());
             let wanted = self.open[place].wanted(&now, values)?;
             if is_same(&wanted, &now) {
                 return Ok(false);
@@ -287,19 +292,23 @@ impl Changes {
             let Some(rehearsed) = object.rehearse(&self.inner, &wanted)? else {
                 continue;
             };
+            let given = values.iter();
+            let given = given.filter_map(|(at, value)| Some((at, value.as_ref()?)));
+            let given: Vec<_> = given
+                .map(|(at, value)| (at, value, Pointer::parse(at).get(&rehearsed)))
+                .collect();
+            if let Some((at, ..)) = given.iter().find(|(.., kept)| kept.is_none()) {
+                return Err(KubeError::Refused {
+                    what: format!("{at} in {object}"),
+                    why: "this cluster's definition of such objects has no such field".to_owned(),
+                });
+            }
             if is_same(&rehearsed, &now) {
                 return Ok(false);
             }
-            for (at, value) in values {
-                let Some(value) = value else { continue };
-                let kept = Pointer::parse(at).get(&rehearsed);
-                let kept = kept.ok_or_else(|| KubeError::Refused {
-                    what: format!("{at} in {object}"),
-                    why: "the definition of such objects in this cluster has no such field"
-                        .to_owned(),
-                })?;
+            for (at, value, kept) in given {
                 self.announce(place, at, value)?;
-                self.announce(place, at, kept)?;
+                self.announce(place, at, kept.unwrap_or(value))?;
             }
             let former = &self.open[place].former.text;
             for (at, value) in pointer::added(&wanted, &rehearsed, former) {
@@ -375,14 +384,15 @@ impl Drop for Changes {
 }
 
 impl Entry {
-    /// The object as it is now, with these values and no others of weir's.
+    /// The object as it is now with these values, and without what the cluster has put beside weir's: it does so again.
     fn wanted(
         &self,
         now: &Value,
         values: &BTreeMap<String, Option<Value>>,
     ) -> Result<Value, KubeError> {
         let mut wanted = now.clone();
-        for at in self.given.keys().chain(values.keys()) {
+        let beside = self.given.keys().filter(|at| !self.asked.contains(*at));
+        for at in beside.chain(values.keys()) {
             let pointer = Pointer::parse(at);
             self.must_know(at, &pointer, now)?;
             pointer.put_back(&mut wanted, &self.former.text);
