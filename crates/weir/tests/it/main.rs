@@ -10,6 +10,7 @@ mod capacity;
 mod capacity_refused;
 mod config;
 mod controlled;
+mod controlled_envoy;
 mod controllers;
 mod corpus;
 mod deploy;
