@@ -12,6 +12,7 @@ mod config;
 mod controlled;
 mod controlled_envoy;
 mod controllers;
+mod controllers_envoy;
 mod corpus;
 mod deploy;
 mod docs;
