@@ -29,17 +29,15 @@ const RULES: [Rule<'static>; 4] = [
     rule("batch", "jobs", &["create", "get", "list", "delete"]),
     rule("", "pods", &["create", "get", "list", "delete"]),
     EXEC,
-    rule("", "events", &["list"]),
+    EVENTS,
 ];
 // A web socket is opened by GET; newer API servers ask for `create` as well.
 const EXEC: Rule<'static> = rule("", "pods/exec", &["create", "get"]);
 const FORWARD: Rule<'static> = rule("", "pods/portforward", &["create", "get"]);
-/// What it asks for besides where it changes objects of a workload, and asks its pods.
-const OF_WORKLOAD: [Rule<'static>; 3] = [
-    rule("", "pods", &["list"]),
-    rule("apps", "replicasets", &["list", "delete"]),
-    rule("", "events", &["list"]),
-];
+const PODS: Rule<'static> = rule("", "pods", &["list"]);
+const EVENTS: Rule<'static> = rule("", "events", &["list"]);
+/// What roll-outs of a changed workload need besides.
+const REPLICA_SETS: Rule<'static> = rule("apps", "replicasets", &["list", "delete"]);
 
 const fn rule<'r>(group: &'r str, resource: &'r str, verbs: &'r [&'r str]) -> Rule<'r> {
     Rule {
@@ -63,26 +61,54 @@ pub enum Asks {
     Port,
 }
 
-/// What changes of these objects need, by namespace.
-fn rules_of(objects: &[ObjectRef], asks: Asks) -> BTreeMap<&str, Vec<Rule<'_>>> {
+/// Objects of others that a study has to do with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Used {
+    /// Those that it changes.
+    pub changed: Vec<ObjectRef>,
+    /// The workload whose pods it asks, and how.
+    pub asked: Option<(ObjectRef, Asks)>,
+}
+
+/// What these need, by namespace.
+fn rules_of(used: &Used) -> BTreeMap<&str, Vec<Rule<'_>>> {
     let mut rules: BTreeMap<&str, Vec<Rule<'_>>> = BTreeMap::new();
-    for object in objects {
-        rules.entry(&object.namespace).or_default().push(Rule {
-            name: Some(&object.name),
-            ..rule(object.group(), &object.resource, &["get", "update"])
-        });
-    }
-    for (namespace, rules) in &mut rules {
-        let mut own = objects.iter().filter(|one| one.namespace == *namespace);
-        if own.any(|object| object.group() == "apps") {
-            rules.extend(OF_WORKLOAD);
-            rules.push(match asks {
-                Asks::Command => EXEC,
-                Asks::Port => FORWARD,
-            });
+    for object in &used.changed {
+        let own = rules.entry(&object.namespace).or_default();
+        own.push(of_object(object, &["get", "update"]));
+        if object.group() == "apps" {
+            add_new(own, [PODS, REPLICA_SETS, EVENTS]);
         }
     }
+    if let Some((object, asks)) = &used.asked {
+        let own = rules.entry(&object.namespace).or_default();
+        if !used.changed.contains(object) {
+            own.push(of_object(object, &["get"]));
+        }
+        let asked = match asks {
+            Asks::Command => EXEC,
+            Asks::Port => FORWARD,
+        };
+        add_new(own, [PODS, asked, EVENTS]);
+    }
     rules
+}
+
+fn of_object<'o>(object: &'o ObjectRef, verbs: &'o [&'o str]) -> Rule<'o> {
+    Rule {
+        name: Some(&object.name),
+        ..rule(object.group(), &object.resource, verbs)
+    }
+}
+
+/// Adds rules that are not there yet.
+fn add_new<'r>(rules: &mut Vec<Rule<'r>>, more: [Rule<'r>; 3]) {
+    for one in more {
+        let mut known = rules.iter();
+        if !known.any(|known| known.resource == one.resource && known.name.is_none()) {
+            rules.push(one);
+        }
+    }
 }
 
 /// Asks the API server whether the user may do all that the pods of generators need.
@@ -92,14 +118,10 @@ pub(crate) async fn check(inner: &Inner) -> Result<(), KubeError> {
     check_all(inner, namespace, &RULES, &manifest).await
 }
 
-/// The same of what changes of these objects need.
-pub(crate) async fn check_objects(
-    inner: &Inner,
-    objects: &[ObjectRef],
-    asks: Asks,
-) -> Result<(), KubeError> {
-    let manifest = |user: &str| manifest_of(objects, asks, user);
-    for (namespace, rules) in rules_of(objects, asks) {
+/// The same of what a study has to do with.
+pub(crate) async fn check_used(inner: &Inner, used: &Used) -> Result<(), KubeError> {
+    let manifest = |user: &str| manifest_of(used, user);
+    for (namespace, rules) in rules_of(used) {
         check_all(inner, namespace, &rules, &manifest).await?;
     }
     Ok(())
@@ -179,9 +201,9 @@ pub fn manifest(namespace: &str, user: &str) -> String {
     documents(ROLE, namespace, &RULES, user)
 }
 
-/// Those that grant what changes of these objects need, in each of their namespaces.
-pub fn manifest_of(objects: &[ObjectRef], asks: Asks, user: &str) -> String {
-    let rules = rules_of(objects, asks).into_iter();
+/// Those that grant what a study has to do with objects of others, in each of their namespaces.
+pub fn manifest_of(used: &Used, user: &str) -> String {
+    let rules = rules_of(used).into_iter();
     rules
         .map(|(namespace, rules)| documents(CONTROLLER_ROLE, namespace, &rules, user))
         .collect()
@@ -255,25 +277,41 @@ mod tests {
             api: "apps/v1".to_owned(),
             ..object.clone()
         };
-        let text = manifest_of(std::slice::from_ref(&object), Asks::Command, "jane");
-        assert!(
-            text.contains("resourceNames") && !text.contains("pods"),
-            "{text}"
-        );
         let elsewhere = ObjectRef {
             namespace: "shop".to_owned(),
             ..object.clone()
         };
-        let objects = [object, workload, elsewhere];
-        for (asks, has, has_not) in [
-            (Asks::Command, "pods/exec", "pods/portforward"),
-            (Asks::Port, "pods/portforward", "pods/exec"),
+        let text = |changed: &[&ObjectRef], asks: Option<Asks>| {
+            let used = Used {
+                changed: changed.iter().copied().cloned().collect(),
+                asked: asks.map(|asks| (workload.clone(), asks)),
+            };
+            manifest_of(&used, "jane")
+        };
+        for (changed, asks, has, has_not) in [
+            (vec![&object], None, "resourceNames", "pods"),
+            (
+                vec![&object, &workload],
+                Some(Asks::Command),
+                "pods/exec",
+                "portforward",
+            ),
+            (vec![&workload], None, "replicasets", "pods/exec"),
+            (
+                vec![&object],
+                Some(Asks::Port),
+                "pods/portforward",
+                "replicasets",
+            ),
+            (vec![&object, &elsewhere], None, "namespace: shop", "pods"),
+            (vec![], Some(Asks::Port), "- get", "- update"),
         ] {
-            let text = manifest_of(&objects, asks, "jane");
-            assert!(text.contains("replicasets") && text.contains(has), "{text}");
-            assert!(!text.contains(has_not), "{text}");
-            let own = text.rfind("namespace: shop").unwrap_or(0);
-            assert!(own > text.rfind("replicasets").unwrap_or(own), "{text}");
+            let text = text(&changed, asks);
+            assert!(text.contains(has) && !text.contains(has_not), "{text}");
         }
+        // One for each namespace, and each rule once.
+        let text = text(&[&object, &elsewhere, &workload], Some(Asks::Command));
+        assert_eq!(text.matches("kind: RoleBinding").count(), 2, "{text}");
+        assert_eq!(text.matches("- events").count(), 1, "{text}");
     }
 }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use weir_host::journal::Journal;
-use weir_kube::{Asks, Changes, Cluster, KubeError, ObjectRef};
-use weir_model::study::{Arm, ControllerSpec, LoadSpec, ProxySpec, Settings, Study, server_name};
+use weir_kube::{Asks, Changes, Cluster, KubeError, ObjectRef, Used};
+use weir_model::study::{Arm, ControllerSpec, LoadSpec, Settings, Study, server_name};
 use weir_parameters::controller::{Placed, Reads, ReadsCommand, ReadsPort, sysctl_path};
 use weir_parameters::{Catalog, Controller, Parameter};
 use weir_sut::Meeting;
@@ -72,12 +72,8 @@ impl Controlled {
         let catalog = options.catalog.clone();
         let arms = study.arms.iter();
         let ids = arms.flat_map(|arm| arm.settings.keys().cloned()).collect();
-        let sites = sites(study, controller, &catalog);
-        let used: Vec<ObjectRef> = objects(proxy)
-            .into_iter()
-            .map(|(_, object)| object)
-            .collect();
-        cluster.check_changes(&used, asks(controller))?;
+        let sites = sites(study, spec, controller, &catalog);
+        cluster.check_changes(&used(study, controller, spec, &catalog))?;
         let purpose = format!("weir run {}", study.name);
         let folder = Journal::default_folder();
         let mut controlled = Controlled {
@@ -344,21 +340,30 @@ fn meeting(study: &Study, at: SocketAddr) -> Meeting {
     }
 }
 
-/// The objects that grant a user what the arms of a proxy's controller need, as YAML documents; empty without one.
-pub fn rights_of(proxy: &ProxySpec, user: &str) -> String {
-    let spec = proxy.controller.as_ref();
-    let controller = spec.and_then(|spec| Controller::named(&spec.is));
-    controller.map_or_else(String::new, |controller| {
-        let objects: Vec<ObjectRef> = objects(proxy).into_iter().map(|(_, one)| one).collect();
-        weir_kube::manifest_of(&objects, asks(controller), user)
+/// The objects that grant a user what the arms of a study's controller need, as YAML documents; empty without one.
+pub fn rights_of(study: &Study, catalog: &Catalog, user: &str) -> String {
+    let controlled = study.controlled();
+    let known = controlled.and_then(|(_, spec)| Some((spec, Controller::named(&spec.is)?)));
+    known.map_or_else(String::new, |(spec, controller)| {
+        weir_kube::manifest_of(&used(study, controller, spec, catalog), user)
     })
 }
 
-/// How a controller's pods are asked.
-fn asks(controller: &Controller) -> Asks {
-    match controller.reads {
+/// What a study has to do with objects of others.
+fn used(study: &Study, controller: &Controller, spec: &ControllerSpec, catalog: &Catalog) -> Used {
+    let arms = study.arms.iter();
+    let changed: BTreeSet<ObjectRef> = arms
+        .flat_map(|arm| changes_of(study, catalog, arm))
+        .map(|(object, ..)| object)
+        .collect();
+    let asks = match controller.reads {
         Reads::Command(_) => Asks::Command,
         Reads::Port(_) => Asks::Port,
+    };
+    let workload = by_role(spec, controller).remove(WORKLOAD);
+    Used {
+        changed: changed.into_iter().collect(),
+        asked: workload.map(|workload| (workload, asks)),
     }
 }
 
@@ -378,24 +383,16 @@ fn by_role(spec: &ControllerSpec, controller: &Controller) -> BTreeMap<String, O
     spec.objects.iter().filter_map(object).collect()
 }
 
-/// The objects that a proxy's controller has settings in, by what its study calls them.
-fn objects(proxy: &ProxySpec) -> Vec<(String, ObjectRef)> {
-    let spec = proxy.controller.as_ref();
-    let known = spec.and_then(|spec| Some((spec, Controller::named(&spec.is)?)));
-    known.map_or(Vec::new(), |(spec, controller)| {
-        by_role(spec, controller).into_iter().collect()
-    })
-}
-
 /// Every place that some arm of a study sets, by object.
 fn sites(
     study: &Study,
+    spec: &ControllerSpec,
     controller: &Controller,
     catalog: &Catalog,
 ) -> BTreeMap<ObjectRef, BTreeSet<String>> {
     let mut sites: BTreeMap<ObjectRef, BTreeSet<String>> = BTreeMap::new();
     for arm in &study.arms {
-        for (object, at, _) in changed(&study.proxy, controller, catalog, arm) {
+        for (object, at, _) in changed(spec, controller, catalog, arm) {
             sites.entry(object).or_default().insert(at);
         }
     }
@@ -429,7 +426,7 @@ pub fn changes_of(study: &Study, catalog: &Catalog, arm: &Arm) -> Vec<(ObjectRef
     let Some((spec, controller)) = known else {
         return Vec::new();
     };
-    let mut changes = changed(&study.proxy, controller, catalog, arm);
+    let mut changes = changed(spec, controller, catalog, arm);
     let by = starts_anew(controller, spec, &by_role(spec, controller));
     let said = said_of(controller, &controller.placed(catalog, &arm.settings));
     changes.extend(
@@ -440,12 +437,12 @@ pub fn changes_of(study: &Study, catalog: &Catalog, arm: &Arm) -> Vec<(ObjectRef
 }
 
 fn changed(
-    proxy: &ProxySpec,
+    spec: &ControllerSpec,
     controller: &Controller,
     catalog: &Catalog,
     arm: &Arm,
 ) -> Vec<(ObjectRef, String, Value)> {
-    let objects: BTreeMap<String, ObjectRef> = objects(proxy).into_iter().collect();
+    let objects = by_role(spec, controller);
     let placed = controller.placed(catalog, &arm.settings).into_iter();
     let placed = placed.filter_map(|one| {
         let object = objects.get(&one.object)?.clone();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_kube::{
-    Asks, Changes, Cluster, KubeError, ObjectRef, PutBack, manifest_of, not_taken, undo,
+    Asks, Changes, Cluster, KubeError, ObjectRef, PutBack, Used, manifest_of, not_taken, undo,
 };
 
 use crate::api::{connect, namespace, tell_pod, wait_until};
@@ -398,7 +398,11 @@ pub(crate) fn rights_to_change_objects_are_named(test: &Test) {
         make_deployment(test, "controller"),
     ];
     let guest = connect(test, "kubernetes:weir-guest/controller").unwrap();
-    let error = guest.check_changes(&objects, Asks::Command).unwrap_err();
+    let used = Used {
+        changed: objects.to_vec(),
+        asked: Some((objects[1].clone(), Asks::Command)),
+    };
+    let error = guest.check_changes(&used).unwrap_err();
     let KubeError::Rights {
         missing, manifest, ..
     } = &error
@@ -413,11 +417,9 @@ pub(crate) fn rights_to_change_objects_are_named(test: &Test) {
     for one in wanted {
         assert!(missing.contains(&one.to_owned()), "{one}: {missing:?}");
     }
-    assert_eq!(*manifest, manifest_of(&objects, Asks::Command, "guest"));
+    assert_eq!(*manifest, manifest_of(&used, "guest"));
     test.kubectl("apply --filename -", manifest);
-    wait_until("the rights", || {
-        guest.check_changes(&objects, Asks::Command).is_ok()
-    });
+    wait_until("the rights", || guest.check_changes(&used).is_ok());
     let folder = tempfile::tempdir().unwrap();
     let mut changes = open(&guest, folder.path()).unwrap();
     changes
@@ -429,5 +431,9 @@ pub(crate) fn rights_to_change_objects_are_named(test: &Test) {
         name: "other".to_owned(),
         ..objects[0].clone()
     };
-    assert!(guest.check_changes(&[other], Asks::Command).is_err());
+    let used = Used {
+        changed: vec![other],
+        asked: None,
+    };
+    assert!(guest.check_changes(&used).is_err());
 }

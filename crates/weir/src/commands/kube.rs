@@ -41,7 +41,7 @@ pub(crate) fn run(args: &KubeArgs) -> Result<ExitCode, Failure> {
             let mut text = weir_kube::manifest(namespace, user);
             if let Some(study) = study {
                 let read = study::read(study, &Catalog::builtin(), Scale::ONE, &study::context())?;
-                text += &weir_lab::rights_of(&read.study.proxy, user);
+                text += &weir_lab::rights_of(&read.study, &Catalog::builtin(), user);
             }
             terminal::print(&text)?;
         }

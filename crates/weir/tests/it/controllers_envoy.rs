@@ -126,7 +126,12 @@ spec: {virtualhost: {fqdn: varied.example}, routes: [{services: [{name: shop, po
         "service shop",
     ];
     let before = said(test, &objects);
-    let settings = "origin_keepalive_requests: 1, max_connections: 77, route_timeout: 3s";
+    // Nothing is measured before all of them are in force.
+    let settings = "origin_keepalive_requests: 1, max_connections: 77, route_timeout: 3s, max_pending_requests: 78, \
+                    max_requests: 79, origin_keepalive_timeout: 70s, connection_balance: exact, keepalive_timeout: 77s, \
+                    per_connection_buffer_limit: 64k, keepalive_requests: 10000, request_timeout: 8s, gzip: off, \
+                    stream_idle_timeout: 66s, delayed_close_timeout: 0s, access_log: off, origin_connect_timeout: 3s, \
+                    origin_per_connection_buffer_limit: 128k";
     varied
         .start("tried", "within: 50s", settings)
         .end()
@@ -185,7 +190,9 @@ pub(crate) fn a_study_varies_the_real_envoy_gateway(test: &Test) {
     let before = said(test, &objects);
     let own = "client: clienttrafficpolicy/clients\n    proxy: envoyproxy/envoy-gateway-system/host\n    \
                backend: backendtrafficpolicy/backends";
-    let settings = "keepalive_requests: 1, per_connection_buffer_limit: 64k, access_log: off";
+    let settings = "keepalive_requests: 1, per_connection_buffer_limit: 64k, access_log: off, keepalive_timeout: 1500ms, \
+                    max_connections_to_accept_per_socket_event: all, request_headers_timeout: 9s, request_timeout: 8s, \
+                    stream_idle_timeout: 66s, generate_request_id: off, suppress_envoy_headers: off";
     varied.start("tried", own, settings).end().with_code(0);
     assert_eq!(said(test, &objects), before);
     let ids = [
@@ -203,7 +210,10 @@ pub(crate) fn a_study_varies_the_real_envoy_gateway(test: &Test) {
 /// A cluster's settings are not in force when the policy is accepted, but long after; until then nothing is measured.
 fn clusters_are_waited_for(varied: &Varied<'_>, own: &str, objects: &[&str]) {
     let before = said(varied.test, objects);
-    let mut running = varied.start("clusters", own, "max_connections: 7");
+    let settings = "max_connections: 7, max_requests: 79, origin_connect_timeout: 3s, origin_keepalive_requests: 9, \
+                    origin_keepalive_timeout: 70s, per_upstream_preconnect_ratio: 1.5, route_timeout: 7s, gzip: on, \
+                    origin_per_connection_buffer_limit: 64k";
+    let mut running = varied.start("clusters", own, settings);
     let written = varied.place.path("clusters/records.jsonl");
     running.wait_until("the arm", |_| {
         let records = std::fs::read_to_string(&written).unwrap_or_default();
