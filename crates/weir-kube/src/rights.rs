@@ -16,6 +16,7 @@ use crate::object_ref::ObjectRef;
 use crate::objects::{self, MANAGED_BY};
 
 /// What is to be allowed in a namespace.
+#[derive(Clone, Copy)]
 struct Rule<'r> {
     group: &'r str,
     resource: &'r str,
@@ -66,8 +67,10 @@ pub enum Asks {
 pub struct Used {
     /// Those that it changes.
     pub changed: Vec<ObjectRef>,
-    /// The workload whose pods it asks, and how.
-    pub asked: Option<(ObjectRef, Asks)>,
+    /// The workloads whose pods it asks.
+    pub asked: Vec<ObjectRef>,
+    /// How it asks them.
+    pub asks: Asks,
 }
 
 /// What these need, by namespace.
@@ -80,15 +83,15 @@ fn rules_of(used: &Used) -> BTreeMap<&str, Vec<Rule<'_>>> {
             add_new(own, [PODS, REPLICA_SETS, EVENTS]);
         }
     }
-    if let Some((object, asks)) = &used.asked {
+    let asked = match used.asks {
+        Asks::Command => EXEC,
+        Asks::Port => FORWARD,
+    };
+    for object in &used.asked {
         let own = rules.entry(&object.namespace).or_default();
         if !used.changed.contains(object) {
             own.push(of_object(object, &["get"]));
         }
-        let asked = match asks {
-            Asks::Command => EXEC,
-            Asks::Port => FORWARD,
-        };
         add_new(own, [PODS, asked, EVENTS]);
     }
     rules
@@ -284,7 +287,8 @@ mod tests {
         let text = |changed: &[&ObjectRef], asks: Option<Asks>| {
             let used = Used {
                 changed: changed.iter().copied().cloned().collect(),
-                asked: asks.map(|asks| (workload.clone(), asks)),
+                asked: asks.iter().map(|_| workload.clone()).collect(),
+                asks: asks.unwrap_or(Asks::Command),
             };
             manifest_of(&used, "jane")
         };

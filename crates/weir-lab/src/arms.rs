@@ -64,6 +64,8 @@ pub(crate) struct Arms<'a> {
     records: BTreeMap<ArmId, ProxyRecord>,
     /// What puts the settings of each into force in a cluster, in place of those of the one before.
     controlled: Option<&'a mut Controlled>,
+    /// By how many places the arms have moved on among the instances of a controller.
+    moved: usize,
     has_origin: bool,
     /// What all proxies show to clients that ask over TLS, when some load does; PEM.
     certificate: Option<String>,
@@ -89,6 +91,8 @@ struct Started {
     asked: Vec<(AskSpec, SocketAddr)>,
     /// What its processes took to start.
     start: Duration,
+    /// Where it is, if weir did not start it.
+    external: Option<ExternalSpec>,
 }
 
 impl<'a> Arms<'a> {
@@ -105,6 +109,7 @@ impl<'a> Arms<'a> {
             running: BTreeMap::new(),
             records: BTreeMap::new(),
             controlled,
+            moved: 0,
             has_origin: Hosts::has_origin(study),
             certificate: match is_shown(study) {
                 true => {
@@ -180,12 +185,18 @@ impl<'a> Arms<'a> {
             }
             false => None,
         };
-        let job = bench.job(&arm, slot, self.certificate.is_some(), origin)?;
+        let mut job = bench.job(&arm, slot, self.certificate.is_some(), origin)?;
         let begun = Instant::now();
-        let controlled = self.controlled.as_mut();
-        let in_force = controlled
-            .map(|controlled| controlled.apply(&arm))
-            .transpose()?;
+        let moved = self.moved;
+        let in_force = match &mut self.controlled {
+            Some(controlled) => {
+                let place = (slot + moved) % controlled.instances();
+                job.external = Some(controlled.at(place).clone());
+                Some(controlled.apply(&arm, place)?)
+            }
+            None => None,
+        };
+        let external = job.external.clone();
         let started = bench.proxies().ask(job);
         let mut started: ArmStarted = started.map_err(|error| error.of_arm(&arm.name))?;
         let is_first = !self.records.contains_key(&id);
@@ -194,7 +205,7 @@ impl<'a> Arms<'a> {
             started.effective_text = in_force.text;
             started.start_ns = begun.elapsed().as_nanos() as u64;
         }
-        bench.must_be_its_own(&arm, slot, &started)?;
+        bench.must_be_its_own(external.as_ref(), slot, &started)?;
         keep_files(&arm.name, &started, writer)?;
         let record = self.record_of(&arm, &started);
         writer.append(&Record::Proxy(record.clone()))?;
@@ -205,6 +216,7 @@ impl<'a> Arms<'a> {
             tls_listen: started.tls_listen,
             asked: where_asked(bench.study, &arm, &started),
             start: Duration::from_nanos(started.start_ns),
+            external,
         };
         self.running.insert(id, running);
         if let (Some(_), Some(first)) = (&self.controlled, bench.study.loads.first()) {
@@ -255,8 +267,13 @@ impl<'a> Arms<'a> {
         Ok(())
     }
 
-    /// Ends the proxies of these arms and starts new instances of them, at the same addresses.
+    /// Ends the proxies of these arms and starts new instances of them, at the same addresses. Arms that have an instance
+    /// of a controller each change places: so what one instance is slower by is shared by all.
     pub(crate) fn renew(&mut self, arms: &[ArmId], writer: &mut RunWriter) -> Result<(), LabError> {
+        if self.controlled.is_some() {
+            self.moved += 1;
+            return self.restart(arms, writer);
+        }
         for id in arms {
             let Some(arm) = self.running.get(id) else {
                 continue;
@@ -326,7 +343,7 @@ impl<'a> Arms<'a> {
         when: &[When],
     ) -> Result<Vec<FlowJob>, LabError> {
         let (started, hosts) = (self.running(id)?, self.bench.hosts);
-        let external = self.external(id);
+        let external = started.external.as_ref();
         let doors = Doors {
             clear: started.listen,
             also: external.map_or(&[], |external| &external.also),
@@ -345,12 +362,6 @@ impl<'a> Arms<'a> {
         let keeps = self.keeps_content;
         jobs.iter_mut().for_each(|job| job.keeps_content = keeps);
         Ok(jobs)
-    }
-
-    /// Where an arm is that weir did not start.
-    fn external(&self, id: ArmId) -> Option<&ExternalSpec> {
-        let arm = self.specs.get(id)?;
-        self.bench.study.proxy_of(arm).external.as_ref()
     }
 
     /// Where each flow of a load asks a copy of a user's configuration; nothing of another.

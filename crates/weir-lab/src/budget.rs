@@ -126,12 +126,15 @@ pub(crate) fn slice_in_turn(study: &Study, loads: &[LoadSpec]) -> Duration {
         .max(Duration::from_millis(10))
 }
 
-/// What putting arms into force takes in all, about: nothing where they run side by side.
-fn switching(study: &Study, rounds: u32) -> Duration {
-    match study.controlled() {
-        Some(_) => SWITCH * rounds * study.arms.len() as u32,
-        None => Duration::ZERO,
-    }
+/// What putting arms into force by a controller takes in all, about: for each block where they have one proxy in turn, else
+/// for each instance.
+fn switching(study: &Study, blocks: u32) -> Duration {
+    let times = match (study.controlled(), study.is_in_turn()) {
+        (None, _) => 0,
+        (Some(_), true) => blocks,
+        (Some(_), false) => parts_count(blocks, study.blocks.instances),
+    };
+    SWITCH * times * study.arms.len() as u32
 }
 
 /// How many blocks each load is planned to have, and how long they take; the pilot may change the number, and
@@ -169,7 +172,7 @@ pub(crate) fn takes(study: &Study, history: &History, renewal: Duration) -> Dura
         let pilot = history.pilots.get(&first.name);
         let is_known = piloted.iter().any(|other| are_alike(other, first));
         piloted.push(first);
-        let is_in_turn = study.controlled().is_some();
+        let is_in_turn = study.is_in_turn();
         if pilot.is_none() && study.blocks.slice.is_none() && !is_known && !is_in_turn {
             let pilot = (pilot::OF_PILOT, pilot::blocks(study, first));
             whole += length(study, first, pilot, study.arms.len() as u32);
@@ -209,10 +212,10 @@ pub(crate) fn slice(study: &Study, history: &History, load: &LoadSpec) -> Durati
 
 /// The slice of a load that nothing has been tried of.
 fn planned_slice(study: &Study, load: &LoadSpec) -> Duration {
-    match (study.blocks.slice, study.controlled()) {
-        (Some(slice), _) => slice,
-        (None, Some(_)) => slice_in_turn(study, std::slice::from_ref(load)),
-        (None, None) => PLANNED_SLICE,
+    match study.blocks.slice {
+        Some(slice) => slice,
+        None if study.is_in_turn() => slice_in_turn(study, std::slice::from_ref(load)),
+        None => PLANNED_SLICE,
     }
 }
 

@@ -2,16 +2,14 @@
 //! for until the data plane has them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
 use weir_host::journal::Journal;
-use weir_kube::{Asks, Changes, Cluster, KubeError, ObjectRef, Used};
-use weir_model::study::{Arm, ControllerSpec, LoadSpec, Settings, Study, server_name};
-use weir_parameters::controller::{Placed, Reads, ReadsCommand, ReadsPort, sysctl_path};
+use weir_kube::{Changes, Cluster, KubeError, ObjectRef};
+use weir_model::study::{Arm, ExternalSpec, Settings, Study};
+use weir_parameters::controller::{Reads, ReadsCommand, ReadsPort, sysctl_path};
 use weir_parameters::{Catalog, Controller, Parameter};
 use weir_sut::Meeting;
 
@@ -19,26 +17,29 @@ use crate::options::Options;
 use crate::{Event, LabError};
 
 mod command;
+mod instance;
+
+use instance::{Instance, instances, meeting, used};
+pub use instance::{changes_of, rights_of};
 
 /// How often is looked whether settings are in force.
 const LOOK: Duration = Duration::from_millis(300);
 /// What pods belong to.
 const WORKLOAD: &str = "workload";
 
-/// A proxy that a controller configures. What was changed is put back when this is dropped.
+/// Proxies that a controller configures. What was changed is put back when this is dropped.
 pub(crate) struct Controlled {
     cluster: Cluster,
     controller: &'static Controller,
-    spec: ControllerSpec,
+    /// The one proxy that arms have in turn; or several, of which each arm has one.
+    instances: Vec<Instance>,
+    /// What the loads ask of them.
     meeting: Meeting,
+    within: Duration,
     catalog: Catalog,
     changes: Changes,
     /// All that some arm sets.
     ids: BTreeSet<String>,
-    /// Where that is, by object.
-    sites: BTreeMap<ObjectRef, BTreeSet<String>>,
-    /// What was in force before the first change.
-    before: Settings,
     interrupted: Arc<AtomicBool>,
 }
 
@@ -67,37 +68,55 @@ impl Controlled {
             let words = "the study changes objects of a cluster, and no --on names one";
             LabError::Controller(words.to_owned())
         })?;
-        let address = proxy.external.as_ref().map(|external| external.address);
-        let meeting = address.map(|at| meeting(study, at)).ok_or_else(unknown)?;
         let catalog = options.catalog.clone();
-        let arms = study.arms.iter();
-        let ids = arms.flat_map(|arm| arm.settings.keys().cloned()).collect();
-        let sites = sites(study, spec, controller, &catalog);
-        cluster.check_changes(&used(study, controller, spec, &catalog))?;
+        let address = proxy.external.as_ref().map(|external| external.address);
+        let mut instances = instances(&study.proxy, controller);
+        for instance in &mut instances {
+            for arm in &study.arms {
+                for (object, at, _) in instance.placed(controller, &catalog, arm) {
+                    instance.sites.entry(object).or_default().insert(at);
+                }
+            }
+        }
+        cluster.check_changes(&used(study, controller, &catalog))?;
         let purpose = format!("weir run {}", study.name);
         let folder = Journal::default_folder();
+        let arms = study.arms.iter();
         let mut controlled = Controlled {
             changes: Changes::open(&cluster, &folder, &purpose)?,
             cluster,
             controller,
-            spec: spec.clone(),
-            meeting,
+            instances,
+            meeting: meeting(study, address.ok_or_else(unknown)?),
+            within: spec.within.unwrap_or(controller.in_force_within),
             catalog,
-            ids,
-            sites,
-            before: Settings::new(),
+            ids: arms.flat_map(|arm| arm.settings.keys().cloned()).collect(),
             interrupted: Arc::clone(&options.stop),
         };
-        let each = controlled.read()?;
-        controlled.before = each.into_iter().next().unwrap_or_default().1.levels;
+        for place in 0..controlled.instances.len() {
+            let each = controlled.read(&controlled.instances[place])?;
+            let first = each.into_iter().next().unwrap_or_default();
+            controlled.instances[place].before = first.1.levels;
+        }
         Ok(Some(controlled))
     }
 
-    /// Puts an arm's settings into force, in place of the one before, and waits until the data plane has them.
+    /// How many arms can stand side by side.
+    pub(crate) fn instances(&self) -> usize {
+        self.instances.len()
+    }
+
+    /// Where an instance's proxy is.
+    pub(crate) fn at(&self, place: usize) -> &ExternalSpec {
+        &self.instances[place].at
+    }
+
+    /// Puts an arm's settings into force in an instance, in place of those of the arm before, and waits until the data plane
+    /// has them.
     ///
     /// # Errors
     /// [`LabError::NotInForce`] says what was read instead, or what the cluster says; or the user stopped the run.
-    pub(crate) fn apply(&mut self, arm: &Arm) -> Result<InForce, LabError> {
+    pub(crate) fn apply(&mut self, arm: &Arm, place: usize) -> Result<InForce, LabError> {
         let refused = |error: KubeError| match error {
             KubeError::Interrupted | KubeError::Unreachable { .. } => LabError::Kube(error),
             error => LabError::NotInForce {
@@ -106,69 +125,47 @@ impl Controlled {
                 what: error.to_string(),
             },
         };
-        let placed = self.controller.placed(&self.catalog, &arm.settings);
-        let objects = by_role(&self.spec, self.controller);
-        if let Some(by) = self.starts_anew(&objects) {
+        let instance = &self.instances[place];
+        let placed = instance.placed(self.controller, &self.catalog, arm);
+        let within = self.controller.rolled_out_within;
+        let by = instance.starts_anew(self.controller);
+        let by = by.filter(|_| instance.reads_once(self.controller, |_| true).is_some());
+        if let Some((by, _)) = &by {
             // Ahead of what it reads, so that it is put back after that.
-            let nothing = BTreeMap::new();
-            self.changes.set(&by.0, &nothing).map_err(refused)?;
+            self.changes.set(by, &BTreeMap::new()).map_err(refused)?;
         }
         let mut changed = BTreeSet::new();
-        for (object, places) in self.sites.clone() {
-            let wanted = places.into_iter().map(|at| {
+        for (object, places) in &instance.sites {
+            let wanted = places.iter().map(|at| {
                 let mut own = placed.iter();
-                let own = own.find(|one| one.at == at && objects.get(&one.object) == Some(&object));
-                (at, own.map(|own| own.value.clone()))
+                let own = own.find(|one| one.1 == *at && one.0 == *object);
+                (at.clone(), own.map(|own| own.2.clone()))
             });
             let wanted = wanted.collect();
-            if self.changes.set(&object, &wanted).map_err(refused)? {
+            if self.changes.set(object, &wanted).map_err(refused)? {
                 changed.insert(object);
             }
         }
-        if let Some((by, at)) = self.starts_anew(&objects) {
-            let wanted = BTreeMap::from([(at, said_of(self.controller, &placed))]);
+        if let Some((by, at)) = by {
+            let wanted = BTreeMap::from([(at, instance.said_of(self.controller, &placed))]);
             self.changes.set(&by, &wanted).map_err(refused)?;
-            self.await_rolled_out(&by).map_err(refused)?;
+            let done = self.changes.rolled_out(&by, within, &self.interrupted);
+            done.map_err(refused)?;
         }
-        self.restart(|after| changed.contains(after))?;
-        if let Some(workload) = objects.get(WORKLOAD) {
-            self.await_rolled_out(workload).map_err(refused)?;
+        instance.restart(self.controller, |object| changed.contains(object))?;
+        if let Some(workload) = instance.objects.get(WORKLOAD) {
+            let done = self.changes.rolled_out(workload, within, &self.interrupted);
+            done.map_err(refused)?;
         }
-        self.await_in_force(arm)
+        self.await_in_force(arm, instance)
     }
 
-    fn await_rolled_out(&self, workload: &ObjectRef) -> Result<(), KubeError> {
-        let within = self.controller.rolled_out_within;
-        self.changes.rolled_out(workload, within, &self.interrupted)
-    }
-
-    /// [`starts_anew`], where some arm sets what is read once.
-    fn starts_anew(&self, objects: &BTreeMap<String, ObjectRef>) -> Option<(ObjectRef, String)> {
-        let after = &self.controller.restarts.as_ref()?.after;
-        let is_read = self.sites.contains_key(objects.get(after)?);
-        starts_anew(self.controller, &self.spec, objects).filter(|_| is_read)
-    }
-
-    /// Runs the study's command that starts the controller anew, where what it reads at its start has changed.
-    fn restart(&self, is_changed: impl Fn(&ObjectRef) -> bool) -> Result<(), LabError> {
-        let objects = by_role(&self.spec, self.controller);
-        let restarts = self.controller.restarts.as_ref();
-        let after = restarts.and_then(|restarts| objects.get(&restarts.after));
-        match (after, self.spec.restart.split_first()) {
-            (Some(after), Some((program, words))) if is_changed(after) => {
-                command::run("restart", program, words).map(drop)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn await_in_force(&self, arm: &Arm) -> Result<InForce, LabError> {
-        let within = self.spec.within.unwrap_or(self.controller.in_force_within);
-        let until = Instant::now() + within;
+    fn await_in_force(&self, arm: &Arm, instance: &Instance) -> Result<InForce, LabError> {
+        let until = Instant::now() + self.within;
         let mut refusal = None;
         loop {
-            let what = match self.read() {
-                Ok(each) => match self.lacking(arm, &each) {
+            let what = match self.read(instance) {
+                Ok(each) => match self.lacking(arm, instance, &each) {
                     None => return Ok(each.into_iter().next().unwrap_or_default().1),
                     Some(what) => what,
                 },
@@ -179,7 +176,7 @@ impl Controlled {
                 return Err(KubeError::Interrupted.into());
             }
             // Twice the same: a controller may need a moment for several objects.
-            let before = std::mem::replace(&mut refusal, self.refusal());
+            let before = std::mem::replace(&mut refusal, self.refusal(instance));
             if let Some(what) = refusal.clone().filter(|_| refusal == before) {
                 return Err(LabError::NotInForce {
                     arm: arm.name.clone(),
@@ -188,7 +185,7 @@ impl Controlled {
                 });
             }
             if Instant::now() > until {
-                let (title, seconds) = (&self.controller.title, within.as_secs());
+                let (title, seconds) = (&self.controller.title, self.within.as_secs());
                 return Err(LabError::NotInForce {
                     arm: arm.name.clone(),
                     what: format!("not in force after {seconds} s: {what}"),
@@ -202,8 +199,8 @@ impl Controlled {
     }
 
     /// What the controller says against an object that has settings of some arm.
-    fn refusal(&self) -> Option<String> {
-        let mut objects = self.sites.keys();
+    fn refusal(&self, instance: &Instance) -> Option<String> {
+        let mut objects = instance.sites.keys();
         objects.find_map(|object| {
             // What cannot be read now is looked at again.
             let said = weir_kube::not_taken(&self.cluster, object).ok().flatten()?;
@@ -213,10 +210,15 @@ impl Controlled {
     }
 
     /// What of an arm's settings is not in force everywhere, in words.
-    fn lacking(&self, arm: &Arm, each: &[(String, InForce)]) -> Option<String> {
+    fn lacking(
+        &self,
+        arm: &Arm,
+        instance: &Instance,
+        each: &[(String, InForce)],
+    ) -> Option<String> {
         let wanted = self.ids.iter().filter_map(|id| {
             let own = arm.settings.get(id);
-            Some((self.row(id)?, own.or_else(|| self.before.get(id))?))
+            Some((self.row(id)?, own.or_else(|| instance.before.get(id))?))
         });
         let wanted: Vec<(&Parameter, &String)> = wanted.collect();
         let mut lacking = each.iter().flat_map(|(of, found)| {
@@ -233,21 +235,25 @@ impl Controlled {
         self.catalog.get(self.controller.proxy, id)
     }
 
-    /// What the data plane runs with, of each of its pods, which stands before it.
-    fn read(&self) -> Result<Vec<(String, InForce)>, LabError> {
-        let printed = match self.spec.read.split_first() {
+    /// What an instance's data plane runs with, of each of its pods, which stands before it.
+    fn read(&self, instance: &Instance) -> Result<Vec<(String, InForce)>, LabError> {
+        let meeting = Meeting {
+            at: instance.at.address,
+            ..self.meeting.clone()
+        };
+        let printed = match instance.read.split_first() {
             Some((program, words)) => {
                 let text = command::run("read", program, words)?;
                 vec![("the proxy".to_owned(), text)]
             }
             None => match &self.controller.reads {
-                Reads::Command(ReadsCommand { command, .. }) => self.in_pods(command)?,
-                Reads::Port(port) => self.over_port(port)?,
+                Reads::Command(ReadsCommand { command, .. }) => self.in_pods(instance, command)?,
+                Reads::Port(port) => self.over_port(instance, port)?,
             },
         };
         let mut each = BTreeMap::new();
         for (of, text) in printed {
-            let found = weir_sut::told(self.controller.proxy, text, &self.meeting, &self.catalog);
+            let found = weir_sut::told(self.controller.proxy, text, &meeting, &self.catalog);
             let found = found.map_err(|error| {
                 LabError::Controller(format!("what {of} prints of its configuration: {error}"))
             })?;
@@ -261,7 +267,7 @@ impl Controlled {
         let sysctls = rows.filter_map(|row| Some((&row.id, sysctl_path(row)?)));
         for (id, path) in sysctls {
             let command = ["cat".to_owned(), format!("/proc/sys/{path}")];
-            for (of, text) in self.in_pods(&command)? {
+            for (of, text) in self.in_pods(instance, &command)? {
                 let levels = &mut each.entry(of).or_default().levels;
                 levels.insert(id.clone(), text.trim().to_owned());
             }
@@ -269,22 +275,29 @@ impl Controlled {
         Ok(each.into_iter().collect())
     }
 
-    /// What a command prints in each pod of the workload.
-    fn in_pods(&self, command: &[String]) -> Result<Vec<(String, String)>, LabError> {
-        let workload = by_role(&self.spec, self.controller).remove(WORKLOAD);
-        match (workload, &self.controller.reads) {
+    /// What a command prints in each pod of an instance's workload.
+    fn in_pods(
+        &self,
+        instance: &Instance,
+        command: &[String],
+    ) -> Result<Vec<(String, String)>, LabError> {
+        match (instance.objects.get(WORKLOAD), &self.controller.reads) {
             (Some(workload), Reads::Command(ReadsCommand { container, .. })) => Ok(
-                weir_kube::in_pods(&self.cluster, &workload, container, command)?,
+                weir_kube::in_pods(&self.cluster, workload, container, command)?,
             ),
             _ => Ok(Vec::new()),
         }
     }
 
-    /// The documents at a port of each pod of the workload, one after the other.
-    fn over_port(&self, of: &ReadsPort) -> Result<Vec<(String, String)>, LabError> {
-        let workload = by_role(&self.spec, self.controller).remove(WORKLOAD);
+    /// The documents at a port of each pod of an instance's workload, one after the other.
+    fn over_port(
+        &self,
+        instance: &Instance,
+        of: &ReadsPort,
+    ) -> Result<Vec<(String, String)>, LabError> {
+        let workload = instance.objects.get(WORKLOAD);
         let mut all: BTreeMap<String, String> = BTreeMap::new();
-        for (path, workload) in of.paths.iter().zip(workload.iter().cycle()) {
+        for (path, workload) in of.paths.iter().zip(workload.into_iter().cycle()) {
             let asks = weir_sut::admin::asks(path);
             for (pod, answer) in weir_kube::ask_port(&self.cluster, workload, of.port, &asks)? {
                 let text = weir_sut::admin::answer(&*answer).map_err(|error| {
@@ -313,7 +326,10 @@ impl Controlled {
             let mut own = objects.iter().filter(|one| one.object == *object);
             own.any(|one| !one.put_back.is_empty())
         };
-        let restarted = self.restart(was_put_back);
+        let mut restarted = Ok(());
+        for instance in &self.instances {
+            restarted = restarted.and(instance.restart(self.controller, was_put_back));
+        }
         if !objects.is_empty() {
             events(Event::ObjectsPutBack { objects });
         }
@@ -326,127 +342,4 @@ impl Controlled {
             })),
         }
     }
-}
-
-/// Where the first load of a study meets the proxy.
-fn meeting(study: &Study, at: SocketAddr) -> Meeting {
-    let flow = study.loads.first().map(|load| &load.main);
-    let target = flow.and_then(|flow| flow.requests.first());
-    Meeting {
-        at,
-        is_secure: study.loads.iter().all(LoadSpec::is_secure),
-        host: flow.map_or_else(String::new, |flow| server_name(flow).to_owned()),
-        target: target.map_or_else(String::new, |one| one.request.target.clone()),
-    }
-}
-
-/// The objects that grant a user what the arms of a study's controller need, as YAML documents; empty without one.
-pub fn rights_of(study: &Study, catalog: &Catalog, user: &str) -> String {
-    let controlled = study.controlled();
-    let known = controlled.and_then(|(_, spec)| Some((spec, Controller::named(&spec.is)?)));
-    known.map_or_else(String::new, |(spec, controller)| {
-        weir_kube::manifest_of(&used(study, controller, spec, catalog), user)
-    })
-}
-
-/// What a study has to do with objects of others.
-fn used(study: &Study, controller: &Controller, spec: &ControllerSpec, catalog: &Catalog) -> Used {
-    let arms = study.arms.iter();
-    let changed: BTreeSet<ObjectRef> = arms
-        .flat_map(|arm| changes_of(study, catalog, arm))
-        .map(|(object, ..)| object)
-        .collect();
-    let asks = match controller.reads {
-        Reads::Command(_) => Asks::Command,
-        Reads::Port(_) => Asks::Port,
-    };
-    let workload = by_role(spec, controller).remove(WORKLOAD);
-    Used {
-        changed: changed.into_iter().collect(),
-        asked: workload.map(|workload| (workload, asks)),
-    }
-}
-
-/// The objects that a controller's study names, by what it calls them.
-fn by_role(spec: &ControllerSpec, controller: &Controller) -> BTreeMap<String, ObjectRef> {
-    let object = |(role, text): (&String, &String)| {
-        let (kind, namespace, name) = controller.object(role, text)?;
-        let object = ObjectRef {
-            api: kind.api.clone(),
-            kind: kind.kind.clone(),
-            resource: kind.resource.clone(),
-            namespace: namespace.unwrap_or(&spec.namespace).to_owned(),
-            name: name.to_owned(),
-        };
-        Some((role.clone(), object))
-    };
-    spec.objects.iter().filter_map(object).collect()
-}
-
-/// Every place that some arm of a study sets, by object.
-fn sites(
-    study: &Study,
-    spec: &ControllerSpec,
-    controller: &Controller,
-    catalog: &Catalog,
-) -> BTreeMap<ObjectRef, BTreeSet<String>> {
-    let mut sites: BTreeMap<ObjectRef, BTreeSet<String>> = BTreeMap::new();
-    for arm in &study.arms {
-        for (object, at, _) in changed(spec, controller, catalog, arm) {
-            sites.entry(object).or_default().insert(at);
-        }
-    }
-    sites
-}
-
-/// The workload that reads an object at its start only, and where another text in it starts its pods anew; `None`: nothing
-/// has to be, or the study's own command does it.
-fn starts_anew(
-    controller: &Controller,
-    spec: &ControllerSpec,
-    objects: &BTreeMap<String, ObjectRef>,
-) -> Option<(ObjectRef, String)> {
-    let by = &controller.restarts.as_ref()?.by;
-    let object = objects.get(&by.object)?.clone();
-    spec.restart.is_empty().then(|| (object, by.at.clone()))
-}
-
-/// A text that differs where what is read at the start does; `None`: what was there before weir.
-fn said_of(controller: &Controller, placed: &[Placed]) -> Option<Value> {
-    let restarts = controller.restarts.as_ref()?;
-    let own = placed.iter().filter(|one| one.object == restarts.after);
-    let own: Vec<String> = own.map(|one| format!("{}={}", one.at, one.value)).collect();
-    (!own.is_empty()).then(|| Value::String(own.join(" ")))
-}
-
-/// What an arm has stand in objects of the cluster: the object, the place in it, and the value.
-pub fn changes_of(study: &Study, catalog: &Catalog, arm: &Arm) -> Vec<(ObjectRef, String, Value)> {
-    let spec = study.proxy.controller.as_ref();
-    let known = spec.and_then(|spec| Some((spec, Controller::named(&spec.is)?)));
-    let Some((spec, controller)) = known else {
-        return Vec::new();
-    };
-    let mut changes = changed(spec, controller, catalog, arm);
-    let by = starts_anew(controller, spec, &by_role(spec, controller));
-    let said = said_of(controller, &controller.placed(catalog, &arm.settings));
-    changes.extend(
-        by.zip(said)
-            .map(|((object, at), value)| (object, at, value)),
-    );
-    changes
-}
-
-fn changed(
-    spec: &ControllerSpec,
-    controller: &Controller,
-    catalog: &Catalog,
-    arm: &Arm,
-) -> Vec<(ObjectRef, String, Value)> {
-    let objects = by_role(spec, controller);
-    let placed = controller.placed(catalog, &arm.settings).into_iter();
-    let placed = placed.filter_map(|one| {
-        let object = objects.get(&one.object)?.clone();
-        Some((object, one.at, one.value))
-    });
-    placed.collect()
 }

@@ -58,7 +58,7 @@ fn fixed_plan(options: &Options) -> impl FnMut(&RunHeader, u32) -> Box<dyn Propo
             Ok(weir_analysis::decide(&run, load, look))
         });
         let plan = Plan::new(&header.study, session, take_look);
-        if header.study.controlled().is_some() {
+        if header.study.is_in_turn() {
             return Box::new(Turns::new(&header.study, plan));
         }
         let observed = |inner: Box<dyn Proposer>| -> Box<dyn Proposer> {

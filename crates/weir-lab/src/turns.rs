@@ -80,14 +80,17 @@ impl Proposer for Turns {
     }
 }
 
-/// What the reader of the figures must know.
+/// What the reader of the figures must know of arms that a controller configures.
 pub(crate) fn remarks(study: &Study) -> Vec<Remark> {
-    let remark = || {
-        Remark::of_run(
-            "the arms were measured in turn (A B, B A, ...), not side by side, because one controller configures one \
-             proxy: each interval rests on as many replicates as there were rounds, and what drifts between the \
-             stretches of a round widens it; the A/A arm shows how large a difference is seen where there is none",
-        )
+    let in_turn = "the arms were measured in turn (A B, B A, ...), not side by side, because one controller configures one \
+                   proxy: each interval rests on as many replicates as there were rounds, and what drifts between the \
+                   stretches of a round widens it; the A/A arm shows how large a difference is seen where there is none";
+    let beside = "the arms ran side by side, each on an instance of the controller, and changed places several times: what one \
+                  instance is slower by (its node, its CPUs) is shared by all arms, and widens their intervals";
+    let words = match (study.controlled(), study.is_in_turn()) {
+        (None, _) => return Vec::new(),
+        (Some(_), true) => in_turn,
+        (Some(_), false) => beside,
     };
-    study.controlled().map(|_| remark()).into_iter().collect()
+    vec![Remark::of_run(words)]
 }

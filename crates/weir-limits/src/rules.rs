@@ -233,6 +233,9 @@ pub struct Rules {
     /// Limiters that are proven by taking time of their role's CPUs away.
     #[serde(default)]
     take_away: Vec<Spanned<String>>,
+    /// Limiters that make answers late and hardly any missing.
+    #[serde(default)]
+    late: Vec<Spanned<String>>,
     rules: Vec<Rule>,
     /// Quantities that can be used up, and at which value, in the order of their file.
     #[serde(skip)]
@@ -265,6 +268,7 @@ impl Rules {
         let others = all.rules.iter().flat_map(Rule::others);
         if let Some(other) = others
             .chain(&all.take_away)
+            .chain(&all.late)
             .find(|other| !names.contains(other.value.as_str()))
         {
             let what = format!("there is no limiter `{}`", other.value);
@@ -304,6 +308,11 @@ impl Rules {
     /// Whether a limiter is proven by taking time of its role's CPUs away.
     pub fn takes_away(&self, limiter: &str) -> bool {
         self.take_away.iter().any(|one| one.value == limiter)
+    }
+
+    /// Whether a limiter shows in how late some answers are, and hardly in how many there are.
+    pub fn is_late(&self, limiter: &str) -> bool {
+        self.late.iter().any(|one| one.value == limiter)
     }
 
     /// The names of the limiters, each once, in the order of the file.

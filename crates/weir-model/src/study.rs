@@ -19,7 +19,8 @@ mod taken;
 pub use asked::{AskSpec, HOST, RequestedSpec, server_name};
 pub use ends::{SearchSpec, Until};
 pub use proxy::{
-    ControllerSpec, ExternalSpec, LauncherSpec, OwnConfiguration, ProxyKind, ProxyRole, ProxySpec,
+    BesideSpec, ControllerSpec, ExternalSpec, LauncherSpec, OwnConfiguration, ProxyKind, ProxyRole,
+    ProxySpec,
 };
 pub use taken::{Taken, TakenFrom};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use weir_model::study::{ControllerSpec, ProxyKind};
+use weir_model::study::{BesideSpec, ControllerSpec, ProxyKind};
 use weir_parameters::Controller;
 use weir_parameters::controller::{Reads, ReadsCommand, ReadsPort, Restarts};
 
@@ -14,7 +14,7 @@ use crate::tree::Node;
 /// What pods belong to, which therefore can be asked what they run with.
 const WORKLOAD: &str = "workload";
 /// Keys beside the names of objects.
-const OWN: [&str; 5] = ["is", "namespace", "read", "restart", "within"];
+const OWN: [&str; 6] = ["is", "namespace", "read", "restart", "within", "beside"];
 /// How long settings may be waited for.
 const WITHIN: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(3600);
 
@@ -32,26 +32,82 @@ pub(crate) fn read(node: &Node, kind: ProxyKind, check: &mut Checker) -> Option<
         error.hint(format!("write `kind: {}`", of.name()));
         return None;
     }
-    let roles = controller.objects.keys().map(String::as_str);
-    let known: Vec<&str> = OWN.into_iter().chain(roles).collect();
-    fields.refuse_unknown(&known, check);
     let namespace = fields.required("namespace", check);
     let namespace = namespace.and_then(|node| check.name(node));
-    let read = fields.get("read").map(|node| words(node, check));
-    let restart = fields.get("restart").map(|node| words(node, check));
+    let Reach {
+        objects,
+        read,
+        restart,
+    } = instance(&mut fields, &OWN, controller, check);
     let within = fields.get("within");
     let within = within.and_then(|node| check.duration(node, WITHIN));
-    let objects = objects(controller, &mut fields, check);
-    let own = [read.is_some(), restart.is_some()];
-    check_reach(controller, &objects, own, (&fields, check));
+    let namespace = namespace?;
+    let beside = fields.get("beside");
+    let beside = beside.and_then(|node| check.list(node, "a list of further instances"));
+    let beside = beside.unwrap_or_default().iter();
+    let beside = beside.filter_map(|node| another(node, &namespace, controller, check));
+    let beside = beside.collect();
     Some(ControllerSpec {
         is: controller.name.clone(),
-        namespace: namespace?,
+        namespace,
+        objects,
+        read,
+        restart,
+        beside,
+        within,
+    })
+}
+
+/// One more instance of a controller, in the same namespace if nothing else is said.
+fn another(
+    node: &Node,
+    namespace: &str,
+    controller: &Controller,
+    check: &mut Checker,
+) -> Option<BesideSpec> {
+    let own = ["address", "namespace", "read", "restart"];
+    let mut fields = Fields::open(node, "an instance of a controller", &own, check)?;
+    let at = fields.required("address", check);
+    let at = at.and_then(|node| crate::proxy::address(node, check));
+    let other = fields.get("namespace").map(|node| check.name(node));
+    let reach = instance(&mut fields, &own, controller, check);
+    Some(BesideSpec {
+        at: at?,
+        namespace: other.unwrap_or_else(|| Some(namespace.to_owned()))?,
+        objects: reach.objects,
+        read: reach.read,
+        restart: reach.restart,
+    })
+}
+
+/// How an instance is reached.
+struct Reach {
+    /// Its objects, by what its controller's file calls them.
+    objects: BTreeMap<String, String>,
+    read: Vec<String>,
+    restart: Vec<String>,
+}
+
+/// The objects of an instance, how it is read, and how it is started anew.
+fn instance(
+    fields: &mut Fields<'_>,
+    own: &[&str],
+    controller: &Controller,
+    check: &mut Checker,
+) -> Reach {
+    let roles = controller.objects.keys().map(String::as_str);
+    let known: Vec<&str> = own.iter().copied().chain(roles).collect();
+    fields.refuse_unknown(&known, check);
+    let read = fields.get("read").map(|node| words(node, check));
+    let restart = fields.get("restart").map(|node| words(node, check));
+    let objects = objects(controller, fields, check);
+    let commands = [read.is_some(), restart.is_some()];
+    check_reach(controller, &objects, commands, (fields, check));
+    Reach {
         objects,
         read: read.unwrap_or_default(),
         restart: restart.unwrap_or_default(),
-        within,
-    })
+    }
 }
 
 /// The objects that are named, by what the controller calls them.

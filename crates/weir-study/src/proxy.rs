@@ -221,7 +221,11 @@ fn external(kind: ProxyKind, fields: &Fields<'_>, check: &mut Checker) -> Option
             refuse_started(key, entry.span.clone(), check);
         }
     }
-    let node = fields.required("address", check)?;
+    address(fields.required("address", check)?, check)
+}
+
+/// Where something is that weir does not start.
+pub(crate) fn address(node: &Node, check: &mut Checker) -> Option<ExternalSpec> {
     let text = check.text(node)?;
     if let Ok(address) = text.parse() {
         return Some(ExternalSpec::at(address));

@@ -131,11 +131,13 @@ impl<'n> Setter<'n> {
                 Ok(())
             }
             _ => {
-                let text = match self.layout.format {
-                    Format::Json => self.layout.brackets(value, &self.indent(node.span.start)),
-                    Format::Yaml => self.layout.flow(value),
-                };
-                self.splice(node.span.clone(), text);
+                match self.layout.format {
+                    Format::Json => {
+                        let text = self.layout.brackets(value, &self.indent(node.span.start));
+                        self.splice(node.span.clone(), text);
+                    }
+                    Format::Yaml => self.splice_flow(place, self.layout.flow(value)),
+                }
                 Ok(())
             }
         }
@@ -263,12 +265,37 @@ impl<'n> Setter<'n> {
         if let Some(Value::Map { flow: false, .. }) = in_block {
             return self.replace_after_colon(place, &values);
         }
+        match self.layout.format {
+            Format::Json => {
+                let span = place.node.span.clone();
+                let text = self.layout.brackets(&values, &self.indent(span.start));
+                self.splice(span, text);
+            }
+            Format::Yaml => self.splice_flow(place, self.layout.flow(&values)),
+        }
+    }
+
+    /// Writes a value of YAML in brackets. Where there is none yet, it goes behind the colon; `{key}` has no colon either.
+    fn splice_flow(&mut self, place: Place<'_>, value: String) {
         let span = place.node.span.clone();
-        let text = match self.layout.format {
-            Format::Json => self.layout.brackets(&values, &self.indent(span.start)),
-            Format::Yaml => self.layout.flow(&values),
+        let key = place
+            .holder
+            .and_then(|(holder, index)| match &holder.value {
+                Value::Map { entries, .. } if span.is_empty() => Some(entries[index].key_span.end),
+                _ => None,
+            });
+        let Some(key) = key else {
+            return self.splice(span, value);
         };
-        self.splice(span, text);
+        let behind = &self.file.text[key..];
+        let rest = behind.trim_start();
+        match rest.strip_prefix(':') {
+            Some(rest) => {
+                let colon = key + behind.len() - rest.len();
+                self.splice(colon..colon, format!(" {value}"));
+            }
+            None => self.splice(key..key, format!(": {value}")),
+        }
     }
 
     /// Takes entries out of an object, or items out of a list.

@@ -400,7 +400,8 @@ pub(crate) fn rights_to_change_objects_are_named(test: &Test) {
     let guest = connect(test, "kubernetes:weir-guest/controller").unwrap();
     let used = Used {
         changed: objects.to_vec(),
-        asked: Some((objects[1].clone(), Asks::Command)),
+        asked: vec![objects[1].clone()],
+        asks: Asks::Command,
     };
     let error = guest.check_changes(&used).unwrap_err();
     let KubeError::Rights {
@@ -433,7 +434,8 @@ pub(crate) fn rights_to_change_objects_are_named(test: &Test) {
     };
     let used = Used {
         changed: vec![other],
-        asked: None,
+        asked: Vec::new(),
+        asks: Asks::Command,
     };
     assert!(guest.check_changes(&used).is_err());
 }

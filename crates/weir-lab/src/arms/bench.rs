@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use weir_agent::message::{ArmJob, ArmStarted, OriginJob};
 use weir_model::room;
-use weir_model::study::{Arm, LoadSpec, Study};
+use weir_model::study::{Arm, ExternalSpec, LoadSpec, Study};
 
 use super::{Bench, STOCK_NOFILE};
 use crate::LabError;
@@ -55,12 +55,11 @@ impl Bench<'_> {
     /// Its agent tells another address.
     pub(super) fn must_be_its_own(
         &self,
-        arm: &Arm,
+        external: Option<&ExternalSpec>,
         slot: usize,
         started: &ArmStarted,
     ) -> Result<(), LabError> {
         let (role, asker) = (Role::Proxy, Role::Generator);
-        let external = self.study.proxy_of(arm).external.as_ref();
         started.addresses().try_for_each(|told| match external {
             Some(named) if named.address == told => Ok(()),
             Some(named) => Err(self.hosts.elsewhere(role, told, named.address.to_string())),

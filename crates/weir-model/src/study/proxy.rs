@@ -42,9 +42,15 @@ impl ProxySpec {
 }
 
 impl Study {
-    /// The proxy, and the controller of a cluster that configures it: then all arms have that one, in turn.
+    /// The proxy, and the controller of a cluster that configures it.
     pub fn controlled(&self) -> Option<(&ProxySpec, &ControllerSpec)> {
         Some((&self.proxy, self.proxy.controller.as_ref()?))
+    }
+
+    /// Whether all arms have one proxy, which a controller configures, one after the other.
+    pub fn is_in_turn(&self) -> bool {
+        let controlled = self.controlled();
+        controlled.is_some_and(|(_, controller)| controller.beside.is_empty())
     }
 }
 
@@ -66,9 +72,29 @@ pub struct ControllerSpec {
     /// its pods are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restart: Vec<String>,
+    /// More instances of it, each with a proxy of its own: arms run side by side, each on one of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<BesideSpec>,
     /// How long a setting may take until it is in force; `None`: as long as that controller takes at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<Duration>,
+}
+
+/// One more instance of a controller, with a proxy of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BesideSpec {
+    /// Where its proxy is asked.
+    pub at: ExternalSpec,
+    /// The namespace of its objects.
+    pub namespace: String,
+    /// Its objects, as a [`ControllerSpec`] has them.
+    pub objects: BTreeMap<String, String>,
+    /// A command that prints what its proxy runs with; empty: it is asked in its pods.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<String>,
+    /// A command that starts it anew, as a [`ControllerSpec`] has one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restart: Vec<String>,
 }
 
 /// A configuration that the user wrote. It is read on the proxies' host and never written to.

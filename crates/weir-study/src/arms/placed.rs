@@ -16,6 +16,19 @@ pub(super) fn check_arms(arms: &Arms, of_study: &Draft, catalog: &Catalog, check
     let Some(controller) = Controller::named(&spec.is) else {
         return;
     };
+    let (arms_count, instances) = (arms.drafts.len(), 1 + spec.beside.len());
+    if instances > 1 && arms_count > instances {
+        let message = format!(
+            "{arms_count} arms (the baseline and the A/A arm included) and {instances} instances of the controller: side by \
+             side, each arm needs one of its own"
+        );
+        let error = check.error(of_study.span.clone(), message);
+        error.hint(
+            "add instances to `beside`, write `a/a: false`, or leave `beside` out: then arms have the one in turn",
+        );
+    }
+    let all = || std::iter::once(&spec.objects).chain(spec.beside.iter().map(|one| &one.objects));
+    let has = |object: &String| all().all(|objects| objects.contains_key(object));
     let mut said = Settings::new();
     for draft in &arms.drafts {
         if draft.arm.proxy.is_some() {
@@ -34,7 +47,7 @@ pub(super) fn check_arms(arms: &Arms, of_study: &Draft, catalog: &Catalog, check
             let place = || draft.place_of(id);
             match controller.place(row, level) {
                 _ if is_said => {}
-                Ok(placed) if spec.objects.contains_key(&placed.object) => {}
+                Ok(placed) if has(&placed.object) => {}
                 Ok(placed) => {
                     let object = &placed.object;
                     let message = format!("`{id}` is set in the `{object}`, which is not named");

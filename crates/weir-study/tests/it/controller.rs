@@ -37,6 +37,24 @@ fn arms_are_settings_of_the_controller_s_objects() {
     assert_eq!(names, expected);
 }
 
+/// One more instance.
+const BESIDE: &str =
+    "beside: [{address: '10.96.7.8:80', config: configmap/b, workload: deployment/b}]";
+
+#[test]
+fn each_arm_has_each_instance_of_a_controller_equally_often() {
+    let text = study(
+        &format!("{WHOLE}, {BESIDE}"),
+        "arms: [{name: a, settings: {keepalive_requests: 7}}]",
+    );
+    let study = read(&format!("{text}a/a: false\nblocks: {{instances: 5}}\n")).unwrap();
+    let (_, controller) = study.controlled().unwrap();
+    assert_eq!(controller.beside[0].namespace, "ingress-nginx");
+    assert_eq!(controller.beside[0].objects["config"], "configmap/b");
+    assert!(!study.is_in_turn());
+    assert_eq!(study.blocks.instances, 6);
+}
+
 /// What a controller is said to be, and the error.
 #[test]
 fn a_controller_is_named_with_its_objects() {
@@ -88,6 +106,16 @@ fn a_controller_is_named_with_its_objects() {
             no_workload.clone(),
             gzip,
             "weir could not tell whether a setting is in force",
+        ),
+        (
+            format!("{WHOLE}, beside: [{{address: '10.96.7.8:80', config: configmap/b}}]"),
+            gzip,
+            "weir could not tell whether a setting is in force",
+        ),
+        (
+            format!("{WHOLE}, {BESIDE}"),
+            ARMS,
+            "5 arms (the baseline and the A/A arm included) and 2 instances of the controller",
         ),
         (
             format!("{no_workload}, read: [nginx, -T]"),

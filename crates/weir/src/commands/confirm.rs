@@ -179,14 +179,18 @@ fn closed(load: &LoadSpec) -> LoadSpec {
     load
 }
 
-/// What an arm is judged by: right answers while it has the load, where some are missing; else how late answers are, at the p99 if
-/// there are requests enough for that.
-fn compared<'a>(load: &'a LoadFindings, arm: &str) -> Option<&'a Comparison> {
+/// What an arm is judged by: right answers while it has the load, where some are missing, unless the limit makes answers
+/// late above all; else how late answers are, at the p99 if there are requests enough for that.
+fn compared<'a>(load: &'a LoadFindings, arm: &str, is_late: bool) -> Option<&'a Comparison> {
     let of = |metric| load.comparison(arm, metric);
     let is_known = |found: &&Comparison| found.n >= BLOCKS;
-    of(Metric::Rate)
-        .or_else(|| of(Metric::ResponseP99).filter(is_known))
-        .or_else(|| of(Metric::ResponseP50))
+    let p99 = || of(Metric::ResponseP99).filter(is_known);
+    let rate = || of(Metric::Rate);
+    match is_late {
+        true => p99().or_else(rate),
+        false => rate().or_else(p99),
+    }
+    .or_else(|| of(Metric::ResponseP50))
 }
 
 /// Whether JSON has room for its ratio.
@@ -277,7 +281,10 @@ impl Trial<'_> {
             until: Until::Decided,
             budget: None,
             objective: Objective {
-                metric: Metric::Rate,
+                metric: match self.is_late() {
+                    true => Metric::ResponseP99,
+                    false => Metric::Rate,
+                },
                 within: None,
                 ..study.objective
             },
@@ -296,10 +303,15 @@ impl Trial<'_> {
         load.is_open() && shows && stretch.stage.is_none()
     }
 
+    /// Whether the limit makes answers late, and hardly any missing.
+    fn is_late(&self) -> bool {
+        Rules::builtin().is_late(&self.first.limiter)
+    }
+
     /// How long the trial lasts, at most.
     fn length(&self, keeps: bool) -> Duration {
         let builds_up = self.found.stretch.stage == Some(SearchStage::Hold);
-        match builds_up || keeps && self.service_s() > LATE_S {
+        match builds_up || self.is_late() || keeps && self.service_s() > LATE_S {
             true => LONG,
             false => LENGTH,
         }
@@ -355,9 +367,15 @@ impl Trial<'_> {
                 return None;
             }
             let now = newest.and_then(|read| read.get(id)).or(all.get(id))?;
+            // One step, or two.
+            let further = |up| {
+                let once = row.level.further(now, up)?;
+                let twice = self.is_late().then(|| row.level.further(&once, up));
+                Some(twice.flatten().unwrap_or(once))
+            };
             let level = match way {
-                Way::Up => row.level.further(now, true)?,
-                Way::Down => row.level.further(now, false)?,
+                Way::Up => further(true)?,
+                Way::Down => further(false)?,
                 Way::To(level) => row.check(level).ok()?,
                 Way::Either => return None,
             };
@@ -417,7 +435,7 @@ impl Trial<'_> {
             .filter(|arm| arm.role == ArmRole::Change);
         let records = arms.map(|arm| {
             let mut comparisons = findings.loads.iter().filter_map(|load| {
-                let found = compared(load, &arm.name)?;
+                let found = compared(load, &arm.name, self.is_late())?;
                 Some((found, shared_with(load, arm.taken, &found.against)))
             });
             let record = ConfirmationRecord {

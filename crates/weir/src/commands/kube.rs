@@ -117,14 +117,14 @@ pub(super) fn can_be_controlled(study: &Study, places: &PlaceSpec) -> Result<(),
             false => Ok(()),
         };
     }
-    if study.until == Until::Decided {
+    if study.until == Until::Decided && study.is_in_turn() {
         return Err(Failure::input(
             "`until: decided` is not for arms that are measured in turn: leave it out, and give the loads a duration",
         ));
     }
     if !study.capacity.is_empty() {
         return Err(Failure::input(
-            "the arms of a controller are measured in turn, and a search for a capacity measures them side by side",
+            "a search for a capacity sets nothing of a controller",
         )
         .hint("ask for a capacity with `proxy: {kind: external, address: ...}`, once for each setting"));
     }

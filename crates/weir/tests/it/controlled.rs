@@ -2,13 +2,14 @@
 //! server that renders nginx.conf from a ConfigMap, and takes a default for a value that does not parse, as
 //! ingress-nginx does.
 
+use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use weir_model::record::Record;
 
 use crate::kube_support::Test;
-use crate::kubernetes::{start, weir};
+use crate::kubernetes::start;
 use crate::place::{self, Place};
 use crate::program::{HasAll, Running, wait_until};
 
@@ -18,13 +19,16 @@ const ORIGIN: &str = "127.0.0.1:8089";
 /// Runs from this host.
 const ON: &str = "--on kubernetes:weir-test --generators 0";
 
-/// The stand-in. Its folder is the first argument.
+/// Another instance of the stand-in, its ConfigMap, and where its proxy listens.
+const BESIDE: (&str, &str) = ("settings-beside", "127.0.0.1:8090");
+
+/// The stand-in. Its arguments: its folder, its ConfigMap, and where the proxy listens.
 const CONTROLLER: &str = r#"#!/bin/bash
 folder=$1
 mkdir -p "$folder/logs"
 last=none
 while :; do
-    value=$(kubectl get configmap settings --output 'jsonpath={.data.keep-alive-requests}') || exit 1
+    value=$(kubectl get configmap "$2" --output 'jsonpath={.data.keep-alive-requests}') || exit 1
     if [ "$value" != "$last" ]; then
         last=$value
         [[ $value =~ ^[0-9]{1,5}$ ]] || value=1000
@@ -38,7 +42,7 @@ http {
     keepalive_requests $value;
     upstream origin { server 127.0.0.1:8089; keepalive 8; }
     server {
-        listen 127.0.0.1:8088;
+        listen $3;
         location / { proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection ""; }
     }
 }
@@ -56,27 +60,44 @@ done
 /// A stand-in and its origin server, which end with this.
 struct Controller {
     process: Child,
-    _origin: Running,
+    origin: Option<Running>,
 }
 
 impl Controller {
     fn start(test: &Test, place: &Place) -> Controller {
-        let object =
-            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {other: x}";
-        test.kubectl("apply --filename -", object);
         let origin = start(test, place, &format!("origin --listen {ORIGIN} --size 100"));
+        let mut controller = Controller::of((test, place), "proxy", ("settings", PROXY));
+        controller.origin = Some(origin);
+        controller
+    }
+
+    /// Without an origin server.
+    fn of(
+        (test, place): (&Test, &Place),
+        folder: &str,
+        (settings, at): (&str, &str),
+    ) -> Controller {
+        let object = format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {settings}}}\ndata: {{other: x}}"
+        );
+        test.kubectl("apply --filename -", &object);
         let script = place.program("controller", CONTROLLER);
         let mut command = test.command("setsid");
-        command.arg(script).arg(place.path("proxy"));
+        command
+            .arg(script)
+            .arg(place.path(folder))
+            .args([settings, at]);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let process = command.spawn().expect("a shell");
         let controller = Controller {
             process,
-            _origin: origin,
+            origin: None,
         };
-        wait_until("the proxy answers", || {
-            let mut asks = weir(test, place, &format!("load http://{PROXY}/ -c 1 -n 1"));
-            asks.output().is_ok_and(|output| output.status.success())
+        let connect = format!("exec 3<>/dev/tcp/{}", at.replace(':', "/"));
+        wait_until("the proxy listens", || {
+            let mut asks = test.command("bash");
+            let asked = asks.args(["-c", &connect]).stderr(Stdio::null()).status();
+            asked.is_ok_and(|status| status.success())
         });
         controller
     }
@@ -90,6 +111,7 @@ impl Drop for Controller {
         }
         let _ = self.process.kill();
         let _ = self.process.wait();
+        drop(self.origin.take());
     }
 }
 
@@ -106,7 +128,12 @@ fn study(place: &Place, level: &str, duration: &str) -> String {
 
 /// What the ConfigMap says.
 fn data(test: &Test) -> String {
-    test.kubectl("get configmap settings --output jsonpath={.data}", "")
+    data_of(test, "settings")
+}
+
+fn data_of(test: &Test, settings: &str) -> String {
+    let line = format!("get configmap {settings} --output jsonpath={{.data}}");
+    test.kubectl(&line, "")
 }
 
 const BEFORE: &str = r#"{"other":"x"}"#;
@@ -142,6 +169,47 @@ pub(crate) fn the_settings_of_a_controller_are_measured_in_turn(test: &Test) {
     let text = std::fs::read_to_string(place.path("tried/arms/few/effective.conf"));
     text.expect("what the proxy printed")
         .has("keepalive_requests 1;");
+}
+
+pub(crate) fn two_instances_of_a_controller_stand_side_by_side(test: &Test) {
+    let place = Place::new();
+    let _controller = Controller::start(test, &place);
+    let _beside = Controller::of((test, &place), "beside", BESIDE);
+    let folder = place.path("beside").display().to_string();
+    let (settings, at) = BESIDE;
+    let beside = format!(
+        "    beside:\n    - {{address: '{at}', config: configmap/{settings}, read: [nginx, -p, {folder}, -c, {folder}/nginx.conf, -T]}}\nloads:"
+    );
+    let text = study(&place, "1", "6s");
+    place.write("study.yaml", &text.replace("loads:", &beside));
+    let ended = start(test, &place, &format!("run study.yaml --out tried {ON}")).end();
+    let shown = ended.with_code(0).stdout;
+    shown.has("changed places");
+    assert_eq!(data(test), BEFORE);
+    assert_eq!(data_of(test, settings), BEFORE);
+    let run = weir_record::Run::read(&place.path("tried")).expect("a run");
+    let mut stood: BTreeSet<(&str, &str)> = BTreeSet::new();
+    let mut trials = 0;
+    for record in &run.records {
+        match record {
+            Record::Proxy(proxy) => {
+                let found = proxy.effective["keepalive_requests"].clone();
+                assert_eq!(found, if proxy.arm == "few" { "1" } else { "1000" });
+                stood.insert((&proxy.arm, &proxy.address));
+            }
+            Record::Trial(trial) => trials += u32::from(trial.block == 0),
+            _ => {}
+        }
+    }
+    let each = |arm| [(arm, PROXY), (arm, at)];
+    let all: BTreeSet<_> = ["baseline", "few"].into_iter().flat_map(each).collect();
+    assert_eq!(stood, all, "each arm has had both");
+    // A block has slices of both arms, where arms in turn have blocks of their own.
+    assert_eq!(trials, 4, "two slices of each arm in the first block");
+    let found = weir_analysis::analyze(&run);
+    let comparison = &found.loads[0].comparisons[0];
+    assert!(comparison.ratio < 0.8, "{comparison:?}");
+    test.kubectl(&format!("delete configmap {settings}"), "");
 }
 
 pub(crate) fn what_is_accepted_and_not_in_force_is_told(test: &Test) {

@@ -24,7 +24,7 @@ pub(crate) const PODS: &str =
     "--on kubernetes:weir-test --image localhost/weir:test --share-nodes --pod-memory 256MiB";
 
 /// All of them, in one cluster and one after the other.
-const TESTS: [Named; 15] = [
+const TESTS: [Named; 16] = [
     (
         "a_study_is_run_by_generators_in_pods",
         a_study_is_run_by_generators_in_pods,
@@ -54,6 +54,10 @@ const TESTS: [Named; 15] = [
     (
         "the_settings_of_a_controller_are_measured_in_turn",
         controlled::the_settings_of_a_controller_are_measured_in_turn,
+    ),
+    (
+        "two_instances_of_a_controller_stand_side_by_side",
+        controlled::two_instances_of_a_controller_stand_side_by_side,
     ),
     (
         "what_is_accepted_and_not_in_force_is_told",
