@@ -22,8 +22,12 @@ use crate::cluster::Cluster;
 use crate::error::KubeError;
 use crate::inner::Inner;
 use crate::object_ref::ObjectRef;
-use crate::pointer::Pointer;
+use crate::pointer::{self, Pointer};
 use crate::workload;
+
+mod entry;
+
+use entry::is_same;
 
 /// Name and version of the journal's format.
 const FORMAT: &str = "weir-kubernetes-journal/1";
@@ -76,6 +80,8 @@ struct Entry {
     former: Former,
     /// What weir has given, by place.
     given: BTreeMap<String, Vec<Value>>,
+    /// The places that were asked for; the others of `given` are defaults that the cluster has put beside them.
+    asked: BTreeSet<String>,
 }
 
 /// What became of an object that weir had changed.
@@ -155,6 +161,7 @@ fn opened(lines: Vec<Line>) -> Vec<Entry> {
             Line::Ahead(former) => open.push(Entry {
                 former,
                 given: BTreeMap::new(),
+                asked: BTreeSet::new(),
             }),
             Line::Giving { object, at, value } => {
                 let entry = open.iter_mut().find(|entry| entry.former.object == object);
@@ -244,6 +251,7 @@ impl Changes {
         self.open.push(Entry {
             former,
             given: BTreeMap::new(),
+            asked: BTreeSet::new(),
         });
         Ok(self.open.len() - 1)
     }
@@ -265,27 +273,38 @@ impl Changes {
                 why: "there is no such object".to_owned(),
             })?;
             let place = self.known(object, &now)?;
-            let mut wanted = now.clone();
-            for (at, value) in values {
-                let pointer = Pointer::parse(at);
-                self.open[place].must_know(at, &pointer, &now)?;
-                match value {
-                    None => pointer.put_back(&mut wanted, &self.open[place].former.text),
-                    Some(value) => {
-                        self.announce(place, at, value)?;
-                        if !pointer.set(&mut wanted, value.clone()) {
-                            return Err(KubeError::Foreign {
-                                object: object.to_string(),
-                                what: format!("there is no place for {at}"),
-                            });
-                        }
-                    }
-                }
-            }
-            if wanted == now {
+            self.open[place].asked.extend(values.keys().cloned());
+            let wanted = self.open[place].wanted(&now, values)?;
+            if is_same(&wanted, &now) {
                 return Ok(false);
             }
-            if object.replace(&self.inner, wanted)?.is_some() {
+            // The cluster may put defaults beside a value, which have to go with it, and write the value otherwise.
+            let Some(rehearsed) = object.rehearse(&self.inner, &wanted)? else {
+                continue;
+            };
+            let given = values.iter();
+            let given = given.filter_map(|(at, value)| Some((at, value.as_ref()?)));
+            let given: Vec<_> = given
+                .map(|(at, value)| (at, value, Pointer::parse(at).get(&rehearsed)))
+                .collect();
+            if let Some((at, ..)) = given.iter().find(|(.., kept)| kept.is_none()) {
+                return Err(KubeError::Refused {
+                    what: format!("{at} in {object}"),
+                    why: "this cluster's definition of such objects has no such field".to_owned(),
+                });
+            }
+            if is_same(&rehearsed, &now) {
+                return Ok(false);
+            }
+            for (at, value, kept) in given {
+                self.announce(place, at, value)?;
+                self.announce(place, at, kept.unwrap_or(value))?;
+            }
+            let former = &self.open[place].former.text;
+            for (at, value) in pointer::added(&wanted, &rehearsed, former) {
+                self.announce(place, &at, &value)?;
+            }
+            if object.replace(&self.inner, &wanted)?.is_some() {
                 return Ok(true);
             }
         }
@@ -351,93 +370,6 @@ impl Drop for Changes {
     fn drop(&mut self) {
         // What could not be put back stays in the journal: `weir restore --on` does it, and tells.
         let _ = self.put_back();
-    }
-}
-
-impl Entry {
-    /// Refuses a place with a value that is neither the former one nor weir's.
-    fn must_know(&self, at: &str, pointer: &Pointer, now: &Value) -> Result<(), KubeError> {
-        match self.is_foreign(at, pointer, now) {
-            None => Ok(()),
-            Some(left) => Err(KubeError::Foreign {
-                object: self.former.object.to_string(),
-                what: format!(
-                    "{at} was {}, and is {} now, which weir has not given",
-                    left.before, left.now
-                ),
-            }),
-        }
-    }
-
-    fn is_foreign(&self, at: &str, pointer: &Pointer, now: &Value) -> Option<Left> {
-        let (before, now) = (pointer.get(&self.former.text), pointer.get(now));
-        let given = self.given.get(at);
-        let is_ours = now.is_some_and(|now| given.is_some_and(|given| given.contains(now)));
-        let text = |value: Option<&Value>| value.map_or(NOTHING.to_owned(), Value::to_string);
-        (before != now && !is_ours).then(|| Left {
-            at: at.to_owned(),
-            before: text(before),
-            now: text(now),
-        })
-    }
-
-    /// Puts it back; with `dry_run` only says what would be.
-    fn put_back(&self, inner: &Inner, dry_run: bool) -> PutBack {
-        let mut became = PutBack {
-            object: self.former.object.clone(),
-            put_back: Vec::new(),
-            left: Vec::new(),
-            failed: None,
-        };
-        if let Err(error) = self.try_to_put_back(inner, dry_run, &mut became) {
-            became.put_back.clear();
-            became.failed = Some(error.to_string());
-        }
-        became
-    }
-
-    fn try_to_put_back(
-        &self,
-        inner: &Inner,
-        dry_run: bool,
-        became: &mut PutBack,
-    ) -> Result<(), KubeError> {
-        let object = &self.former.object;
-        for _ in 0..ATTEMPTS {
-            (became.put_back, became.left) = (Vec::new(), Vec::new());
-            let now = object.now(inner)?;
-            let Some(now) = now.filter(|now| now["metadata"]["uid"] == *self.former.uid) else {
-                became.left.push(Left {
-                    at: String::new(),
-                    before: format!("the object {}", self.former.uid),
-                    now: "deleted, or another of its name".to_owned(),
-                });
-                return Ok(());
-            };
-            let mut wanted = now.clone();
-            for at in self.given.keys() {
-                let pointer = Pointer::parse(at);
-                match self.is_foreign(at, &pointer, &now) {
-                    Some(left) => became.left.push(left),
-                    None if pointer.get(&now) != pointer.get(&self.former.text) => {
-                        pointer.put_back(&mut wanted, &self.former.text);
-                        became.put_back.push(at.clone());
-                    }
-                    None => {}
-                }
-            }
-            if dry_run {
-                return Ok(());
-            }
-            if wanted == now || object.replace(inner, wanted)?.is_some() {
-                let sets = (&self.former.replica_sets, &self.given);
-                return workload::forget(inner, object, &self.former.uid, sets);
-            }
-        }
-        Err(KubeError::Foreign {
-            object: object.to_string(),
-            what: "somebody else changes it all the time".to_owned(),
-        })
     }
 }
 

@@ -1,5 +1,7 @@
 //! What weir asks of a cluster, and whether it may.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
@@ -14,6 +16,7 @@ use crate::object_ref::ObjectRef;
 use crate::objects::{self, MANAGED_BY};
 
 /// What is to be allowed in a namespace.
+#[derive(Clone, Copy)]
 struct Rule<'r> {
     group: &'r str,
     resource: &'r str,
@@ -27,17 +30,15 @@ const RULES: [Rule<'static>; 4] = [
     rule("batch", "jobs", &["create", "get", "list", "delete"]),
     rule("", "pods", &["create", "get", "list", "delete"]),
     EXEC,
-    rule("", "events", &["list"]),
+    EVENTS,
 ];
 // A web socket is opened by GET; newer API servers ask for `create` as well.
 const EXEC: Rule<'static> = rule("", "pods/exec", &["create", "get"]);
-/// What it asks for besides where it changes objects of a workload, and asks its pods.
-const OF_WORKLOAD: [Rule<'static>; 4] = [
-    rule("", "pods", &["list"]),
-    EXEC,
-    rule("apps", "replicasets", &["list", "delete"]),
-    rule("", "events", &["list"]),
-];
+const FORWARD: Rule<'static> = rule("", "pods/portforward", &["create", "get"]);
+const PODS: Rule<'static> = rule("", "pods", &["list"]);
+const EVENTS: Rule<'static> = rule("", "events", &["list"]);
+/// What roll-outs of a changed workload need besides.
+const REPLICA_SETS: Rule<'static> = rule("apps", "replicasets", &["list", "delete"]);
 
 const fn rule<'r>(group: &'r str, resource: &'r str, verbs: &'r [&'r str]) -> Rule<'r> {
     Rule {
@@ -52,15 +53,65 @@ const fn rule<'r>(group: &'r str, resource: &'r str, verbs: &'r [&'r str]) -> Ru
 const ROLE: &str = "weir";
 const CONTROLLER_ROLE: &str = "weir-controller";
 
-/// What changes of these objects need.
-fn rules_of(objects: &[ObjectRef]) -> Vec<Rule<'_>> {
-    let own = objects.iter().map(|object| Rule {
+/// How the pods of workloads are asked what they run with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asks {
+    /// By a command in them.
+    Command,
+    /// Over a port of theirs.
+    Port,
+}
+
+/// Objects of others that a study has to do with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Used {
+    /// Those that it changes.
+    pub changed: Vec<ObjectRef>,
+    /// The workloads whose pods it asks.
+    pub asked: Vec<ObjectRef>,
+    /// How it asks them.
+    pub asks: Asks,
+}
+
+/// What these need, by namespace.
+fn rules_of(used: &Used) -> BTreeMap<&str, Vec<Rule<'_>>> {
+    let mut rules: BTreeMap<&str, Vec<Rule<'_>>> = BTreeMap::new();
+    for object in &used.changed {
+        let own = rules.entry(&object.namespace).or_default();
+        own.push(of_object(object, &["get", "update"]));
+        if object.group() == "apps" {
+            add_new(own, [PODS, REPLICA_SETS, EVENTS]);
+        }
+    }
+    let asked = match used.asks {
+        Asks::Command => EXEC,
+        Asks::Port => FORWARD,
+    };
+    for object in &used.asked {
+        let own = rules.entry(&object.namespace).or_default();
+        if !used.changed.contains(object) {
+            own.push(of_object(object, &["get"]));
+        }
+        add_new(own, [PODS, asked, EVENTS]);
+    }
+    rules
+}
+
+fn of_object<'o>(object: &'o ObjectRef, verbs: &'o [&'o str]) -> Rule<'o> {
+    Rule {
         name: Some(&object.name),
-        ..rule(object.group(), &object.resource, &["get", "update"])
-    });
-    let has_workload = objects.iter().any(|object| object.group() == "apps");
-    own.chain(OF_WORKLOAD.into_iter().filter(|_| has_workload))
-        .collect()
+        ..rule(object.group(), &object.resource, verbs)
+    }
+}
+
+/// Adds rules that are not there yet.
+fn add_new<'r>(rules: &mut Vec<Rule<'r>>, more: [Rule<'r>; 3]) {
+    for one in more {
+        let mut known = rules.iter();
+        if !known.any(|known| known.resource == one.resource && known.name.is_none()) {
+            rules.push(one);
+        }
+    }
 }
 
 /// Asks the API server whether the user may do all that the pods of generators need.
@@ -70,13 +121,13 @@ pub(crate) async fn check(inner: &Inner) -> Result<(), KubeError> {
     check_all(inner, namespace, &RULES, &manifest).await
 }
 
-/// The same of what changes of these objects need, which are of one namespace.
-pub(crate) async fn check_objects(inner: &Inner, objects: &[ObjectRef]) -> Result<(), KubeError> {
-    let Some(first) = objects.first() else {
-        return Ok(());
-    };
-    let manifest = |user: &str| manifest_of(objects, user);
-    check_all(inner, &first.namespace, &rules_of(objects), &manifest).await
+/// The same of what a study has to do with.
+pub(crate) async fn check_used(inner: &Inner, used: &Used) -> Result<(), KubeError> {
+    let manifest = |user: &str| manifest_of(used, user);
+    for (namespace, rules) in rules_of(used) {
+        check_all(inner, namespace, &rules, &manifest).await?;
+    }
+    Ok(())
 }
 
 async fn check_all(
@@ -153,10 +204,12 @@ pub fn manifest(namespace: &str, user: &str) -> String {
     documents(ROLE, namespace, &RULES, user)
 }
 
-/// Those that grant what changes of these objects need, which are of one namespace.
-pub fn manifest_of(objects: &[ObjectRef], user: &str) -> String {
-    let namespace = objects.first().map_or("", |object| &object.namespace);
-    documents(CONTROLLER_ROLE, namespace, &rules_of(objects), user)
+/// Those that grant what a study has to do with objects of others, in each of their namespaces.
+pub fn manifest_of(used: &Used, user: &str) -> String {
+    let rules = rules_of(used).into_iter();
+    rules
+        .map(|(namespace, rules)| documents(CONTROLLER_ROLE, namespace, &rules, user))
+        .collect()
 }
 
 fn documents(role: &str, namespace: &str, rules: &[Rule<'_>], user: &str) -> String {
@@ -227,15 +280,42 @@ mod tests {
             api: "apps/v1".to_owned(),
             ..object.clone()
         };
-        let text = manifest_of(std::slice::from_ref(&object), "jane");
-        assert!(
-            text.contains("resourceNames") && !text.contains("pods"),
-            "{text}"
-        );
-        let text = manifest_of(&[object, workload], "jane");
-        assert!(
-            text.contains("replicasets") && text.contains("pods/exec"),
-            "{text}"
-        );
+        let elsewhere = ObjectRef {
+            namespace: "shop".to_owned(),
+            ..object.clone()
+        };
+        let text = |changed: &[&ObjectRef], asks: Option<Asks>| {
+            let used = Used {
+                changed: changed.iter().copied().cloned().collect(),
+                asked: asks.iter().map(|_| workload.clone()).collect(),
+                asks: asks.unwrap_or(Asks::Command),
+            };
+            manifest_of(&used, "jane")
+        };
+        for (changed, asks, has, has_not) in [
+            (vec![&object], None, "resourceNames", "pods"),
+            (
+                vec![&object, &workload],
+                Some(Asks::Command),
+                "pods/exec",
+                "portforward",
+            ),
+            (vec![&workload], None, "replicasets", "pods/exec"),
+            (
+                vec![&object],
+                Some(Asks::Port),
+                "pods/portforward",
+                "replicasets",
+            ),
+            (vec![&object, &elsewhere], None, "namespace: shop", "pods"),
+            (vec![], Some(Asks::Port), "- get", "- update"),
+        ] {
+            let text = text(&changed, asks);
+            assert!(text.contains(has) && !text.contains(has_not), "{text}");
+        }
+        // One for each namespace, and each rule once.
+        let text = text(&[&object, &elsewhere, &workload], Some(Asks::Command));
+        assert_eq!(text.matches("kind: RoleBinding").count(), 2, "{text}");
+        assert_eq!(text.matches("- events").count(), 1, "{text}");
     }
 }

@@ -6,17 +6,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
 use weir_host::journal::Journal;
 use weir_kube::{Changes, Cluster, KubeError, ObjectRef};
-use weir_model::study::{Arm, ExternalSpec, LoadSpec, ProxySpec, Settings, Study};
-use weir_parameters::controller::sysctl_path;
+use weir_model::study::{Arm, ExternalSpec, Settings, Study};
+use weir_parameters::controller::{Reads, ReadsCommand, ReadsPort, sysctl_path};
 use weir_parameters::{Catalog, Controller, Parameter};
+use weir_sut::Meeting;
 
 use crate::options::Options;
 use crate::{Event, LabError};
 
 mod command;
+mod instance;
+
+use instance::{Instance, instances, meeting, used};
+pub use instance::{changes_of, rights_of};
 
 /// How often is looked whether settings are in force.
 const LOOK: Duration = Duration::from_millis(300);
@@ -29,27 +33,14 @@ pub(crate) struct Controlled {
     controller: &'static Controller,
     /// The one proxy that arms have in turn; or several, of which each arm has one.
     instances: Vec<Instance>,
-    /// Whether clients talk TLS to them.
-    tls: bool,
+    /// What the loads ask of them.
+    meeting: Meeting,
     within: Duration,
     catalog: Catalog,
     changes: Changes,
     /// All that some arm sets.
     ids: BTreeSet<String>,
     interrupted: Arc<AtomicBool>,
-}
-
-/// A controller's instance and its proxy.
-struct Instance {
-    at: ExternalSpec,
-    /// Its objects, by what the controller's file calls them.
-    objects: BTreeMap<String, ObjectRef>,
-    /// What prints what its proxy runs with; empty: it is asked in its pods.
-    read: Vec<String>,
-    /// Every place that some arm sets, by object.
-    sites: BTreeMap<ObjectRef, BTreeSet<String>>,
-    /// What was in force before the first change.
-    before: Settings,
 }
 
 /// What was read of the data plane.
@@ -67,7 +58,7 @@ impl Controlled {
     /// No cluster is named; the user may not change its objects; another weir does, or has left them changed; or nothing
     /// can be read.
     pub(crate) fn open(study: &Study, options: &Options) -> Result<Option<Controlled>, LabError> {
-        let Some((_, spec)) = study.controlled() else {
+        let Some((proxy, spec)) = study.controlled() else {
             return Ok(None);
         };
         let unknown = || LabError::Controller(format!("`{}` is no controller", spec.is));
@@ -78,6 +69,7 @@ impl Controlled {
             LabError::Controller(words.to_owned())
         })?;
         let catalog = options.catalog.clone();
+        let address = proxy.external.as_ref().map(|external| external.address);
         let mut instances = instances(&study.proxy, controller);
         for instance in &mut instances {
             for arm in &study.arms {
@@ -86,11 +78,7 @@ impl Controlled {
                 }
             }
         }
-        let used: Vec<ObjectRef> = instances
-            .iter()
-            .flat_map(|instance| instance.objects.values().cloned())
-            .collect();
-        cluster.check_changes(&used)?;
+        cluster.check_changes(&used(study, controller, &catalog))?;
         let purpose = format!("weir run {}", study.name);
         let folder = Journal::default_folder();
         let arms = study.arms.iter();
@@ -99,7 +87,7 @@ impl Controlled {
             cluster,
             controller,
             instances,
-            tls: study.loads.iter().all(LoadSpec::is_secure),
+            meeting: meeting(study, address.ok_or_else(unknown)?),
             within: spec.within.unwrap_or(controller.in_force_within),
             catalog,
             ids: arms.flat_map(|arm| arm.settings.keys().cloned()).collect(),
@@ -139,17 +127,33 @@ impl Controlled {
         };
         let instance = &self.instances[place];
         let placed = instance.placed(self.controller, &self.catalog, arm);
+        let within = self.controller.rolled_out_within;
+        let by = instance.starts_anew(self.controller);
+        let by = by.filter(|_| instance.reads_once(self.controller, |_| true).is_some());
+        if let Some((by, _)) = &by {
+            // Ahead of what it reads, so that it is put back after that.
+            self.changes.set(by, &BTreeMap::new()).map_err(refused)?;
+        }
+        let mut changed = BTreeSet::new();
         for (object, places) in &instance.sites {
             let wanted = places.iter().map(|at| {
                 let mut own = placed.iter();
                 let own = own.find(|one| one.1 == *at && one.0 == *object);
-                (at.clone(), own.map(|own| Value::String(own.2.clone())))
+                (at.clone(), own.map(|own| own.2.clone()))
             });
             let wanted = wanted.collect();
-            self.changes.set(object, &wanted).map_err(refused)?;
+            if self.changes.set(object, &wanted).map_err(refused)? {
+                changed.insert(object);
+            }
         }
+        if let Some((by, at)) = by {
+            let wanted = BTreeMap::from([(at, instance.said_of(self.controller, &placed))]);
+            self.changes.set(&by, &wanted).map_err(refused)?;
+            let done = self.changes.rolled_out(&by, within, &self.interrupted);
+            done.map_err(refused)?;
+        }
+        instance.restart(self.controller, |object| changed.contains(object))?;
         if let Some(workload) = instance.objects.get(WORKLOAD) {
-            let within = self.controller.rolled_out_within;
             let done = self.changes.rolled_out(workload, within, &self.interrupted);
             done.map_err(refused)?;
         }
@@ -158,6 +162,7 @@ impl Controlled {
 
     fn await_in_force(&self, arm: &Arm, instance: &Instance) -> Result<InForce, LabError> {
         let until = Instant::now() + self.within;
+        let mut refusal = None;
         loop {
             let what = match self.read(instance) {
                 Ok(each) => match self.lacking(arm, instance, &each) {
@@ -169,6 +174,15 @@ impl Controlled {
             };
             if self.interrupted.load(Ordering::Relaxed) {
                 return Err(KubeError::Interrupted.into());
+            }
+            // Twice the same: a controller may need a moment for several objects.
+            let before = std::mem::replace(&mut refusal, self.refusal(instance));
+            if let Some(what) = refusal.clone().filter(|_| refusal == before) {
+                return Err(LabError::NotInForce {
+                    arm: arm.name.clone(),
+                    what,
+                    hint: None,
+                });
             }
             if Instant::now() > until {
                 let (title, seconds) = (&self.controller.title, self.within.as_secs());
@@ -182,6 +196,17 @@ impl Controlled {
             }
             std::thread::sleep(LOOK);
         }
+    }
+
+    /// What the controller says against an object that has settings of some arm.
+    fn refusal(&self, instance: &Instance) -> Option<String> {
+        let mut objects = instance.sites.keys();
+        objects.find_map(|object| {
+            // What cannot be read now is looked at again.
+            let said = weir_kube::not_taken(&self.cluster, object).ok().flatten()?;
+            let title = &self.controller.title;
+            Some(format!("{title} does not take {object}: {said}"))
+        })
     }
 
     /// What of an arm's settings is not in force everywhere, in words.
@@ -212,22 +237,23 @@ impl Controlled {
 
     /// What an instance's data plane runs with, of each of its pods, which stands before it.
     fn read(&self, instance: &Instance) -> Result<Vec<(String, InForce)>, LabError> {
-        let reads = &self.controller.reads;
-        let workload = instance.objects.get(WORKLOAD);
-        let at = (instance.at.address, self.tls);
-        let ask = |command: &[String]| match workload {
-            Some(workload) => {
-                weir_kube::in_pods(&self.cluster, workload, &reads.container, command)
-            }
-            None => Ok(Vec::new()),
+        let meeting = Meeting {
+            at: instance.at.address,
+            ..self.meeting.clone()
         };
         let printed = match instance.read.split_first() {
-            Some((program, words)) => vec![("the proxy".to_owned(), command::run(program, words)?)],
-            None => ask(&reads.command)?,
+            Some((program, words)) => {
+                let text = command::run("read", program, words)?;
+                vec![("the proxy".to_owned(), text)]
+            }
+            None => match &self.controller.reads {
+                Reads::Command(ReadsCommand { command, .. }) => self.in_pods(instance, command)?,
+                Reads::Port(port) => self.over_port(instance, port)?,
+            },
         };
         let mut each = BTreeMap::new();
         for (of, text) in printed {
-            let found = weir_sut::told(self.controller.proxy, text, at, &self.catalog);
+            let found = weir_sut::told(self.controller.proxy, text, &meeting, &self.catalog);
             let found = found.map_err(|error| {
                 LabError::Controller(format!("what {of} prints of its configuration: {error}"))
             })?;
@@ -241,12 +267,47 @@ impl Controlled {
         let sysctls = rows.filter_map(|row| Some((&row.id, sysctl_path(row)?)));
         for (id, path) in sysctls {
             let command = ["cat".to_owned(), format!("/proc/sys/{path}")];
-            for (of, text) in ask(&command)? {
+            for (of, text) in self.in_pods(instance, &command)? {
                 let levels = &mut each.entry(of).or_default().levels;
                 levels.insert(id.clone(), text.trim().to_owned());
             }
         }
         Ok(each.into_iter().collect())
+    }
+
+    /// What a command prints in each pod of an instance's workload.
+    fn in_pods(
+        &self,
+        instance: &Instance,
+        command: &[String],
+    ) -> Result<Vec<(String, String)>, LabError> {
+        match (instance.objects.get(WORKLOAD), &self.controller.reads) {
+            (Some(workload), Reads::Command(ReadsCommand { container, .. })) => Ok(
+                weir_kube::in_pods(&self.cluster, workload, container, command)?,
+            ),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// The documents at a port of each pod of an instance's workload, one after the other.
+    fn over_port(
+        &self,
+        instance: &Instance,
+        of: &ReadsPort,
+    ) -> Result<Vec<(String, String)>, LabError> {
+        let workload = instance.objects.get(WORKLOAD);
+        let mut all: BTreeMap<String, String> = BTreeMap::new();
+        for (path, workload) in of.paths.iter().zip(workload.into_iter().cycle()) {
+            let asks = weir_sut::admin::asks(path);
+            for (pod, answer) in weir_kube::ask_port(&self.cluster, workload, of.port, &asks)? {
+                let text = weir_sut::admin::answer(&*answer).map_err(|error| {
+                    let at = format!("{path} at port {} of pod {pod}", of.port);
+                    LabError::Controller(format!("{at}: {error}"))
+                })?;
+                *all.entry(pod).or_default() += &text;
+            }
+        }
+        Ok(all.into_iter().collect())
     }
 
     /// Whether the user has stopped the run.
@@ -261,11 +322,19 @@ impl Controlled {
     pub(crate) fn put_back(&mut self, events: &mut dyn FnMut(Event)) -> Result<(), LabError> {
         let objects = self.changes.put_back();
         let failed = objects.iter().filter(|one| one.failed.is_some()).count();
+        let was_put_back = |object: &ObjectRef| {
+            let mut own = objects.iter().filter(|one| one.object == *object);
+            own.any(|one| !one.put_back.is_empty())
+        };
+        let mut restarted = Ok(());
+        for instance in &self.instances {
+            restarted = restarted.and(instance.restart(self.controller, was_put_back));
+        }
         if !objects.is_empty() {
             events(Event::ObjectsPutBack { objects });
         }
         match failed {
-            0 => Ok(()),
+            0 => restarted,
             objects => Err(LabError::Kube(KubeError::NotPutBack {
                 context: self.cluster.context().to_owned(),
                 namespace: self.cluster.namespace().to_owned(),
@@ -273,81 +342,4 @@ impl Controlled {
             })),
         }
     }
-}
-
-impl Instance {
-    /// What an arm has stand in its objects: the object, the place in it, and the value.
-    fn placed(
-        &self,
-        controller: &Controller,
-        catalog: &Catalog,
-        arm: &Arm,
-    ) -> Vec<(ObjectRef, String, String)> {
-        let placed = controller.placed(catalog, &arm.settings).into_iter();
-        let placed = placed.filter_map(|one| {
-            let object = self.objects.get(&one.object)?.clone();
-            Some((object, one.at, one.value))
-        });
-        placed.collect()
-    }
-}
-
-/// The instances that a study names, the proxy's own first.
-fn instances(proxy: &ProxySpec, controller: &Controller) -> Vec<Instance> {
-    let (Some(spec), Some(at)) = (&proxy.controller, &proxy.external) else {
-        return Vec::new();
-    };
-    let of =
-        |at: &ExternalSpec, namespace: &str, named: &BTreeMap<String, String>, read: &[String]| {
-            let object = |(role, text): (&String, &String)| {
-                let (kind, name) = text.split_once('/')?;
-                let mut kinds = controller.objects.get(role)?.kinds.iter();
-                let kind = kinds.find(|one| one.kind.eq_ignore_ascii_case(kind))?;
-                let object = ObjectRef {
-                    api: kind.api.clone(),
-                    kind: kind.kind.clone(),
-                    resource: kind.resource.clone(),
-                    namespace: namespace.to_owned(),
-                    name: name.to_owned(),
-                };
-                Some((role.clone(), object))
-            };
-            Instance {
-                at: at.clone(),
-                objects: named.iter().filter_map(object).collect(),
-                read: read.to_owned(),
-                sites: BTreeMap::new(),
-                before: Settings::new(),
-            }
-        };
-    let first = of(at, &spec.namespace, &spec.objects, &spec.read);
-    let others = spec.beside.iter();
-    let others = others.map(|one| of(&one.at, &one.namespace, &one.objects, &one.read));
-    std::iter::once(first).chain(others).collect()
-}
-
-/// Those of a study's proxy, where it has a controller.
-fn known(proxy: &ProxySpec) -> Option<(&'static Controller, Vec<Instance>)> {
-    let controller = Controller::named(&proxy.controller.as_ref()?.is)?;
-    Some((controller, instances(proxy, controller)))
-}
-
-/// The objects that a proxy's controllers have settings in.
-pub fn objects(proxy: &ProxySpec) -> Vec<ObjectRef> {
-    let instances = known(proxy).map_or(Vec::new(), |(_, instances)| instances);
-    let each = instances.into_iter();
-    each.flat_map(|instance| instance.objects.into_values())
-        .collect()
-}
-
-/// What an arm has stand in objects of the cluster: the object, the place in it, and the value. Of arms side by side, each
-/// has every instance for some time.
-pub fn changes_of(study: &Study, catalog: &Catalog, arm: &Arm) -> Vec<(ObjectRef, String, String)> {
-    let (controller, instances) = match known(&study.proxy) {
-        Some(known) => known,
-        None => return Vec::new(),
-    };
-    let each = instances.iter();
-    each.flat_map(|instance| instance.placed(controller, catalog, arm))
-        .collect()
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use weir_model::study::{BesideSpec, ControllerSpec, ProxyKind};
 use weir_parameters::Controller;
+use weir_parameters::controller::{Reads, ReadsCommand, ReadsPort, Restarts};
 
 use crate::check::{Checker, Fields, short};
 use crate::tree::Node;
@@ -13,7 +14,7 @@ use crate::tree::Node;
 /// What pods belong to, which therefore can be asked what they run with.
 const WORKLOAD: &str = "workload";
 /// Keys beside the names of objects.
-const OWN: [&str; 5] = ["is", "namespace", "read", "within", "beside"];
+const OWN: [&str; 6] = ["is", "namespace", "read", "restart", "within", "beside"];
 /// How long settings may be waited for.
 const WITHIN: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(3600);
 
@@ -33,7 +34,11 @@ pub(crate) fn read(node: &Node, kind: ProxyKind, check: &mut Checker) -> Option<
     }
     let namespace = fields.required("namespace", check);
     let namespace = namespace.and_then(|node| check.name(node));
-    let (objects, read) = instance(&mut fields, &OWN, controller, check);
+    let Reach {
+        objects,
+        read,
+        restart,
+    } = instance(&mut fields, &OWN, controller, check);
     let within = fields.get("within");
     let within = within.and_then(|node| check.duration(node, WITHIN));
     let namespace = namespace?;
@@ -47,6 +52,7 @@ pub(crate) fn read(node: &Node, kind: ProxyKind, check: &mut Checker) -> Option<
         namespace,
         objects,
         read,
+        restart,
         beside,
         within,
     })
@@ -59,31 +65,57 @@ fn another(
     controller: &Controller,
     check: &mut Checker,
 ) -> Option<BesideSpec> {
-    let own = ["address", "namespace", "read"];
+    let own = ["address", "namespace", "read", "restart"];
     let mut fields = Fields::open(node, "an instance of a controller", &own, check)?;
     let at = fields.required("address", check);
     let at = at.and_then(|node| crate::proxy::address(node, check));
     let other = fields.get("namespace").map(|node| check.name(node));
-    let (objects, read) = instance(&mut fields, &own, controller, check);
+    let reach = instance(&mut fields, &own, controller, check);
     Some(BesideSpec {
         at: at?,
         namespace: other.unwrap_or_else(|| Some(namespace.to_owned()))?,
-        objects,
-        read,
+        objects: reach.objects,
+        read: reach.read,
+        restart: reach.restart,
     })
 }
 
-/// The objects of an instance, by what its controller's file calls them, and how it is read.
+/// How an instance is reached.
+struct Reach {
+    /// Its objects, by what its controller's file calls them.
+    objects: BTreeMap<String, String>,
+    read: Vec<String>,
+    restart: Vec<String>,
+}
+
+/// The objects of an instance, how it is read, and how it is started anew.
 fn instance(
     fields: &mut Fields<'_>,
     own: &[&str],
     controller: &Controller,
     check: &mut Checker,
-) -> (BTreeMap<String, String>, Vec<String>) {
+) -> Reach {
     let roles = controller.objects.keys().map(String::as_str);
     let known: Vec<&str> = own.iter().copied().chain(roles).collect();
     fields.refuse_unknown(&known, check);
     let read = fields.get("read").map(|node| words(node, check));
+    let restart = fields.get("restart").map(|node| words(node, check));
+    let objects = objects(controller, fields, check);
+    let commands = [read.is_some(), restart.is_some()];
+    check_reach(controller, &objects, commands, (fields, check));
+    Reach {
+        objects,
+        read: read.unwrap_or_default(),
+        restart: restart.unwrap_or_default(),
+    }
+}
+
+/// The objects that are named, by what the controller calls them.
+fn objects(
+    controller: &Controller,
+    fields: &mut Fields<'_>,
+    check: &mut Checker,
+) -> BTreeMap<String, String> {
     let mut objects = BTreeMap::new();
     for (role, kinds) in &controller.objects {
         let node = match (fields.get(role), kinds.optional) {
@@ -99,30 +131,57 @@ fn instance(
         let Some(text) = check.text(node) else {
             continue;
         };
-        let named = text.split_once('/').filter(|(_, name)| is_name(name));
-        let kind = named.and_then(|(kind, _)| {
-            let mut kinds = kinds.kinds.iter();
-            kinds.find(|one| one.kind.eq_ignore_ascii_case(kind))
-        });
-        if kind.is_none() {
+        if controller.object(role, &text).is_none() {
             let wanted = kinds.kinds.iter();
             let wanted: Vec<String> = wanted
                 .map(|one| format!("`{}/NAME`", one.kind.to_ascii_lowercase()))
                 .collect();
             let message = format!("`{}` is not {}", short(&text), wanted.join(" or "));
             let error = check.error(node.span.clone(), message);
-            error.hint(format!("`{role}` names {}", kinds.what));
+            error.hint(format!(
+                "`{role}` names {}; `KIND/NAMESPACE/NAME` where it is in another namespace than the others",
+                kinds.what
+            ));
             continue;
         }
         objects.insert(role.clone(), text);
     }
-    if read.is_none() && !objects.contains_key(WORKLOAD) {
+    objects
+}
+
+/// Refuses a controller that cannot be asked what is in force, or that would not look at what is changed. `own`: whether
+/// the study has commands of its own for these.
+fn check_reach(
+    controller: &Controller,
+    objects: &BTreeMap<String, String>,
+    [reads, restarts]: [bool; 2],
+    (fields, check): (&Fields<'_>, &mut Checker),
+) {
+    if !reads && !objects.contains_key(WORKLOAD) {
         let message = "weir could not tell whether a setting is in force";
-        check.error(fields.span(), message).hint(
-            "name the `workload`, in whose pods it is read, or a command that prints it: `read: [nginx, -T]`",
-        );
+        let command = match &controller.reads {
+            Reads::Command(ReadsCommand { command, .. }) => command.join(", "),
+            Reads::Port(ReadsPort { port, paths }) => {
+                format!("curl, -s, 'http://127.0.0.1:{port}{}'", paths[0])
+            }
+        };
+        check.error(fields.span(), message).hint(format!(
+            "name the `workload`, in whose pods it is read, or a command that prints it: `read: [{command}]`"
+        ));
     }
-    (objects, read.unwrap_or_default())
+    if let Some(Restarts { after, by }) = &controller.restarts {
+        let is_read_once = objects.contains_key(after) && !restarts;
+        if is_read_once && !objects.contains_key(&by.object) {
+            let title = &controller.title;
+            let message = format!("{title} reads the `{after}` at its start only");
+            let what = controller.objects.get(&by.object);
+            let what = what.map_or("", |kinds| &kinds.what);
+            check.error(fields.span(), message).hint(format!(
+                "add `{}`, {what}, whose pods weir starts anew, or a command that does it: `restart: [...]`",
+                by.object
+            ));
+        }
+    }
 }
 
 /// The words of a command.
@@ -130,10 +189,4 @@ fn words(node: &Node, check: &mut Checker) -> Vec<String> {
     let items = check.list(node, "a list of words, such as `[nginx, -T]`");
     let items = items.unwrap_or_default().iter();
     items.filter_map(|word| check.text(word)).collect()
-}
-
-/// Whether a text can be the name of an object (RFC 1123 subdomain).
-fn is_name(text: &str) -> bool {
-    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
-    !text.is_empty() && text.len() <= 253 && text.chars().all(fits)
 }

@@ -60,14 +60,18 @@ impl Study {
 pub struct ControllerSpec {
     /// Which: the name of a file of `controllers/`.
     pub is: String,
-    /// The namespace of its objects.
+    /// The namespace of its objects that name none.
     pub namespace: String,
-    /// Its objects, `configmap/NAME`, by what that file calls them.
+    /// Its objects, `configmap/NAME` or `configmap/NAMESPACE/NAME`, by what that file calls them.
     pub objects: BTreeMap<String, String>,
     /// A command on the host that weir runs on, which prints what the data plane runs with; empty: it is asked in its
     /// pods.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<String>,
+    /// A command on the same host, which starts the controller anew where that reads an object at its start only; empty:
+    /// its pods are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restart: Vec<String>,
     /// More instances of it, each with a proxy of its own: arms run side by side, each on one of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<BesideSpec>,
@@ -88,6 +92,9 @@ pub struct BesideSpec {
     /// A command that prints what its proxy runs with; empty: it is asked in its pods.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<String>,
+    /// A command that starts it anew, as a [`ControllerSpec`] has one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restart: Vec<String>,
 }
 
 /// A configuration that the user wrote. It is read on the proxies' host and never written to.

@@ -41,10 +41,7 @@ pub(crate) fn run(args: &KubeArgs) -> Result<ExitCode, Failure> {
             let mut text = weir_kube::manifest(namespace, user);
             if let Some(study) = study {
                 let read = study::read(study, &Catalog::builtin(), Scale::ONE, &study::context())?;
-                let objects = weir_lab::controlled_objects(&read.study.proxy);
-                if !objects.is_empty() {
-                    text += &weir_kube::manifest_of(&objects, user);
-                }
+                text += &weir_lab::rights_of(&read.study, &Catalog::builtin(), user);
             }
             terminal::print(&text)?;
         }
@@ -101,7 +98,7 @@ fn changes(study: &Study, arm: &Arm) -> String {
     };
     let lines: String = changes
         .iter()
-        .map(|(object, at, value)| format!("#   {object}: {at} = {value:?}\n"))
+        .map(|(object, at, value)| format!("#   {object}: {at} = {value}\n"))
         .collect();
     let what = match changes.is_empty() {
         true => "changes nothing",

@@ -3,6 +3,7 @@
 use weir_model::load_report::LoadReport;
 use weir_model::record::Record;
 
+use crate::controllers_envoy;
 use crate::deploy;
 use crate::kube_support::{Named, Test, tier};
 use crate::kubernetes::start;
@@ -10,7 +11,7 @@ use crate::place::Place;
 use crate::program::{HasAll, Running, wait_until};
 
 /// All of them, in one cluster and one after the other.
-const TESTS: [Named; 6] = [
+const TESTS: [Named; 8] = [
     (
         "ingress_nginx_serves_an_ingress",
         ingress_nginx_serves_an_ingress,
@@ -22,7 +23,17 @@ const TESTS: [Named; 6] = [
     ("contour_serves_an_ingress", |test| {
         ingress(test, "contour", "contour");
     }),
-    ("envoy_gateway_serves_a_route", envoy_gateway_serves_a_route),
+    (
+        "a_study_varies_the_real_contour",
+        controllers_envoy::a_study_varies_the_real_contour,
+    ),
+    ("envoy_gateway_serves_a_route", |test| {
+        envoy_gateway(test);
+    }),
+    (
+        "a_study_varies_the_real_envoy_gateway",
+        controllers_envoy::a_study_varies_the_real_envoy_gateway,
+    ),
     (
         "the_kustomize_base_is_applied",
         deploy::the_kustomize_base_is_applied,
@@ -39,7 +50,7 @@ fn peer_tier() {
 }
 
 /// An origin server in the cluster's network, and a Service that has it as its only endpoint: there are no pods.
-fn serve(test: &Test) -> Running {
+pub(crate) fn serve(test: &Test) -> Running {
     let mut command = test.command(env!("CARGO_BIN_EXE_weir"));
     command.args("origin --listen 10.77.0.1:9191 --size 321".split(' '));
     let mut origin = Running::start(&mut command);
@@ -67,7 +78,7 @@ endpoints: [{addresses: [10.77.0.1], conditions: {ready: true}}]
 
 /// Sends a load to a host name through a controller. Not before that answers as the origin server does: what was applied
 /// takes effect later, and not at once in every worker.
-fn is_served(test: &Test, address: &str, host: &str) {
+pub(crate) fn is_served(test: &Test, address: &str, host: &str) {
     let load = |options: &str| {
         let mut command = test.command(env!("CARGO_BIN_EXE_weir"));
         command.args([
@@ -137,9 +148,7 @@ fn a_study_varies_the_real_ingress_nginx(test: &Test) {
     let address = test.controller("ingress-nginx");
     let _origin = serve(test);
     let place = Place::new();
-    let reads = test.within("ingress-nginx", "nginx");
-    let words = [reads.get_program()].into_iter().chain(reads.get_args());
-    let words: Vec<&str> = words.filter_map(|word| word.to_str()).collect();
+    let words = words_within(test, "ingress-nginx", "nginx");
     let data = "get configmap ingress-nginx-controller --namespace ingress-nginx --output jsonpath={.data}";
     let before = test.kubectl(data, "");
     place.write(
@@ -147,11 +156,10 @@ fn a_study_varies_the_real_ingress_nginx(test: &Test) {
         &format!(
             "weir: 1\nname: tried\nquestion: Is it so?\nproxy:\n  kind: nginx\n  address: '{address}'\n  controller:\n    \
              is: ingress-nginx\n    namespace: ingress-nginx\n    config: configmap/ingress-nginx-controller\n    \
-             read: [{}, -T]\n\
+             read: [{words}, -T]\n\
              loads:\n- {{name: closed, closed: true, connections: 4, duration: 8s, request: {{fields: {{Host: nginx.example}}}}}}\n\
              blocks: {{at-least: 6}}\na/a: false\n\
-             arms:\n- {{name: few, settings: {{keepalive_requests: 1, gzip: on, worker_connections: 1024}}}}\n",
-            words.join(", ")
+             arms:\n- {{name: few, settings: {{keepalive_requests: 1, gzip: on, worker_connections: 1024}}}}\n"
         ),
     );
     let line = "run study.yaml --out tried --on kubernetes:weir-test --generators 0";
@@ -181,9 +189,19 @@ fn a_study_varies_the_real_ingress_nginx(test: &Test) {
     );
 }
 
-fn envoy_gateway_serves_a_route(test: &Test) {
+/// The words of a command where a controller runs, for a list of a study.
+pub(crate) fn words_within(test: &Test, controller: &str, program: &str) -> String {
+    let command = test.within(controller, program);
+    let words = [command.get_program()]
+        .into_iter()
+        .chain(command.get_args());
+    let words: Vec<&str> = words.filter_map(|word| word.to_str()).collect();
+    words.join(", ")
+}
+
+pub(crate) fn envoy_gateway(test: &Test) -> (String, Running) {
     let address = test.controller("envoy-gateway");
-    let _origin = serve(test);
+    let origin = serve(test);
     test.kubectl(
         "apply --filename -",
         "
@@ -197,4 +215,5 @@ spec:
 ",
     );
     is_served(test, &address, "gateway.example");
+    (address, origin)
 }

@@ -11,6 +11,7 @@ use weir_model::load_report::LoadReport;
 use weir_model::record::NetworkUsed;
 
 use crate::controlled;
+use crate::controlled_envoy;
 use crate::kube_support::{Named, Test, tier};
 use crate::kubernetes_doctor;
 use crate::place::{self, Place};
@@ -23,7 +24,7 @@ pub(crate) const PODS: &str =
     "--on kubernetes:weir-test --image localhost/weir:test --share-nodes --pod-memory 256MiB";
 
 /// All of them, in one cluster and one after the other.
-const TESTS: [Named; 15] = [
+const TESTS: [Named; 16] = [
     (
         "a_study_is_run_by_generators_in_pods",
         a_study_is_run_by_generators_in_pods,
@@ -77,6 +78,10 @@ const TESTS: [Named; 15] = [
     (
         "a_sysctl_that_the_kubelet_forbids_is_taken_back",
         controlled::a_sysctl_that_the_kubelet_forbids_is_taken_back,
+    ),
+    (
+        "what_pods_have_in_force_is_read_over_a_port",
+        controlled_envoy::what_pods_have_in_force_is_read_over_a_port,
     ),
 ];
 

@@ -1,0 +1,199 @@
+//! An instance of a controller: its objects, what stands in them for an arm, and what starts it anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+use serde_json::Value;
+use weir_kube::{Asks, ObjectRef, Used};
+use weir_model::study::{
+    Arm, BesideSpec, ExternalSpec, LoadSpec, ProxySpec, Settings, Study, server_name,
+};
+use weir_parameters::controller::Reads;
+use weir_parameters::{Catalog, Controller};
+use weir_sut::Meeting;
+
+use super::{WORKLOAD, command};
+use crate::LabError;
+
+/// A controller's instance and its proxy.
+pub(super) struct Instance {
+    pub(super) at: ExternalSpec,
+    /// Its objects, by what the controller's file calls them.
+    pub(super) objects: BTreeMap<String, ObjectRef>,
+    /// What prints what its proxy runs with; empty: it is asked in its pods.
+    pub(super) read: Vec<String>,
+    /// What starts it anew where it reads an object at its start only; empty: its pods are replaced.
+    restart: Vec<String>,
+    /// Every place that some arm sets, by object.
+    pub(super) sites: BTreeMap<ObjectRef, BTreeSet<String>>,
+    /// What was in force before the first change.
+    pub(super) before: Settings,
+}
+
+/// A place in an object, and what stands there.
+pub(super) type Change = (ObjectRef, String, Value);
+
+impl Instance {
+    /// What an arm has stand in its objects.
+    pub(super) fn placed(
+        &self,
+        controller: &Controller,
+        catalog: &Catalog,
+        arm: &Arm,
+    ) -> Vec<Change> {
+        let placed = controller.placed(catalog, &arm.settings).into_iter();
+        let placed = placed.filter_map(|one| {
+            let object = self.objects.get(&one.object)?.clone();
+            Some((object, one.at, one.value))
+        });
+        placed.collect()
+    }
+
+    /// The object that its controller reads at its start only, if that is so of it.
+    pub(super) fn reads_once(
+        &self,
+        controller: &Controller,
+        is_so: impl Fn(&ObjectRef) -> bool,
+    ) -> Option<&ObjectRef> {
+        let object = self.objects.get(&controller.restarts.as_ref()?.after)?;
+        (self.sites.contains_key(object) && is_so(object)).then_some(object)
+    }
+
+    /// The workload that reads an object at its start only, and where another text in it starts its pods anew; `None`:
+    /// nothing has to be, or the study's own command does it.
+    pub(super) fn starts_anew(&self, controller: &Controller) -> Option<(ObjectRef, String)> {
+        let by = &controller.restarts.as_ref()?.by;
+        let object = self.objects.get(&by.object)?.clone();
+        self.restart.is_empty().then(|| (object, by.at.clone()))
+    }
+
+    /// A text that differs where what is read at the start does; `None`: what was there before weir.
+    pub(super) fn said_of(&self, controller: &Controller, placed: &[Change]) -> Option<Value> {
+        let after = self.objects.get(&controller.restarts.as_ref()?.after)?;
+        let own = placed.iter().filter(|(object, ..)| object == after);
+        let own: Vec<String> = own.map(|(_, at, value)| format!("{at}={value}")).collect();
+        (!own.is_empty()).then(|| Value::String(own.join(" ")))
+    }
+
+    /// Runs the study's command that starts the controller anew, where what it reads at its start has changed.
+    pub(super) fn restart(
+        &self,
+        controller: &Controller,
+        is_changed: impl Fn(&ObjectRef) -> bool,
+    ) -> Result<(), LabError> {
+        match (
+            self.reads_once(controller, is_changed),
+            self.restart.split_first(),
+        ) {
+            (Some(_), Some((program, words))) => command::run("restart", program, words).map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    /// What an arm changes, what starts anew included.
+    fn changes(&self, controller: &Controller, catalog: &Catalog, arm: &Arm) -> Vec<Change> {
+        let mut changes = self.placed(controller, catalog, arm);
+        let said = self.said_of(controller, &changes);
+        let by = self.starts_anew(controller).zip(said);
+        changes.extend(by.map(|((object, at), value)| (object, at, value)));
+        changes
+    }
+}
+
+/// What the first load of a study asks of a proxy.
+pub(super) fn meeting(study: &Study, at: SocketAddr) -> Meeting {
+    let flow = study.loads.first().map(|load| &load.main);
+    let target = flow.and_then(|flow| flow.requests.first());
+    Meeting {
+        at,
+        is_secure: study.loads.iter().all(LoadSpec::is_secure),
+        host: flow.map_or_else(String::new, |flow| server_name(flow).to_owned()),
+        target: target.map_or_else(String::new, |one| one.request.target.clone()),
+    }
+}
+
+/// The instances that a study names, the proxy's own first.
+pub(super) fn instances(proxy: &ProxySpec, controller: &Controller) -> Vec<Instance> {
+    let (Some(spec), Some(at)) = (&proxy.controller, &proxy.external) else {
+        return Vec::new();
+    };
+    let of = |of: &BesideSpec| {
+        let object = |(role, text): (&String, &String)| {
+            let (kind, namespace, name) = controller.object(role, text)?;
+            let object = ObjectRef {
+                api: kind.api.clone(),
+                kind: kind.kind.clone(),
+                resource: kind.resource.clone(),
+                namespace: namespace.unwrap_or(&of.namespace).to_owned(),
+                name: name.to_owned(),
+            };
+            Some((role.clone(), object))
+        };
+        Instance {
+            at: of.at.clone(),
+            objects: of.objects.iter().filter_map(object).collect(),
+            read: of.read.clone(),
+            restart: of.restart.clone(),
+            sites: BTreeMap::new(),
+            before: Settings::new(),
+        }
+    };
+    let first = BesideSpec {
+        at: at.clone(),
+        namespace: spec.namespace.clone(),
+        objects: spec.objects.clone(),
+        read: spec.read.clone(),
+        restart: spec.restart.clone(),
+    };
+    std::iter::once(&first)
+        .chain(&spec.beside)
+        .map(of)
+        .collect()
+}
+
+/// Those of a study's proxy, where it has a controller.
+fn known(proxy: &ProxySpec) -> Option<(&'static Controller, Vec<Instance>)> {
+    let controller = Controller::named(&proxy.controller.as_ref()?.is)?;
+    Some((controller, instances(proxy, controller)))
+}
+
+/// The objects that grant a user what the arms of a study's controller need, as YAML documents; empty without one.
+pub fn rights_of(study: &Study, catalog: &Catalog, user: &str) -> String {
+    let controller = known(&study.proxy).map(|(controller, _)| controller);
+    controller.map_or_else(String::new, |controller| {
+        weir_kube::manifest_of(&used(study, controller, catalog), user)
+    })
+}
+
+/// What a study has to do with objects of others.
+pub(super) fn used(study: &Study, controller: &Controller, catalog: &Catalog) -> Used {
+    let mut used = Used {
+        changed: Vec::new(),
+        asked: Vec::new(),
+        asks: match controller.reads {
+            Reads::Command(_) => Asks::Command,
+            Reads::Port(_) => Asks::Port,
+        },
+    };
+    for instance in instances(&study.proxy, controller) {
+        let arms = study.arms.iter();
+        let changed: BTreeSet<ObjectRef> = arms
+            .flat_map(|arm| instance.changes(controller, catalog, arm))
+            .map(|(object, ..)| object)
+            .collect();
+        used.changed.extend(changed);
+        used.asked.extend(instance.objects.get(WORKLOAD).cloned());
+    }
+    used
+}
+
+/// What an arm has stand in objects of the cluster: the object, the place in it, and the value. Of arms side by side, each
+/// has every instance for some time.
+pub fn changes_of(study: &Study, catalog: &Catalog, arm: &Arm) -> Vec<(ObjectRef, String, Value)> {
+    let Some((controller, instances)) = known(&study.proxy) else {
+        return Vec::new();
+    };
+    let each = instances.iter();
+    each.flat_map(|instance| instance.changes(controller, catalog, arm))
+        .collect()
+}
