@@ -50,6 +50,10 @@ pub struct Controller {
     /// Where kernel settings go that belong to a network namespace; `None`: it has no pods.
     #[serde(default)]
     pub sysctls: Option<Site>,
+    /// Where settings stand in the values of its Helm chart: a JSON pointer as in [`Site::at`], by object. Empty: weir knows no
+    /// chart of it.
+    #[serde(default)]
+    pub helm: BTreeMap<String, String>,
     /// How the data plane tells what it runs with.
     pub reads: Reads,
     /// What has to be started anew, where the controller does not look at an object again; `None`: nothing.
@@ -218,12 +222,21 @@ impl Controller {
         };
         Ok(Placed {
             object: object.clone(),
-            at: at
-                .replace("{key}", &escaped(key))
-                .replace("{path}", &escaped(key).replace('.', "/"))
-                .replace("{id}", &escaped(&row.id)),
+            at: filled(at, key, row),
             value: value.ok_or(Unplaced::Level)?,
         })
+    }
+
+    /// Where a setting stands in the values of the controller's Helm chart, as a JSON pointer, and as what; `None`: the
+    /// chart has no place for it, or the controller does not have it.
+    pub fn place_in_values(&self, row: &Parameter, level: &str) -> Option<(String, Value)> {
+        let placed = self.place(row, level).ok()?;
+        let at = self.helm.get(&placed.object)?;
+        let key = row
+            .controllers
+            .get(&self.name)
+            .map_or("", |spelling| &spelling.key);
+        Some((filled(at, key, row), placed.value))
     }
 
     /// The object that has a row, and the pointer: the only one, where the row names none.
@@ -270,6 +283,13 @@ impl Controller {
 fn is_name(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
     !text.is_empty() && text.len() <= 253 && text.chars().all(fits)
+}
+
+/// The pointer of a row.
+fn filled(at: &str, key: &str, row: &Parameter) -> String {
+    at.replace("{key}", &escaped(key))
+        .replace("{path}", &escaped(key).replace('.', "/"))
+        .replace("{id}", &escaped(&row.id))
 }
 
 /// A name within a JSON pointer (RFC 6901).

@@ -21,4 +21,8 @@ pub(crate) struct PatchArgs {
     /// Print the diff that undoes the arm's changes
     #[arg(long)]
     pub(crate) revert: bool,
+
+    /// Print the changes as a diff of this values file of the controller's Helm chart, instead of commands for kubectl
+    #[arg(long, value_name = "FILE")]
+    pub(crate) values: Option<PathBuf>,
 }

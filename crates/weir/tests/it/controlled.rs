@@ -172,6 +172,32 @@ pub(crate) fn the_settings_of_a_controller_are_measured_in_turn(test: &Test) {
     let text = std::fs::read_to_string(place.path("tried/arms/few/effective.conf"));
     text.expect("what the proxy printed")
         .has("keepalive_requests 1;");
+    what_an_arm_had_is_printed_for_kubectl_and_helm(test, &place);
+}
+
+/// The commands are carried out, and the diff is of a file with comments.
+fn what_an_arm_had_is_printed_for_kubectl_and_helm(test: &Test, place: &Place) {
+    let patch = |more: &str| {
+        let line = format!("patch tried --arm few{more}");
+        start(test, place, &line).end().with_code(0).stdout
+    };
+    for (more, level) in [("", "1"), (" --revert", "1000")] {
+        let commands = patch(more);
+        commands
+            .has("kubectl patch configmaps/settings --namespace default --type merge --patch '");
+        let mut shell = test.command("sh");
+        let done = shell.args(["-c", &commands]).stdout(Stdio::null()).status();
+        assert!(done.is_ok_and(|status| status.success()), "{commands}");
+        let expected = format!(r#"{{"keep-alive-requests":"{level}","other":"x"}}"#);
+        assert_eq!(data(test), expected);
+    }
+    test.kubectl("delete configmap settings", "");
+    let values = "controller:\n  config:\n    use-gzip: \"true\" # ours\n";
+    place.write("values.yaml", values);
+    patch(" --values values.yaml").has_all(&[
+        "     use-gzip: \"true\" # ours\n",
+        "+    keep-alive-requests: \"1\"\n",
+    ]);
 }
 
 pub(crate) fn two_instances_of_a_controller_stand_side_by_side(test: &Test) {

@@ -4,6 +4,7 @@
 //! there is no file of the user's, and the changed directives are printed instead.
 
 mod choice;
+mod controller;
 mod directives;
 
 use std::io::{self, ErrorKind};
@@ -39,6 +40,14 @@ pub(crate) fn run(args: &PatchArgs) -> Result<ExitCode, Failure> {
         )));
     }
     let catalog = catalog(&run, choice.arm)?;
+    if controller::print(&run, &catalog, &choice, args)? {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.values.is_some() {
+        return Err(Failure::input(
+            "--values is for a run whose proxy has a controller in a cluster",
+        ));
+    }
     match &proxy.configuration {
         Some(own) => of_own_configuration(&run, &choice, args.revert, &own.file)?,
         None => of_written_one(study, &catalog, &choice, args.revert)?,
