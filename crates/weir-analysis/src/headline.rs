@@ -146,8 +146,9 @@ fn most_frequent(reasons: &[CountedReason]) -> Option<String> {
     let worst = if most.trials > 1 { "the worst of " } else { "" };
     let CountedReason { trials, of, .. } = most;
     Some(format!(
-        "{} ({worst}{trials} of {of} trials)",
-        most.reason.seen
+        "{} ({worst}{trials} of {of} trial{})",
+        most.reason.seen,
+        if *of == 1 { "" } else { "s" }
     ))
 }
 
