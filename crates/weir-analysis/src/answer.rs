@@ -240,11 +240,11 @@ fn sentence(study: &Study, load: &LoadFindings, inert: &[InertArm]) -> String {
     let is_other = |c: &&Comparison| are_different_proxies(study, &c.arm, &c.against);
     let (others_shown, shown): (Vec<_>, Vec<_>) = shown.into_iter().partition(is_other);
     let mut parts: Vec<String> = Vec::new();
+    let idle = !load.idle.is_empty();
     for (place, comparison) in shown.iter().enumerate() {
-        parts.push(effect(study, comparison, place == 0));
+        parts.push(effect(study, comparison, (place == 0, idle)));
     }
     for (place, comparison) in others_shown.iter().enumerate() {
-        let idle = !load.idle.is_empty();
         parts.push(proxies::effect(study, comparison, (place == 0, idle)));
     }
     let others = |count: usize| {
@@ -302,8 +302,8 @@ fn compared_with(study: &Study) -> &'static str {
 }
 
 /// "keepalive makes nginx carry 2.61 times as much (95 % interval 2.55 to 2.66)"; after the first
-/// only "access_log off 1.08 times (1.03 to 1.12)".
-fn effect(study: &Study, comparison: &Comparison, first: bool) -> String {
+/// only "access_log off 1.08 times (1.03 to 1.12)". Where nobody was busy it is what is answered.
+fn effect(study: &Study, comparison: &Comparison, (first, idle): (bool, bool)) -> String {
     let Comparison { arm, ratio, .. } = comparison;
     if let Some(text) = without_bound(comparison) {
         return text;
@@ -315,6 +315,7 @@ fn effect(study: &Study, comparison: &Comparison, first: bool) -> String {
     let proxy = find(study, arm).map_or(&study.proxy, |arm| study.proxy_of(arm));
     let proxy = proxy.kind.title();
     let what = match comparison.metric {
+        Metric::Rate if idle => format!("{proxy} answer {ratio:.2} times as many requests"),
         Metric::Rate => format!("{proxy} carry {ratio:.2} times as much"),
         Metric::ReceivedBytes => format!("{proxy} pass on {ratio:.2} times as many bytes"),
         Metric::CpuPerRequest => {

@@ -136,14 +136,19 @@ fn because<'a>(validity: Validity, mut loads: impl Iterator<Item = &'a LoadFindi
     format!("under the load {}, {reason}{blocks}", load.load)
 }
 
-/// The most frequent of some reasons, and how often it was met.
+/// The most frequent of some reasons, and how often it was met. One that was looked for in few trials is held against
+/// these.
 fn most_frequent(reasons: &[CountedReason]) -> Option<String> {
-    let most = reasons.iter().max_by_key(|counted| counted.trials)?;
+    let share = |counted: &CountedReason| f64::from(counted.trials) / f64::from(counted.of.max(1));
+    let most = reasons
+        .iter()
+        .max_by(|a, b| share(a).total_cmp(&share(b)))?;
     let worst = if most.trials > 1 { "the worst of " } else { "" };
     let CountedReason { trials, of, .. } = most;
     Some(format!(
-        "{} ({worst}{trials} of {of} trials)",
-        most.reason.seen
+        "{} ({worst}{trials} of {of} trial{})",
+        most.reason.seen,
+        if *of == 1 { "" } else { "s" }
     ))
 }
 

@@ -12,6 +12,9 @@ use crate::names;
 use crate::outcomes::sum;
 use crate::validity::BUSY;
 
+/// The share of the proxy's CPUs from which on others may be what requests wait for: as for steal, a fifth.
+const CROWDED: f64 = 0.2;
+
 /// What was idle under a closed load.
 pub(crate) struct Idle {
     /// By arm of the study, whether neither its proxy nor generator nor origin was busy.
@@ -140,6 +143,10 @@ fn shares(trial: &TrialRecord, data: &LoadData<'_>) -> Option<[f64; 3]> {
     let others = sum([trial], |slice| {
         slice.held_up.proxy.map_or(0, |held_up| held_up.others_ns)
     });
+    // Where they take much, what waits may wait for them.
+    if slices.of_proxy(others) >= CROWDED {
+        return None;
+    }
     // Idle time comes in ticks: one more than was counted is possible.
     let not_idle = 1.0 - slices.of_proxy(slices.proxy_idle_ns + others);
     Some([own, not_idle, peer])

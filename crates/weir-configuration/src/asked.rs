@@ -7,13 +7,12 @@
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use weir_model::record::{AskedRecord, RequestRecord, SpotRecord};
 use weir_model::study::{AskSpec, HOST};
 
 use crate::answer::{Answer, Barrier};
 use crate::names::without_port;
 use crate::place::{about, error, line_and_column};
-use crate::{Ask, ConfigurationError, Listener, Source, SourceFile};
+use crate::{Ask, ConfigurationError, Listener, Source};
 
 /// Listeners that a message lists at most.
 const LISTED: usize = 10;
@@ -35,6 +34,8 @@ pub struct Asked {
     pub location: Option<Spot>,
     /// What it does with the request.
     pub answer: Answer,
+    /// What compresses answers there, where somebody wrote it for that and this request does not accept it.
+    pub compressed: Option<Spot>,
 }
 
 /// A part of a configuration.
@@ -118,7 +119,7 @@ pub(crate) struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    fn all(ask: &'a AskSpec) -> impl Iterator<Item = Request<'a>> {
+    pub(crate) fn all(ask: &'a AskSpec) -> impl Iterator<Item = Request<'a>> {
         ask.requests.iter().map(move |requested| {
             let target = &*requested.target;
             let host = requested.host.as_deref().unwrap_or(ask.server_name());
@@ -167,6 +168,12 @@ impl<'a> Request<'a> {
             _ => None,
         }
     }
+
+    /// Whether it surely names no coding that an answer could have (RFC 9110 section 12.5.3).
+    pub(crate) fn is_plain(&self) -> bool {
+        let value = self.field("accept-encoding").map(str::trim);
+        value.is_some_and(|value| value.is_empty() || value.eq_ignore_ascii_case("identity"))
+    }
 }
 
 /// The way of a request from a listener on.
@@ -175,6 +182,8 @@ pub(crate) struct Way {
     pub(crate) server: Option<Spot>,
     pub(crate) location: Option<Spot>,
     pub(crate) answer: Answer,
+    /// What compresses answers, where it is no stock configuration's; nginx alone says it so far.
+    pub(crate) compressed: Option<Spot>,
 }
 
 impl Way {
@@ -185,6 +194,7 @@ impl Way {
             server: None,
             location: None,
             answer,
+            compressed: None,
         }
     }
 }
@@ -269,6 +279,7 @@ pub(crate) fn look_up(map: &dyn Map, ask: &AskSpec) -> Result<Vec<Asked>, Config
             server,
             location,
             answer,
+            compressed,
         } = way;
         let own = server
             .as_ref()
@@ -284,6 +295,7 @@ pub(crate) fn look_up(map: &dyn Map, ask: &AskSpec) -> Result<Vec<Asked>, Config
             server,
             location,
             answer,
+            compressed: compressed.filter(|_| request.is_plain()),
         })
     };
     Request::all(ask).map(asked).collect()
@@ -460,41 +472,4 @@ impl Spot {
             pointer: String::new(),
         }
     }
-
-    fn record(&self, source: &Source) -> SpotRecord {
-        let file = source.files.get(self.file);
-        SpotRecord {
-            name: self.name.clone(),
-            file: file
-                .map(|SourceFile { path, .. }| path.clone())
-                .unwrap_or_default(),
-            line: self.line,
-        }
-    }
-}
-
-/// What some loads ask, for the records of a run.
-pub fn record(source: &Source, ask: &AskSpec, asked: &[Asked]) -> Option<AskedRecord> {
-    let listener = &asked.first()?.listener;
-    let requests = Request::all(ask)
-        .zip(asked)
-        .map(|(request, asked)| RequestRecord {
-            host: request.host.to_owned(),
-            target: request.target.to_owned(),
-            past: asked.past.iter().map(|it| it.record(source)).collect(),
-            through: asked.through.iter().map(|it| it.record(source)).collect(),
-            server: asked.server.as_ref().map(|spot| spot.record(source)),
-            location: asked.location.as_ref().map(|spot| spot.record(source)),
-            answer: asked.answer.to_string(),
-        });
-    Some(AskedRecord {
-        loads: Vec::new(),
-        tls: ask.tls,
-        listener: SpotRecord {
-            name: listener.address.clone(),
-            file: listener.file.clone(),
-            line: listener.line,
-        },
-        requests: requests.collect(),
-    })
 }

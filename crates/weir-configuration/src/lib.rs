@@ -22,12 +22,14 @@ mod listener;
 mod names;
 pub mod nginx;
 mod place;
+mod record;
 mod regular;
 mod source;
 
 pub use answer::{Answer, Barrier};
-pub use asked::{Asked, Spot, record};
+pub use asked::{Asked, Spot};
 pub use error::ConfigurationError;
 pub use listener::Listener;
+pub use record::record;
 pub use regular::{read_regular, read_regular_below};
 pub use source::{Ask, Pem, Source, SourceFile, Splice, Surroundings, Wanted, diff, former_line};

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use weir_agent::message::{ArmStarted, CopyJob, Missing, Wanted};
 use weir_model::flow::{FlowSpec, LoadSpec};
-use weir_model::record::{AskedRecord, FROM_FILES, Remark};
-use weir_model::study::{Arm, ArmRole, AskSpec, ProxyRole, ProxySpec, Study};
+use weir_model::record::{AskedRecord, FROM_FILES, Remark, SpotRecord};
+use weir_model::study::{Arm, ArmRole, AskSpec, ProxyRole, ProxySpec, Settings, Study};
 
 use crate::LabError;
 use crate::hosts::Hosts;
@@ -82,7 +82,7 @@ pub fn asked(study: &Study, options: &Options) -> Result<(AskedByArm, Vec<Remark
     };
     let found = hosts.host(Role::Proxy).ask(wanted)?;
     let (_, mut remarks) = without(study, no_copies(study, &found)?)?;
-    remarks.extend(from_files(study, &found));
+    remarks.extend(about_answers(study, &found));
     let named = |(name, records): (String, Vec<AskedRecord>)| {
         let arm = study.arms.iter().find(|arm| arm.name == name)?;
         let records = with_loads(study, study.proxy_of(arm), records);
@@ -92,30 +92,45 @@ pub fn asked(study: &Study, options: &Options) -> Result<(AskedByArm, Vec<Remark
     Ok((asked, remarks))
 }
 
-/// Loads of reverse proxies that are answered from files: nobody asks the origin server then, which is seldom meant
-/// (a distribution's default server).
-pub(crate) fn from_files(study: &Study, missing: &Missing) -> Vec<Remark> {
+/// Answers that are seldom meant: those of a reverse proxy from files, so that nobody asks the origin server (a
+/// distribution's default server); and those that the user has compressed, and that no request of the load accepts so.
+pub(crate) fn about_answers(study: &Study, missing: &Missing) -> Vec<Remark> {
     let mut remarks: Vec<Remark> = Vec::new();
     for arm in &study.arms {
         let proxy = study.proxy_of(arm);
         let records = missing.asked.get(&arm.name).cloned().unwrap_or_default();
         let is_gateway = proxy.role == ProxyRole::ReverseProxy;
         for record in with_loads(study, proxy, records) {
+            let loads = record.loads.join(", ");
             let mut requests = record.requests.iter();
-            if !is_gateway || !requests.all(|request| request.answer == FROM_FILES) {
-                continue;
-            }
-            let text = format!(
-                "{}: {}, so the origin server gets no requests; if this is not intended, name `host`, `path` or `port` in the load",
-                record.loads.join(", "),
-                record.places().join(", ")
-            );
-            if !remarks.iter().any(|known| known.text == text) {
-                remarks.push(Remark { arm: None, text });
+            let files = (is_gateway && requests.all(|request| request.answer == FROM_FILES)).then(|| {
+                format!(
+                    "{loads}: {}, so the origin server gets no requests; if this is not intended, name `host`, `path` or `port` in the load",
+                    record.places().join(", ")
+                )
+            });
+            let plain = unasked(&record, &arm.settings).map(|spot| {
+                format!(
+                    "{loads}: {spot} has no effect: no request has the header Accept-Encoding, which browsers send, and a client \
+                     that does not ask gets plain responses; give the load `request: {{fields: {{Accept-Encoding: gzip}}}}`"
+                )
+            });
+            for text in files.into_iter().chain(plain) {
+                if !remarks.iter().any(|known| known.text == text) {
+                    remarks.push(Remark { arm: None, text });
+                }
             }
         }
     }
     remarks
+}
+
+/// The compression of the user's that none of these requests accepts. Where the arm itself sets it, what it sets counts.
+fn unasked<'r>(record: &'r AskedRecord, settings: &Settings) -> Option<&'r SpotRecord> {
+    let mut each = record.requests.iter().map(|one| one.compressed.as_ref());
+    let first = each.next().flatten()?;
+    let id = first.name.split(' ').next().unwrap_or_default();
+    (each.all(|spot| spot.is_some()) && !settings.contains_key(id)).then_some(first)
 }
 
 /// What each of [`Study::asks`] meets, with the loads that ask it.

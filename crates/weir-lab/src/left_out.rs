@@ -8,7 +8,7 @@ use weir_model::study::{Arm, ArmRole, LauncherSpec, ProxyRole, Study};
 use weir_parameters::{Catalog, Hop};
 
 use crate::LabError;
-use crate::asked::{copies, from_files, no_copies};
+use crate::asked::{about_answers, copies, no_copies};
 use crate::hosts::Hosts;
 use crate::options::Role;
 
@@ -43,7 +43,7 @@ pub(crate) fn by_host(
         }
     }
     let (study, mut remarks) = without(study, refused)?;
-    remarks.extend(from_files(&study, &missing));
+    remarks.extend(about_answers(&study, &missing));
     Ok((study, remarks))
 }
 

@@ -68,7 +68,7 @@ fn digits(value: f64) -> String {
         None => ("", short),
     };
     let whole = number.split('.').next().unwrap_or(number);
-    if whole.len() < 5 {
+    if whole.len() < 4 {
         return short.to_owned();
     }
     let mut grouped = String::new();
@@ -94,6 +94,7 @@ mod tests {
             (2.5e-7, "s", "250 ns"),
             (3.0, "s", "3 s"),
             (0.0, "s", "0 ns"),
+            (4216.0, "/s", "4,216/s"),
             (30_941.7, "/s", "30,942/s"),
             (4.0, "/s", "4/s"),
             (2_100_000.0, "bytes/s", "2.1 MB/s"),

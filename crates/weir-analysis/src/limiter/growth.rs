@@ -234,7 +234,7 @@ impl Grower<'_> {
             (0, Some(Absent::NotGiven(_))) => "weir does not see the proxy's own".to_owned(),
             (0, Some(absent)) => absent.to_string(),
             (known, _) if grown.growth.is_none() => {
-                format!("{known} windows tell of it, and it takes {NEEDED}")
+                format!("{known} windows can be used, and {NEEDED} are needed")
             }
             _ => "it varies more than it grows over these rates".to_owned(),
         }
@@ -300,6 +300,21 @@ fn missed(found: &GrowthFindings) -> Vec<&ResourceGrowth> {
     each.collect()
 }
 
+/// The resources of which nothing is known, together where the reason is the same.
+fn why_missed(found: &GrowthFindings) -> Vec<String> {
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for one in missed(found) {
+        let name = resource_name(one.resource).to_owned();
+        let mut known = reasons.iter_mut();
+        match known.find(|(because, _)| *because == one.because) {
+            Some((_, names)) => names.push(name),
+            None => reasons.push((&one.because, vec![name])),
+        }
+    }
+    let said = |(because, names): &(&str, Vec<String>)| format!("{} ({because})", listed(names));
+    reasons.iter().map(said).collect()
+}
+
 /// What a resource is called in a sentence.
 fn resource_name(resource: Resource) -> &'static str {
     match resource {
@@ -357,11 +372,7 @@ fn words(found: &GrowthFindings) -> String {
         ))
     });
     let parts: Vec<String> = plain.into_iter().flatten().chain(bends).collect();
-    let missed = missed(found);
-    let unknown = missed
-        .iter()
-        .map(|one| format!("{} ({})", resource_name(one.resource), one.because));
-    let unknown: Vec<String> = unknown.collect();
+    let unknown = why_missed(found);
     let whose = match parts.is_empty() {
         true => format!(" of {}", found.arm),
         false => String::new(),

@@ -153,6 +153,7 @@ pub fn limiter_name(limiter: &str) -> String {
     let word = |word: &str| match word {
         "cpu" | "syn" | "tls" => word.to_uppercase(),
         "syns" => "SYNs".to_owned(),
+        "crowded" => "crowded CPUs".to_owned(),
         word => word.to_owned(),
     };
     limiter.split('_').map(word).collect::<Vec<_>>().join(" ")

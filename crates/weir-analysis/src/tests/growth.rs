@@ -167,7 +167,7 @@ fn too_few_rates_and_rates_that_were_not_carried_say_nothing() {
     assert!(
         few[0]
             .words
-            .contains("18 windows tell of it, and it takes 8 at 4 different rates"),
+            .contains("18 windows can be used, and 8 at 4 different rates are needed"),
         "{}",
         few[0].words
     );

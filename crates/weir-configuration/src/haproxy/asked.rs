@@ -401,7 +401,7 @@ impl Map for Frontends<'_, '_> {
                 location: backend
                     .filter(|backend| *backend != section)
                     .map(|backend| self.spot(backend)),
-                answer,
+                ..Way::end(answer)
             };
         }
     }

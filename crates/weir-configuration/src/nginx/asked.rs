@@ -18,6 +18,9 @@ use crate::{Ask, ConfigurationError, Source};
 /// Ways from one location to another, by `try_files`; nginx itself gives up after ten.
 const MOST_STEPS: usize = 10;
 
+/// Directives that say which answers are compressed, and how well: no stock configuration has them.
+const COMPRESSED: &str = "gzip_types, gzip_comp_level, gzip_min_length, gzip_proxied";
+
 const MISSING: Missing = Missing {
     clear: "no HTTP server listens in clear",
     tls: "no HTTP server listens with TLS",
@@ -221,6 +224,7 @@ impl<'a> Servers<'a> {
         let way = |location: Option<&Node<'_>>, answer| Way {
             server: of_server.clone(),
             location: location.map(|node| self.spot(node, location_name(node))),
+            compressed: self.compression(server, location.unwrap_or(server)),
             ..Way::end(answer)
         };
         if let Some(End::Answer(answer)) = passage.rewritten(server) {
@@ -261,6 +265,26 @@ impl<'a> Servers<'a> {
             location = taking(&passage.path);
         }
         way(location, Answer::Unknown)
+    }
+
+    /// What compresses the answers of a location or of a server itself, where somebody wrote it for that. In `http` of
+    /// the main file it is Debian's stock `gzip on`, unless another directive says what is to be compressed.
+    fn compression(&self, server: &Node<'_>, block: &Node<'_>) -> Option<Spot> {
+        let way = way_out(server, block.place())?;
+        let is_it = |node: &&Node<'_>| node.directive.is("gzip");
+        let mut inner = way.iter().filter_map(|block| block.simple().find(is_it));
+        let found = match inner.next() {
+            Some(node) => node,
+            None => {
+                let node = self.http.iter().copied().find(is_it)?;
+                let mut said = way.iter().flat_map(|block| block.simple());
+                let wished = |node: &Node<'_>| is_one_of(node, COMPRESSED);
+                let is_wished = self.http.iter().any(|node| wished(node)) || said.any(wished);
+                (node.file != 0 || is_wished).then_some(node)?
+            }
+        };
+        let is_on = found.directive.argument(0) == Some("on");
+        is_on.then(|| self.spot(found, "gzip on".to_owned()))
     }
 
     /// What answers where nothing sends a request on.
@@ -342,6 +366,17 @@ impl Map for Servers<'_> {
             }
         }
     }
+}
+
+/// From a block of a server outwards, up to the server.
+fn way_out<'n, 't>(from: &'n Node<'t>, place: (usize, usize)) -> Option<Vec<&'n Node<'t>>> {
+    if from.place() == place {
+        return Some(vec![from]);
+    }
+    let mut locations = from.children.iter().filter(|it| it.is_block("location"));
+    let mut way = locations.find_map(|inner| way_out(inner, place))?;
+    way.push(from);
+    Some(way)
 }
 
 /// Whether something but a `listen` names a socket.

@@ -43,6 +43,10 @@ pub struct RequestRecord {
     pub location: Option<SpotRecord>,
     /// What it does with the request, as a clause: `passes it on`.
     pub answer: String,
+    /// What compresses answers there for clients that accept it, which this request does not: `gzip on`. What a stock
+    /// configuration has is not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compressed: Option<SpotRecord>,
 }
 
 /// A part of the user's configuration.
@@ -143,6 +147,7 @@ mod tests {
             server: Some(spot("frontend web", 9)),
             location: None,
             answer: "passes it on".to_owned(),
+            compressed: None,
         };
         assert_eq!(request.to_string(), "frontend web (/a.cfg:9), passes it on");
         request.through = vec![spot("frontend a", 1), spot("frontend b", 2)];

@@ -107,7 +107,10 @@ impl Page {
             text = text.plain(": ").badge(validity);
         }
         if !heading.remark.is_empty() {
-            text = text.plain(format!(", {}", heading.remark));
+            text = text.plain(match heading.text.ends_with('?') {
+                true => format!(" ({})", heading.remark),
+                false => format!(", {}", heading.remark),
+            });
         }
         self.text(&text, "", 4);
         self.is_joined = !is_section;

@@ -8,7 +8,9 @@ use weir_model::record::{Protection, ProxyRecord, Record, RunHeader};
 use weir_model::study::{Arm, ArmRole, LauncherSpec, ProxyKind, Settings, Study};
 use weir_parameters::{Catalog, Hop};
 
-use crate::tree::{Block, Cell, Column, Heading, Kind, Outputs, Role, Row, Table, Text, list};
+use crate::tree::{
+    Block, Cell, Column, Heading, Kind, Outputs, Role, Row, Style, Table, Text, clause, list,
+};
 
 /// More settings than these are counted where room is scarce.
 const LISTED: usize = 6;
@@ -28,32 +30,50 @@ pub(super) fn blocks(header: &RunHeader, records: &[Record]) -> Vec<Block> {
         return Vec::new();
     }
     let last = last_records(records);
+    if let [arm] = &study.arms[..]
+        && study.proxy_of(arm).kind == ProxyKind::External
+    {
+        let heading = Block::Heading(Heading::section("arms", "The server"));
+        let said = Block::Only(Outputs::FILES, vec![heading]);
+        return vec![said, clause(Style::Soft, external(study, arm))];
+    }
     let arms = study.arms.iter();
-    let arms: Vec<(&str, String, Vec<String>)> = arms
+    let mut arms: Vec<(&str, Vec<String>)> = arms
         .map(|arm| {
             let proxy = proxy(study, arm, last.get(arm.name.as_str()).copied());
-            (arm.name.as_str(), proxy, clauses(header, arm))
+            let all = std::iter::once(proxy).chain(clauses(header, arm));
+            (arm.name.as_str(), all.collect())
         })
         .collect();
-    let items = arms.iter().map(|(arm, proxy, clauses)| {
-        let all: Vec<&str> = std::iter::once(proxy)
-            .chain(clauses)
-            .map(String::as_str)
-            .collect();
-        Text::of(Role::Soft, format!("{arm}: {}", all.join("; ")))
-    });
+    // What is true of all arms is said once.
+    let shared = match &arms[..] {
+        [(_, first), rest @ ..] if !rest.is_empty() => {
+            let is_shared = |clause: &&String| rest.iter().all(|(_, own)| own.contains(clause));
+            first.iter().filter(is_shared).cloned().collect()
+        }
+        _ => Vec::new(),
+    };
+    for (_, own) in &mut arms {
+        own.retain(|clause| !shared.contains(clause));
+    }
+    let all = (!shared.is_empty()).then(|| ("all arms", shared.clone()));
+    let items = all.iter().chain(&arms).filter(|(_, own)| !own.is_empty());
+    let items = items.map(|(arm, own)| Text::of(Role::Soft, format!("{arm}: {}", own.join("; "))));
     let list = list(items, false).into_iter().collect();
-    let rows = arms.into_iter().map(|(arm, proxy, clauses)| {
-        let clauses = Cell::lines(clauses);
-        Row::new(arm, [proxy.into(), clauses])
-    });
+    let rows = arms
+        .into_iter()
+        .map(|(arm, own)| Row::new(arm, [Cell::lines(own)]));
     let table = Table::new(Kind::Prose, "What each arm is", "arm")
-        .columns([Column::left("proxy"), Column::left("what else it is")])
+        .columns([Column::left("what it is")])
         .rows(rows);
-    let heading = Block::Heading(Heading::section("arms", "The arms"));
+    let mut files = vec![Block::Heading(Heading::section("arms", "The arms"))];
+    files.extend(
+        all.map(|(name, shared)| clause(Style::Plain, format!("{name}: {}", shared.join("; ")))),
+    );
+    files.push(Block::Table(table));
     vec![
         Block::Only(Outputs::TERMINAL, list),
-        Block::Only(Outputs::FILES, vec![heading, Block::Table(table)]),
+        Block::Only(Outputs::FILES, files),
     ]
 }
 
@@ -96,8 +116,8 @@ fn external(study: &Study, arm: &Arm) -> String {
                 objects.join(", ")
             )
         }
-        (Some(external), None) => format!("a proxy at {external} that weir did not start"),
-        (None, _) => "a proxy that weir did not start".to_owned(),
+        (Some(external), None) => format!("a server at {external} that weir did not start"),
+        (None, _) => "a server that weir did not start".to_owned(),
     }
 }
 

@@ -7,8 +7,8 @@ use weir_limits::{Absent, Finding, Quantities, Series, Shown, shown};
 use crate::input::ReportInput;
 use crate::number;
 use crate::tree::{
-    Block, Cell, Chart, Column, Heading, Kind, Multiple, Outputs, Role, Row, Style, Table, Text,
-    figure, fold, text,
+    Block, Cell, Chart, Column, Heading, Kind, Multiple, Outputs, Part, Role, Row, Style, Table,
+    Text, figure, fold, list, text,
 };
 
 /// Fewer samples than this are marked one by one.
@@ -74,25 +74,53 @@ fn when(found: &LimiterFindings) -> String {
     parts.join("; ")
 }
 
-/// What findings rest on.
-fn evidence(findings: &[Finding]) -> Option<Block> {
+/// What findings rest on; in a terminal, whose lines are short, as a clause for each.
+fn evidence(findings: &[Finding]) -> Vec<Block> {
+    let items = findings.iter().map(|finding| {
+        let each = finding.evidence.iter().map(|one| {
+            let [means, value, ..] = figures(one);
+            match (is_flag(&one.quantity), one.holds) {
+                (true, _) => format!("{means}: {value}"),
+                (false, true) => format!("{means}: {value}, {}", one.condition),
+                (false, false) => format!("{means}: {value}, not {}", one.condition),
+            }
+        });
+        let each: Vec<String> = each.collect();
+        Text::of(Role::Strong, limiter_name(&finding.limiter))
+            .plain(format!(": {}", each.join("; ")))
+    });
+    let items = list(items, false).into_iter().collect();
     let rows = findings.iter().flat_map(|finding| {
-        let name = limiter_name(&finding.limiter);
-        finding.evidence.iter().map(move |one| row(&name, one))
+        let group = Row::new(limiter_name(&finding.limiter), []).part(Part::Group);
+        let each = finding.evidence.iter().map(|one| {
+            let [means, cells @ ..] = figures(one);
+            Row::new(means, cells.map(Cell::from))
+        });
+        std::iter::once(group).chain(each)
     });
     let rows: Vec<Row> = rows.collect();
-    let table = Table::new(Kind::Plain, "The evidence of the findings", "limiter")
-        .columns([
-            Column::left("what was measured"),
-            Column::new("value"),
-            Column::new("at a low load"),
-            Column::left("shows the limit"),
-        ])
-        .rows(rows);
-    (!table.rows.is_empty()).then_some(Block::Table(table))
+    let table = Table::new(
+        Kind::Plain,
+        "The evidence of the findings",
+        "what was measured",
+    )
+    .columns([
+        Column::new("value"),
+        Column::new("at a low load"),
+        Column::left("shows the limit"),
+    ])
+    .rows(rows);
+    match table.rows.is_empty() {
+        true => Vec::new(),
+        false => vec![
+            Block::Only(Outputs::TERMINAL, items),
+            Block::Only(Outputs::FILES, vec![Block::Table(table)]),
+        ],
+    }
 }
 
-fn row(name: &str, one: &Shown) -> Row {
+/// What was measured, its value, that at a low load, and whether it shows the limit.
+fn figures(one: &Shown) -> [String; 4] {
     let low = one.at_low_load.map(|value| said(one, value));
     // What rules ask of a flag is a number between its two values.
     let sign = match (is_flag(&one.quantity), one.holds) {
@@ -101,13 +129,12 @@ fn row(name: &str, one: &Shown) -> Row {
         (false, true) => format!("yes: {}", one.condition),
         (false, false) => format!("no: not {}", one.condition),
     };
-    let cells = [
+    [
         means(&one.quantity),
         said(one, one.value),
         low.unwrap_or_else(|| number::NONE.to_owned()),
         sign,
-    ];
-    Row::new(name, cells.map(Cell::from))
+    ]
 }
 
 /// Whether a quantity is 1 or 0, for yes and no.
@@ -126,6 +153,9 @@ fn said(one: &Shown, value: f64) -> String {
 
 /// What a quantity is, in words; a share of another by both names.
 fn means(quantity: &str) -> String {
+    if let Some((one, of)) = quantity.split_once(" of ") {
+        return format!("{}, as a share of: {}", means(one), means(of));
+    }
     let Some(known) = Quantities::builtin().get(quantity) else {
         return quantity.replace('_', " ");
     };

@@ -167,16 +167,18 @@ fn arms(load: &LoadFindings, open_loop: bool) -> Vec<Block> {
     }
     #[rustfmt::skip]
     let heads = [
-        "completed/s", "offered/s", "CPU/request", "requests", "failures", "never ended",
+        "completed/s", "offered/s", "CPU/request", "requests", "failures",
     ];
     let columns = heads.map(Column::new).into_iter();
+    let censored = all.iter().any(|arm| arm.censored > 0);
+    let columns = columns.chain(censored.then(|| Column::new("never ended")));
     let columns = columns.chain([Column::new("origin connects").small("per request")]);
     let interrupts = all.iter().any(|arm| arm.interrupts.is_some());
-    let of_cpus = || Column::new("interrupts").small("of the proxy's CPUs");
+    let of_cpus = || Column::new("interrupts").small("of its CPUs");
     let columns = columns.chain(interrupts.then(of_cpus));
     let counts = Table::new(Kind::Figures, "Rates and counts of each arm", "arm")
         .columns(columns)
-        .rows(all.iter().map(|arm| counts(arm, interrupts)));
+        .rows(all.iter().map(|arm| counts(arm, (censored, interrupts))));
     let kept = |ns: fn(&ArmFindings) -> &[u64; 5]| {
         all.iter()
             .any(|arm| arm.samples > 0 && ns(arm).iter().any(|ns| *ns > 0))
@@ -201,18 +203,20 @@ fn arms(load: &LoadFindings, open_loop: bool) -> Vec<Block> {
     ]
 }
 
-fn counts(arm: &ArmFindings, interrupts: bool) -> Row {
+fn counts(arm: &ArmFindings, (censored, interrupts): (bool, bool)) -> Row {
+    let origin = number::share(arm.origin_connects_per_request.unwrap_or(f64::NAN));
     let cells = [
         number::rate(arm.rate_completed),
         number::rate(arm.rate_offered),
         number::time(arm.cpu_per_request_ns.unwrap_or(f64::NAN)),
         number::count(arm.samples),
         number::count(arm.failures),
-        number::count(arm.censored),
-        number::share(arm.origin_connects_per_request.unwrap_or(f64::NAN)),
     ];
+    let cells = cells.into_iter();
+    let cells = cells.chain(censored.then(|| number::count(arm.censored)));
+    let cells = cells.chain([origin]);
     let share = number::percent(arm.interrupts.unwrap_or(f64::NAN));
-    let cells = cells.into_iter().chain(interrupts.then_some(share));
+    let cells = cells.chain(interrupts.then_some(share));
     Row::new(&*arm.arm, cells.map(Cell::from))
 }
 
@@ -281,6 +285,7 @@ fn validity(load: &LoadFindings) -> Vec<Block> {
 pub(super) fn reason(counted: &CountedReason, all: &[&str]) -> Text {
     let concerns = |arm: &&str| counted.arms.iter().any(|own| own == arm);
     let arms = match all.iter().all(concerns) {
+        true if all.len() == 1 => String::new(),
         true => "; all arms".to_owned(),
         false if counted.arms.is_empty() => String::new(),
         false => format!("; {}", counted.arms.join(", ")),

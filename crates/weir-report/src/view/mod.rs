@@ -41,32 +41,23 @@ pub(crate) fn document(input: &ReportInput<'_>) -> Document {
     let (header, study) = (input.header, &input.header.study);
     let source = format!("{} · {}", header.run, setup::instant(&header.started_at));
     let mut blocks = head(input);
-    let mut arms = about::blocks(header, input.records);
-    arms.extend(asked::blocks(study, input.records));
     match &input.findings.capacity {
-        // There is no other arm that it could be taken for.
-        Some(found) if found.arms.len() == 1 => {
-            blocks.extend(capacity::sections(input, found));
-            blocks.extend(arms);
-        }
-        Some(found) => {
-            blocks.extend(arms);
-            blocks.extend(capacity::sections(input, found));
-        }
+        Some(found) => blocks.extend(capacity::sections(input, found)),
         None => {
             blocks.extend(load::sections(input));
             blocks.extend(alone::section(input.findings.alone.as_ref()));
             blocks.extend(by_rate::sections(study, &input.findings.loads));
             blocks.extend(matrix::sections(input));
-            // What was found comes first; what its arms are can be looked up.
-            blocks.extend(arms);
         }
     }
-    blocks.extend(growth::section(&input.findings.growth));
+    blocks.extend(published::section(input));
     blocks.extend(limiter::sections(input));
+    blocks.extend(growth::section(&input.findings.growth));
     blocks.extend(times::section(input));
     blocks.extend(inert(input));
-    blocks.extend(published::section(input));
+    // What was found comes first; what its arms are can be looked up.
+    blocks.extend(about::blocks(header, input.records));
+    blocks.extend(asked::blocks(study, input.records));
     let mut back = setup::sections(input);
     back.extend(glossary::section(input.findings));
     blocks.push(Block::Only(Outputs::FILES, back));

@@ -107,7 +107,7 @@ fn run() -> Fixture {
     run
 }
 
-/// From the section on growth to the end of what limits the arm.
+/// From what limits the arm to the end of the section on growth.
 fn section<'t>(text: &'t str, from: &str) -> &'t str {
     let begin = text.find(from).expect("the section is there");
     let rest = &text[begin..];
@@ -118,9 +118,12 @@ fn section<'t>(text: &'t str, from: &str) -> &'t str {
 fn growth_and_workers_are_told_in_a_terminal_and_in_markdown() {
     let run = run();
     let shown = terminal(&run.input(), false, 100);
-    insta::assert_snapshot!("growth_terminal", section(&shown, "Does everything"));
+    insta::assert_snapshot!(
+        "growth_terminal",
+        section(&shown, "What limits stock under")
+    );
     let shown = markdown(&run.input());
-    insta::assert_snapshot!("growth_markdown", section(&shown, "## Does everything"));
+    insta::assert_snapshot!("growth_markdown", section(&shown, "## What limits"));
 }
 
 #[test]
@@ -140,7 +143,7 @@ fn each_resource_has_a_chart_with_its_windows_and_its_bend() {
         card.contains("aria-hidden=\"true\">████████</span>"),
         "{card}"
     );
-    assert!(card.contains("from 900 to 7200 within 8.5 s"));
+    assert!(card.contains("from 900 to 7,200 within 8.5 s"));
     let mut none = run();
     none.findings.growth.clear();
     assert!(!html(&none.input()).contains("id=\"growth\""));

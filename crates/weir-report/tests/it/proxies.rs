@@ -326,14 +326,14 @@ fn what_kept_copies_from_others_is_said_by_every_output() {
 fn configurations_launchers_transports_and_strangers_are_described() {
     let run = everything();
     let text = markdown(&run.input());
-    let begin = text.find("| arm | proxy |").unwrap();
+    let begin = text.find("| arm | what it is |").unwrap();
     let end = begin + text[begin..].find("## Environment").unwrap();
     insta::assert_snapshot!(&text[begin..end]);
     let expected = [
         "nginx with /etc/nginx/nginx.conf",
         "launcher: onload (EF_POLL_USEC=100000",
-        "a proxy at 192.0.2.7:80 that weir did not start",
-        "| elsewhere | a proxy at",
+        "a server at 192.0.2.7:80 that weir did not start",
+        "| elsewhere | a server at",
         "gzip: off → on",
         "weir did not start it and cannot read its settings",
     ];

@@ -38,8 +38,12 @@ pub(crate) fn read(
             (ready.text.to_owned(), format!("{}.yaml", ready.name))
         }
         false => {
-            let bytes = read_at_most(path, LARGEST_DESCRIPTION)
-                .map_err(|error| Failure::input(format!("cannot read {study}: {error}")))?;
+            let bytes = read_at_most(path, LARGEST_DESCRIPTION).map_err(|error| {
+                Failure::input(format!("cannot read {study}: {error}")).hint(
+                    "give the path of a study file; `weir studies` lists the ready-made ones, and `weir studies NAME` \
+                     prints one to begin with",
+                )
+            })?;
             (utf8(bytes, study).map_err(refused)?, study.to_owned())
         }
     };

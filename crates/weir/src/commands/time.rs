@@ -93,7 +93,10 @@ pub(crate) fn fit_search(study: &Study) -> Result<(), Failure> {
         number::length(study.search.hold),
         number::length(suffices),
     );
-    Err(Failure::input(message).hint(format!("use --budget {}s", suffices.as_secs())))
+    Err(Failure::input(message).hint(format!(
+        "use --budget {}s, or a shorter --hold",
+        suffices.as_secs()
+    )))
 }
 
 /// How long a run takes, about, what comes before its first load and the stretches after its plan included.

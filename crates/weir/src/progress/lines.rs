@@ -5,12 +5,15 @@ use std::time::{Duration, Instant};
 use weir_host::journal::Restored;
 use weir_kube::PutBack;
 use weir_lab::Event as LabEvent;
-use weir_model::progress::{LoadInterval, LoadPhase, LoadState};
+use weir_model::progress::LoadState;
 use weir_model::record::AskedRecord;
 use weir_model::study::Until;
 use weir_report::{number, words};
 
-use super::phrases::{about, at_most, chosen, listed, looked, together, whole_seconds};
+use super::phrases::{
+    about, at_most, chosen, interval_line, listed, load_line, looked, pilot, together,
+    whole_seconds,
+};
 use super::{Consumer, Event};
 use crate::commands::restore;
 use crate::terminal::StatusLine;
@@ -26,6 +29,8 @@ pub(crate) struct Lines {
     line: StatusLine,
     begun: Instant,
     arms: Vec<String>,
+    /// Whether more than one arm has answered.
+    several: bool,
     /// What was said of what loads ask.
     asked: Vec<String>,
     told: Instant,
@@ -64,6 +69,7 @@ impl Lines {
             line,
             begun: now,
             arms: Vec::new(),
+            several: false,
             asked: Vec::new(),
             told: now,
             is_resumed: false,
@@ -181,8 +187,9 @@ impl Lines {
             LabEvent::PilotBegun { load } => {
                 self.say_arms();
                 let left = self.left_of_run();
-                self.say(&format!("{load}: a pilot of all arms{left}"));
-                self.show(format!("{load}: a pilot of all arms"));
+                let pilot = pilot(&load, self.several);
+                self.say(&format!("{pilot}{left}"));
+                self.show(pilot);
             }
             LabEvent::PilotEnded(pilot) => self.say(&chosen(&pilot)),
             begun @ LabEvent::TrialBegun { .. } => self.begin(begun),
@@ -238,11 +245,15 @@ impl Lines {
                 length,
             } => {
                 if stretch == 1 {
-                    self.say("Each arm has the load alone now, to see what limits it");
+                    self.say(&match self.several {
+                        true => "Each arm has the load alone now, to see what limits it".to_owned(),
+                        false => format!("A load now that shows what limits {arm}"),
+                    });
                 }
                 let length = number::length(whole_seconds(length));
+                let alone = if self.several { " alone" } else { "" };
                 self.show(format!(
-                    "{load}: {arm} alone for {length}, {stretch} of {of}"
+                    "{load}: {arm}{alone} for {length}, {stretch} of {of}"
                 ));
             }
             _ => {}
@@ -263,7 +274,9 @@ impl Lines {
         };
         self.say_arms();
         let (load, lasts) = (together(&loads), number::length(length));
-        let rate = rate.map_or(String::new(), |rate| format!(" at {rate:.0} requests/s"));
+        let rate = rate.map_or(String::new(), |rate| {
+            format!(" at {} requests/s", number::asked(rate))
+        });
         let (most, looks) = match looks.is_empty() {
             true => ("", String::new()),
             false => ("at most ", format!("; looked at after {}", listed(&looks))),
@@ -337,19 +350,19 @@ impl Lines {
     /// How far a load is: on a terminal after every block, in a log file now and then.
     fn show_block(&mut self, load: &str, (done, of): (u32, u32), baseline_rate: f64) {
         let planned = || {
-            self.begun.elapsed().as_secs_f64() / f64::from(done.max(1))
-                * f64::from(of - done.min(of))
+            let share = f64::from(of - done.min(of)) / f64::from(done.max(1));
+            self.begun.elapsed().mul_f64(share)
         };
         let (about, left) = match self.left {
             None => ("about", planned()),
-            Some((about, end)) => {
-                let left = end.saturating_duration_since(Instant::now());
-                (about, left.as_secs_f64().max(1.0))
-            }
+            Some((about, end)) => (about, end.saturating_duration_since(Instant::now())),
         };
         self.current = format!(
-            "{load}: block {done} of {of} · baseline {baseline_rate:.0} requests/s · \
-             {about} {left:.0} s left{}",
+            "{load}: block {} of {} · baseline {}/s · {about} {} left{}",
+            number::count(done.into()),
+            number::count(of.into()),
+            number::rate(baseline_rate),
+            number::length(whole_seconds(left)),
             self.left_of_run()
         );
         if self.line.rewrites() || self.told.elapsed().as_secs() >= 10 {
@@ -375,6 +388,7 @@ impl Lines {
     fn say_arms(&mut self) {
         if !self.arms.is_empty() {
             let arms = std::mem::take(&mut self.arms);
+            self.several |= arms.len() > 1;
             self.say(&match &arms[..] {
                 [one] => format!("{one} answers"),
                 all => format!("{} arms answer: {}", all.len(), all.join(", ")),
@@ -409,56 +423,4 @@ impl Consumer for Lines {
     fn end(&mut self) {
         self.line.clear();
     }
-}
-
-/// Where a load is: `12 of 30 s · 2000 of 2000 responses/s · 3 in flight · 0 errors · 18 s left`.
-fn load_line(state: &LoadState, rate: Option<f64>, before: u64, passed: Duration) -> String {
-    let left = number::length(whole_seconds(Duration::from_secs_f64(state.left.max(0.0))));
-    let LoadState {
-        completed,
-        errors,
-        in_flight,
-        ..
-    } = state;
-    let time = match (state.phase, state.requests) {
-        (LoadPhase::Connecting, _) => {
-            return format!("{} connections open · about {left} left", state.open);
-        }
-        (LoadPhase::Draining, _) => {
-            return format!("{in_flight} requests are still in flight · at most {left} left");
-        }
-        (_, Some(requests)) => format!("{completed} of {requests} requests"),
-        (LoadPhase::RampUp, None) => {
-            format!("ramp-up, {:.0} of {:.0} s", state.elapsed, state.length)
-        }
-        (LoadPhase::Measuring, None) => format!("{:.0} of {:.0} s", state.elapsed, state.length),
-    };
-    let asked = rate.map_or(String::new(), |rate| format!(" of {rate:.0}"));
-    let rate = (completed - before) as f64 / passed.as_secs_f64().max(1e-9);
-    format!(
-        "{time} · {rate:.0}{asked} responses/s · {in_flight} in flight · {errors} errors · {left} left"
-    )
-}
-
-/// An interval of a load: `10 to 20 s: 2,000/s · p50 0.1 ms · p99 0.2 ms · max 1 ms · 0 errors · VALID so far`.
-fn interval_line(interval: &LoadInterval) -> String {
-    let figures = &interval.interval;
-    let time = |ns| number::time(ns as f64);
-    let times = &figures.response_time;
-    let mut line = format!(
-        "{:.0} to {:.0} s: {}/s · p50 {} · p99 {} · p99.9 {} · max {} · {}",
-        interval.at,
-        interval.at + figures.seconds,
-        number::rate(figures.rate),
-        time(times.p50),
-        time(times.p99),
-        time(times.p99_9),
-        time(times.max),
-        number::plural(figures.errors_total(), "error"),
-    );
-    line += &format!(" · {} so far", words::validity(interval.validity));
-    for reason in &interval.reasons {
-        line += &format!("; {}", reason.rule);
-    }
-    line
 }

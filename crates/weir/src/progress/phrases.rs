@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use weir_model::progress::{LoadInterval, LoadPhase, LoadState};
 use weir_model::record::{LookRecord, PilotRecord};
 use weir_model::study::Until;
-use weir_report::number;
+use weir_report::{number, words};
 
 /// How a promise of time begins.
 pub(crate) fn about(until: Until) -> &'static str {
@@ -27,6 +28,14 @@ pub(super) fn together(loads: &[String]) -> String {
     }
 }
 
+/// The pilot of a load.
+pub(super) fn pilot(load: &str, several: bool) -> String {
+    match several {
+        true => format!("{load}: a pilot of all arms"),
+        false => format!("{load}: a pilot"),
+    }
+}
+
 /// What a pilot has chosen.
 pub(super) fn chosen(pilot: &PilotRecord) -> String {
     let time = |ns| number::length(Duration::from_nanos(ns));
@@ -43,7 +52,7 @@ pub(super) fn chosen(pilot: &PilotRecord) -> String {
 /// How long a search takes at most.
 pub(crate) fn at_most(takes: Duration) -> String {
     let takes = number::length(whole_seconds(takes));
-    format!("It takes {takes} at most, if a rate that holds for seconds does not last")
+    format!("It takes {takes} at most: if a rate that held for seconds does not hold for longer")
 }
 
 /// What a look has decided, and how long what is open takes.
@@ -76,4 +85,97 @@ pub(super) fn looked(look: &LookRecord, left: Duration, at_most: Duration) -> St
 pub(crate) fn listed(numbers: &[u32]) -> String {
     let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
     weir_analysis::listed(&numbers)
+}
+
+/// Where a load is: `12 of 30 s · 2,000 of 2,000 responses/s · 3 in flight · 0 errors · 18 s left`.
+pub(super) fn load_line(
+    state: &LoadState,
+    rate: Option<f64>,
+    before: u64,
+    passed: Duration,
+) -> String {
+    let left = number::length(whole_seconds(Duration::from_secs_f64(state.left.max(0.0))));
+    let seconds = |of: f64| number::count(of.max(0.0).round() as u64);
+    let (elapsed, length) = (seconds(state.elapsed), seconds(state.length));
+    let time = match (state.phase, state.requests) {
+        (LoadPhase::Connecting, _) => {
+            let open = number::plural(state.open, "connection");
+            return format!("{open} open · about {left} left");
+        }
+        (LoadPhase::Draining, _) => {
+            let in_flight = number::plural(state.in_flight, "request");
+            return format!("{in_flight} still in flight · at most {left} left");
+        }
+        (_, Some(requests)) => {
+            let completed = number::count(state.completed);
+            format!("{completed} of {} requests", number::count(requests))
+        }
+        (LoadPhase::RampUp, None) => format!("ramp-up, {elapsed} of {length} s"),
+        (LoadPhase::Measuring, None) => format!("{elapsed} of {length} s"),
+    };
+    let asked = rate.map_or(String::new(), |rate| format!(" of {}", number::asked(rate)));
+    let rate = (state.completed - before) as f64 / passed.as_secs_f64().max(1e-9);
+    format!(
+        "{time} · {}{asked} responses/s · {} in flight · {} · {left} left",
+        number::count(rate.round() as u64),
+        number::count(state.in_flight),
+        number::plural(state.errors, "error"),
+    )
+}
+
+/// An interval of a load: `10 to 20 s: 2,000/s · p50 0.1 ms · p99 0.2 ms · max 1 ms · 0 errors · VALID so far`.
+pub(super) fn interval_line(interval: &LoadInterval) -> String {
+    let figures = &interval.interval;
+    let time = |ns| number::time(ns as f64);
+    let times = &figures.response_time;
+    let mut line = format!(
+        "{:.0} to {:.0} s: {}/s · p50 {} · p99 {} · p99.9 {} · max {} · {}",
+        interval.at,
+        interval.at + figures.seconds,
+        number::rate(figures.rate),
+        time(times.p50),
+        time(times.p99),
+        time(times.p99_9),
+        time(times.max),
+        number::plural(figures.errors_total(), "error"),
+    );
+    line += &format!(" · {} so far", words::validity(interval.validity));
+    for reason in &interval.reasons {
+        line += &format!("; {}", reason.rule);
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_numbers_of_a_load_are_grouped() {
+        let state = |phase, requests| LoadState {
+            phase,
+            elapsed: 1800.2,
+            left: 3.0,
+            length: 3600.0,
+            requests,
+            completed: 1_500_000,
+            errors: 1234,
+            in_flight: 2000,
+            open: 10_000,
+        };
+        use LoadPhase::{Connecting, Draining, Measuring};
+        let rest = "12,000 of 12,500 responses/s · 2,000 in flight · 1,234 errors · 3 s left";
+        #[rustfmt::skip]
+        let cases = [
+            (Connecting, None, "10,000 connections open · about 3 s left".to_owned()),
+            (Measuring, None, format!("1,800 of 3,600 s · {rest}")),
+            (Measuring, Some(2_000_000), format!("1,500,000 of 2,000,000 requests · {rest}")),
+            (Draining, None, "2,000 requests still in flight · at most 3 s left".to_owned()),
+        ];
+        for (phase, requests, said) in cases {
+            let passed = Duration::from_millis(500);
+            let line = load_line(&state(phase, requests), Some(12_500.0), 1_494_000, passed);
+            assert_eq!(line, said);
+        }
+    }
 }

@@ -152,9 +152,12 @@ fn a_budget_without_time_for_any_claim_is_refused_with_one_that_has() {
         let told = ended.stderr.clone();
         ended.refused(&[said]);
         let (_, suffices) = told.split_once("hint: use --budget ").expect("a hint");
+        let (suffices, _) = suffices
+            .split_once(", or a shorter --hold")
+            .expect("both ways");
         // That is not refused: the file that is in the way is.
         let out = ["--out", "/proc/nothing"];
-        let ended = capacity(&[&[target.as_str()], &hold[..], &[suffices.trim()], &out].concat());
+        let ended = capacity(&[&[target.as_str()], &hold[..], &[suffices], &out].concat());
         ended.refused(&["/proc"]);
     }
 }

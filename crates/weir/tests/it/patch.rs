@@ -131,7 +131,7 @@ fn the_best_arms_diff_is_printed_with_what_it_rests_on() {
     best.says(&[
         "zipped: better: completed rate 1.300× (1.300–1.300) of baseline, VALID",
         "`patch -d / -p1 < FILE` applies it",
-        "it is of /etc/n.conf and what that includes",
+        "the diff is of /etc/n.conf and the files that it includes",
         "the arm also has, outside of configuration files: net.core.somaxconn = 4000",
     ]);
     let back = patch(&place, "--revert").with_code(0);

@@ -95,7 +95,7 @@ fn intervals_of_a_load_that_is_stopped_end_with_it() {
     );
     let mut load = Running::start(&mut load(&server, &flags));
     load.wait_until("two seconds", |load| {
-        load.stderr().matches("of 86400 s").count() > 0
+        load.stderr().matches("of 86,400 s").count() > 0
     });
     load.signal(Signal::INT);
     load.end().with_code(130);

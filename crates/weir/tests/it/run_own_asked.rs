@@ -177,13 +177,14 @@ fn what_a_load_names_and_nobody_has_is_refused() {
     user.assert_untouched();
 }
 
-/// A distribution's default server takes whoever names nobody. It answers, but the origin server is not asked.
+/// A distribution's default server takes whoever names nobody. It answers, but the origin server is not asked. Nor is
+/// anything compressed for who does not accept it.
 #[test]
-fn a_load_that_files_answer_is_remarked() {
+fn answers_that_are_seldom_meant_are_remarked() {
     let place = Place::new();
     let page = "server {\n    listen 18080 default_server;\n    location / { return 200; }\n}\n\
                 server {\n    listen 18081 default_server;\n    root ROOT;\n    location / { try_files $uri /page; }\n}\n\
-                server {\n    listen 18081;\n    server_name shop.example;\n    location / { proxy_pass http://app; }\n}\n";
+                server {\n    listen 18081;\n    server_name shop.example;\n    gzip on;\n    location / { proxy_pass http://app; }\n}\n";
     let root = place.path("www");
     std::fs::create_dir(&root).expect("own folder");
     std::fs::write(root.join("page"), "It works!").expect("own file");
@@ -201,8 +202,11 @@ fn a_load_that_files_answer_is_remarked() {
     let remark = format!(
         "page: server ({file}:5), location / ({file}:8), answers from files, so the origin server gets no requests"
     );
+    let plain = format!(
+        "shop: gzip on ({file}:13) has no effect: no request has the header Accept-Encoding"
+    );
     let checked = place.ends("run study.yaml --check").with_code(0);
-    checked.stdout.has_all(&[&remark]);
+    checked.stdout.has_all(&[&remark, &plain]);
     assert_eq!(
         checked
             .stdout
@@ -211,6 +215,6 @@ fn a_load_that_files_answer_is_remarked() {
         1
     );
     let ended = place.run(&text).end().with_code(0);
-    ended.stderr.has_all(&[&remark]);
+    ended.stderr.has_all(&[&remark, &plain]);
     place.assert_clean();
 }

@@ -321,3 +321,35 @@ fn servers_of_stream_that_lead_to_a_listener_are_named() {
         );
     }
 }
+
+/// What `http`, the server and its locations say, and which ask meets a compression that it does not accept.
+#[test]
+fn compression_that_somebody_wrote_for_it_is_told_where_it_is_not_asked_for() {
+    let conf = |[http, server, outer, inner]: [&str; 4]| {
+        format!(
+            "events {{ }}\nhttp {{\n{http}\nserver {{\nlisten 80;\n{server}\nlocation / {{\n{outer}\nproxy_pass http://192.0.2.1;\n\
+             location /in {{\n{inner}\nproxy_pass http://192.0.2.1;\n}}\n}}\n}}\n}}\n"
+        )
+    };
+    #[rustfmt::skip]
+    let cases = [
+        // As Debian's file has it, and as one that was thought about.
+        (["gzip on;", "", "", ""], "", None),
+        (["gzip on; gzip_types text/css;", "", "", ""], "", Some(3)),
+        (["gzip on;", "", "gzip_comp_level 5;", ""], "", Some(3)),
+        (["gzip off;", "gzip on;", "", ""], "", Some(6)),
+        (["", "gzip on;", "gzip off;", ""], "", None),
+        (["", "gzip on;", "gzip off;", "gzip on;"], "/in", Some(11)),
+        (["", "", "gzip on;", ""], "/in", Some(8)),
+        (["gzip_types text/css;", "", "", ""], "", None),
+        (["", "gzip on;", "", ""], "accept-encoding=identity", Some(6)),
+        (["", "gzip on;", "", ""], "Accept-Encoding=gzip", None),
+        (["", "gzip on;", "", ""], "Accept-Encoding={{line:codings}}", None),
+    ];
+    for (texts, asks, line) in cases {
+        let source = source("nginx.conf", &conf(texts));
+        let asked = nginx::asked(&source, &ask(asks), "").expect("it listens");
+        let found = asked[0].compressed.as_ref();
+        assert_eq!(found.map(|spot| spot.line), line, "{texts:?} {asks}");
+    }
+}

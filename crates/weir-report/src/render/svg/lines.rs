@@ -101,7 +101,10 @@ impl Chart {
                     .into_iter()
                     .map(|tick| (tick, tick_rate(tick)))
                     .collect(),
-                "requests per second to each arm",
+                match plot.each {
+                    "arm" => "requests per second to each arm",
+                    _ => "requests per second",
+                },
             ),
         };
         let (left, right) = self.plot_x;

@@ -106,16 +106,18 @@ fn chart(found: &Capacity) -> Block {
         true => " on a logarithmic axis",
         false => "",
     };
-    let band_is = match found.ceiling {
-        Some(_) => {
-            "The band begins with what is carried at least; its end is not the server's limit"
+    let band_is = match (&band, found.claimed, found.ceiling) {
+        (None, ..) => "",
+        (_, true, Some(_)) => {
+            " The band begins with what is carried at least; its end is not the server's limit."
         }
-        None => "The band is the interval of the capacity",
+        (_, true, None) => " The band is the interval of the capacity.",
+        (_, false, _) => " The band is where the capacity seemed to be so far.",
     };
     let caption = format!(
         "Response times{log} by requests per second, from the moment each request was due. Points are the {} of \
          single trials, large ones of long trials: filled where the objective held, hollow where it did not. At the \
-         upper edge are requests that were not answered. {band_is}.",
+         upper edge are requests that were not answered.{band_is}",
         QUANTILES[front].0
     );
     let chart = Chart::Lines(Lines {

@@ -4,6 +4,7 @@ use weir_analysis::capacity::Capacity;
 use weir_analysis::findings::Findings;
 use weir_model::quantity::parse_rate;
 use weir_model::record::CapacityEnd;
+use weir_report::number;
 
 use super::Judged;
 use crate::failure::Failure;
@@ -107,8 +108,10 @@ impl Verdict {
         match self {
             Verdict::Unknown(why) => format!("{}: {why}", arm.arm),
             _ => format!(
-                "{} carries {:.0} to {:.0} requests/s",
-                arm.arm, arm.low, arm.high
+                "{} carries {} to {} requests/s",
+                arm.arm,
+                number::rate(arm.low),
+                number::rate(arm.high)
             ),
         }
     }

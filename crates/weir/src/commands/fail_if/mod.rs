@@ -66,7 +66,7 @@ impl Figure {
         match self {
             Figure::Quantile(_) | Figure::Mean => number::time(value),
             Figure::Errors => format!("{}%", (value * 1e6).round() / 1e4),
-            Figure::Rate => format!("{value:.0}/s"),
+            Figure::Rate => format!("{}/s", number::asked(value)),
         }
     }
 
@@ -324,6 +324,8 @@ mod tests {
             let read = vocabulary.one(text).unwrap();
             assert_eq!((read.arm.as_deref(), read.says), (arm, says), "{text}");
         }
+        let said = beyond(Figure::Rate, false, 5000.0, 4321.4);
+        assert_eq!(said.as_deref(), Some("rate is 4,321/s, below 5,000/s"));
         for (text, what) in [
             ("", "`` is none of invalid, and has no bound"),
             ("p99", "`p99` is none of invalid"),

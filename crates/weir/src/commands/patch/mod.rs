@@ -127,7 +127,7 @@ fn of_own_configuration(
             "`patch -d / -p1 < FILE` {what}, with this output in FILE; --dry-run first shows whether it fits"
         ),
         format!(
-            "it is of {} and what that includes, as they were when the run began",
+            "the diff is of {} and the files that it includes, as they were when the run began",
             file.display()
         ),
     ]);

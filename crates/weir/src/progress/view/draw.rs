@@ -74,12 +74,15 @@ fn load_page(state: &State, load: &LoadState, width: usize) -> Vec<Line<'static>
             width,
         ),
     ];
-    let flight = format!("{} of {} connections open", load.in_flight, load.open);
     page.push(row(
         "in flight",
         vec![Span::raw(match width < WIDE {
             true => number::count(load.in_flight),
-            false => flight.replace(" of ", ", "),
+            false => format!(
+                "{}, {} open",
+                number::count(load.in_flight),
+                number::plural(load.open, "connection")
+            ),
         })],
     ));
     let Some(interval) = &state.interval else {
@@ -167,7 +170,9 @@ fn run_page(state: &State, lines: &Lines, width: usize) -> Vec<Line<'static>> {
     page.push(row("now", vec![Span::raw(shown(lines.current()))]));
     if let Some((done, of)) = state.blocks {
         let share = f64::from(done) / f64::from(of.max(1));
-        page.push(bar("load", share, &format!("block {done} of {of}"), width));
+        let [done, of] = [done, of].map(|blocks| number::count(blocks.into()));
+        let blocks = format!("block {done} of {of}");
+        page.push(bar("load", share, &blocks, width));
         let rate = state.rates.back().copied().unwrap_or(0.0);
         let rate = format!("{}/s", number::rate(rate));
         page.push(over_time(
