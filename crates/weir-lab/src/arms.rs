@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use weir_agent::message::{
-    Alive, ArmStarted, Counters, End, FlowJob, Log, MakeCertificate, OriginListener, Renew,
+    Alive, ArmJob, ArmStarted, Counters, End, FlowJob, Log, MakeCertificate, OriginListener, Renew,
 };
 use weir_kube::KubeError;
 use weir_model::quantity::CpuSet;
@@ -17,7 +17,7 @@ use weir_record::RunWriter;
 use crate::arrivals::When;
 use crate::asked::{addresses, of_started, where_asked};
 use crate::cell::ArmId;
-use crate::controlled::Controlled;
+use crate::controlled::{Controlled, InForce};
 use crate::first_answer::FirstAnswer;
 use crate::flows::{Doors, Flows, From};
 use crate::hosts::Hosts;
@@ -187,15 +187,7 @@ impl<'a> Arms<'a> {
         };
         let mut job = bench.job(&arm, slot, self.certificate.is_some(), origin)?;
         let begun = Instant::now();
-        let moved = self.moved;
-        let in_force = match &mut self.controlled {
-            Some(controlled) => {
-                let place = (slot + moved) % controlled.instances();
-                job.external = Some(controlled.at(place).clone());
-                Some(controlled.apply(&arm, place)?)
-            }
-            None => None,
-        };
+        let in_force = self.put_into_force(&arm, &mut job)?;
         let external = job.external.clone();
         let started = bench.proxies().ask(job);
         let mut started: ArmStarted = started.map_err(|error| error.of_arm(&arm.name))?;
@@ -236,6 +228,17 @@ impl<'a> Arms<'a> {
             arm: arm.name,
         });
         Ok(())
+    }
+
+    /// Has a controller put an arm's settings into force, where there is one, and says where the arm is then.
+    fn put_into_force(&mut self, arm: &Arm, job: &mut ArmJob) -> Result<Option<InForce>, LabError> {
+        let moved = self.moved;
+        let Some(controlled) = &mut self.controlled else {
+            return Ok(None);
+        };
+        let place = (job.slot + moved) % controlled.instances();
+        job.external = Some(controlled.at(place).clone());
+        controlled.apply(arm, place).map(Some)
     }
 
     fn record_of(&self, arm: &Arm, started: &ArmStarted) -> ProxyRecord {

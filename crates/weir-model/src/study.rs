@@ -24,9 +24,8 @@ pub use proxy::{
 };
 pub use taken::{Taken, TakenFrom};
 
-/// Settings of one proxy: parameter id (without the proxy's prefix, for example
-/// `keepalive_requests`) to its level as it is written (`on`, `64k`, `1000`).
-/// Every id is in the catalog and every level passed its row's check.
+/// Settings of one proxy: parameter id (without the proxy's prefix, for example `keepalive_requests`) to its level as it is
+/// written (`on`, `64k`, `1000`). Every id is in the catalog and every level passed its row's check.
 pub type Settings = BTreeMap<String, String>;
 
 /// A study, checked.

@@ -38,7 +38,7 @@ mod tls;
 mod tree;
 mod words;
 
-use weir_model::study::{BlockSpec, Study};
+use weir_model::study::Study;
 use weir_parameters::Catalog;
 
 pub use check::Finding;
@@ -168,15 +168,7 @@ fn study(
     left_out.extend(room.check(&mut loads, check));
 
     let name = name?;
-    // Each arm has each instance of a controller equally often.
-    let controller = proxy
-        .as_ref()
-        .and_then(|draft| draft.spec.controller.as_ref());
-    let places = controller.map_or(1, |controller| 1 + controller.beside.len() as u32);
-    let blocks = BlockSpec {
-        instances: blocks.instances.next_multiple_of(places),
-        ..blocks
-    };
+    let blocks = plan::spread(blocks, proxy.as_ref());
     Some(Study {
         title: title.unwrap_or_else(|| name.clone()),
         name,

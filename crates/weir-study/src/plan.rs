@@ -13,6 +13,7 @@ use weir_model::study::{
 use crate::check::{Checker, Fields, MAX_CONTENT, short};
 use crate::load;
 use crate::machine::CheckContext;
+use crate::proxy::Draft;
 use crate::tree::{Node, Value};
 
 /// Metrics by their names in studies.
@@ -159,6 +160,16 @@ pub(crate) fn blocks(node: Option<&Node>, check: &mut Checker) -> BlockSpec {
         blocks.seed = check.whole(node, 0..=u64::MAX).unwrap_or(blocks.seed);
     }
     blocks
+}
+
+/// Instances so many that each arm has each of a controller's equally often.
+pub(crate) fn spread(blocks: BlockSpec, proxy: Option<&Draft>) -> BlockSpec {
+    let controller = proxy.and_then(|draft| draft.spec.controller.as_ref());
+    let places = controller.map_or(1, |controller| 1 + controller.beside.len() as u32);
+    BlockSpec {
+        instances: blocks.instances.next_multiple_of(places),
+        ..blocks
+    }
 }
 
 /// When loads have blocks enough, and what a run takes at most. Looks decide what is compared; a limit is held against

@@ -53,6 +53,16 @@ fn each_arm_has_each_instance_of_a_controller_equally_often() {
     assert_eq!(controller.beside[0].objects["config"], "configmap/b");
     assert!(!study.is_in_turn());
     assert_eq!(study.blocks.instances, 6);
+    let unread = "beside: [{address: '10.96.7.8:80', config: configmap/b}]";
+    for (beside, message) in [
+        (unread, "weir could not tell whether a setting is in force"),
+        (
+            BESIDE,
+            "5 arms (the baseline and the A/A arm included) and 2 instances of the controller",
+        ),
+    ] {
+        is_refused(&self::study(&format!("{WHOLE}, {beside}"), ARMS), message);
+    }
 }
 
 /// What a controller is said to be, and the error.
@@ -106,16 +116,6 @@ fn a_controller_is_named_with_its_objects() {
             no_workload.clone(),
             gzip,
             "weir could not tell whether a setting is in force",
-        ),
-        (
-            format!("{WHOLE}, beside: [{{address: '10.96.7.8:80', config: configmap/b}}]"),
-            gzip,
-            "weir could not tell whether a setting is in force",
-        ),
-        (
-            format!("{WHOLE}, {BESIDE}"),
-            ARMS,
-            "5 arms (the baseline and the A/A arm included) and 2 instances of the controller",
         ),
         (
             format!("{no_workload}, read: [nginx, -T]"),
