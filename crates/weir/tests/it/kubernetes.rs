@@ -11,8 +11,10 @@ use weir_model::load_report::LoadReport;
 use weir_model::record::NetworkUsed;
 
 use crate::controlled;
+use crate::kube_stand_in;
 use crate::kube_support::{Named, Test, tier};
 use crate::kubernetes_doctor;
+use crate::kubernetes_kills;
 use crate::place::{self, Place};
 use crate::program::{HasAll, Running, run, wait_until};
 
@@ -23,7 +25,7 @@ pub(crate) const PODS: &str =
     "--on kubernetes:weir-test --image localhost/weir:test --share-nodes --pod-memory 256MiB";
 
 /// All of them, in one cluster and one after the other.
-const TESTS: [Named; 14] = [
+const TESTS: [Named; 15] = [
     (
         "a_study_is_run_by_generators_in_pods",
         a_study_is_run_by_generators_in_pods,
@@ -74,6 +76,10 @@ const TESTS: [Named; 14] = [
         "a_sysctl_that_the_kubelet_forbids_is_taken_back",
         controlled::a_sysctl_that_the_kubelet_forbids_is_taken_back,
     ),
+    (
+        "kills_leave_nothing_behind",
+        kubernetes_kills::kills_leave_nothing_behind,
+    ),
 ];
 
 #[test]
@@ -88,8 +94,7 @@ fn node_tier() {
 fn written() -> Vec<u8> {
     let weir = Path::new(env!("CARGO_BIN_EXE_weir"));
     let program = fs::read(weir).expect("it was built");
-    // What the stand-in of a controller runs, besides.
-    let others = ["/usr/sbin/nginx", "/bin/cat"].map(Path::new);
+    let others = kube_stand_in::PROGRAMS.map(Path::new);
     let mut paths: BTreeSet<String> = others.map(|path| path.display().to_string()).into();
     for program in others.into_iter().chain([weir]) {
         let listed = Command::new("ldd").arg(program).output().expect("ldd");
@@ -107,7 +112,7 @@ fn written() -> Vec<u8> {
         mode: 0o755,
     };
     let read = |path: &String| file(path, fs::read(path).expect("a program or a library"));
-    let own = controlled::FILES.map(|(path, text)| file(path, text.into()));
+    let own = kube_stand_in::FILES.map(|(path, text)| file(path, text.into()));
     let files = paths.iter().map(read).chain(own).collect();
     image::with(IMAGE, program, files).expect("an ELF program")
 }
@@ -174,7 +179,7 @@ pub(crate) fn start(test: &Test, place: &Place, line: &str) -> Running {
 }
 
 /// The names of weir's Jobs and pods.
-fn left(test: &Test) -> String {
+pub(crate) fn left(test: &Test) -> String {
     test.kubectl(
         "get jobs,pods --selector app.kubernetes.io/managed-by=weir --output name",
         "",
