@@ -22,7 +22,7 @@ use crate::cluster::Cluster;
 use crate::error::KubeError;
 use crate::inner::Inner;
 use crate::object_ref::ObjectRef;
-use crate::pointer::Pointer;
+use crate::pointer::{self, Pointer};
 use crate::workload;
 
 /// Name and version of the journal's format.
@@ -76,6 +76,8 @@ struct Entry {
     former: Former,
     /// What weir has given, by place.
     given: BTreeMap<String, Vec<Value>>,
+    /// The places that were asked for; the others of `given` are defaults that the cluster has put beside them.
+    asked: BTreeSet<String>,
 }
 
 /// What became of an object that weir had changed.
@@ -146,6 +148,20 @@ fn held(inner: &Inner) -> impl Fn(JournalError) -> KubeError {
     }
 }
 
+/// Whether two texts of an object say the same, but for what the API server writes down at every change.
+fn is_same(one: &Value, other: &Value) -> bool {
+    let said = |object: &Value| {
+        let mut object = object.clone();
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.retain(|key, _| {
+                !["managedFields", "resourceVersion", "generation"].contains(&key.as_str())
+            });
+        }
+        object
+    };
+    said(one) == said(other)
+}
+
 /// Takes over what lines say into the objects that are not done with.
 fn opened(lines: Vec<Line>) -> Vec<Entry> {
     let mut open: Vec<Entry> = Vec::new();
@@ -155,6 +171,7 @@ fn opened(lines: Vec<Line>) -> Vec<Entry> {
             Line::Ahead(former) => open.push(Entry {
                 former,
                 given: BTreeMap::new(),
+                asked: BTreeSet::new(),
             }),
             Line::Giving { object, at, value } => {
                 let entry = open.iter_mut().find(|entry| entry.former.object == object);
@@ -244,6 +261,7 @@ impl Changes {
         self.open.push(Entry {
             former,
             given: BTreeMap::new(),
+            asked: BTreeSet::new(),
         });
         Ok(self.open.len() - 1)
     }
@@ -265,27 +283,38 @@ impl Changes {
                 why: "there is no such object".to_owned(),
             })?;
             let place = self.known(object, &now)?;
-            let mut wanted = now.clone();
-            for (at, value) in values {
-                let pointer = Pointer::parse(at);
-                self.open[place].must_know(at, &pointer, &now)?;
-                match value {
-                    None => pointer.put_back(&mut wanted, &self.open[place].former.text),
-                    Some(value) => {
-                        self.announce(place, at, value)?;
-                        if !pointer.set(&mut wanted, value.clone()) {
-                            return Err(KubeError::Foreign {
-                                object: object.to_string(),
-                                what: format!("there is no place for {at}"),
-                            });
-                        }
-                    }
-                }
-            }
-            if wanted == now {
+            self.open[place].asked.extend(values.keys().cloned());
+            let wanted = self.open[place].wanted(&now, values)?;
+            if is_same(&wanted, &now) {
                 return Ok(false);
             }
-            if object.replace(&self.inner, wanted)?.is_some() {
+            // The cluster may put defaults beside a value, which have to go with it, and write the value otherwise.
+            let Some(rehearsed) = object.rehearse(&self.inner, &wanted)? else {
+                continue;
+            };
+            let given = values.iter();
+            let given = given.filter_map(|(at, value)| Some((at, value.as_ref()?)));
+            let given: Vec<_> = given
+                .map(|(at, value)| (at, value, Pointer::parse(at).get(&rehearsed)))
+                .collect();
+            if let Some((at, ..)) = given.iter().find(|(.., kept)| kept.is_none()) {
+                return Err(KubeError::Refused {
+                    what: format!("{at} in {object}"),
+                    why: "this cluster's definition of such objects has no such field".to_owned(),
+                });
+            }
+            if is_same(&rehearsed, &now) {
+                return Ok(false);
+            }
+            for (at, value, kept) in given {
+                self.announce(place, at, value)?;
+                self.announce(place, at, kept.unwrap_or(value))?;
+            }
+            let former = &self.open[place].former.text;
+            for (at, value) in pointer::added(&wanted, &rehearsed, former) {
+                self.announce(place, &at, &value)?;
+            }
+            if object.replace(&self.inner, &wanted)?.is_some() {
                 return Ok(true);
             }
         }
@@ -355,6 +384,31 @@ impl Drop for Changes {
 }
 
 impl Entry {
+    /// The object as it is now with these values, and without what the cluster has put beside weir's: it does so again.
+    fn wanted(
+        &self,
+        now: &Value,
+        values: &BTreeMap<String, Option<Value>>,
+    ) -> Result<Value, KubeError> {
+        let mut wanted = now.clone();
+        let beside = self.given.keys().filter(|at| !self.asked.contains(*at));
+        for at in beside.chain(values.keys()) {
+            let pointer = Pointer::parse(at);
+            self.must_know(at, &pointer, now)?;
+            pointer.put_back(&mut wanted, &self.former.text);
+        }
+        for (at, value) in values {
+            let Some(value) = value else { continue };
+            if !Pointer::parse(at).set(&mut wanted, value.clone()) {
+                return Err(KubeError::Foreign {
+                    object: self.former.object.to_string(),
+                    what: format!("there is no place for {at}"),
+                });
+            }
+        }
+        Ok(wanted)
+    }
+
     /// Refuses a place with a value that is neither the former one nor weir's.
     fn must_know(&self, at: &str, pointer: &Pointer, now: &Value) -> Result<(), KubeError> {
         match self.is_foreign(at, pointer, now) {
@@ -429,7 +483,7 @@ impl Entry {
             if dry_run {
                 return Ok(());
             }
-            if wanted == now || object.replace(inner, wanted)?.is_some() {
+            if wanted == now || object.replace(inner, &wanted)?.is_some() {
                 let sets = (&self.former.replica_sets, &self.given);
                 return workload::forget(inner, object, &self.former.uid, sets);
             }

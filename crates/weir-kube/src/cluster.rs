@@ -13,7 +13,7 @@ use crate::error::KubeError;
 use crate::generators::Generators;
 use crate::inner::Inner;
 use crate::object_ref::ObjectRef;
-use crate::rights;
+use crate::rights::{self, Asks};
 
 /// A namespace of a cluster. Copies reach it the same way.
 #[derive(Clone)]
@@ -112,12 +112,12 @@ impl Cluster {
             .run("ask what this user may do", rights::check(&self.inner))
     }
 
-    /// Asks whether the user may change these objects, which are of one namespace, and ask the pods of workloads.
+    /// Asks whether the user may change these objects, and ask the pods of workloads.
     ///
     /// # Errors
     /// As for [`Cluster::check_rights`].
-    pub fn check_changes(&self, objects: &[ObjectRef]) -> Result<(), KubeError> {
-        let check = rights::check_objects(&self.inner, objects);
+    pub fn check_changes(&self, objects: &[ObjectRef], asks: Asks) -> Result<(), KubeError> {
+        let check = rights::check_objects(&self.inner, objects, asks);
         self.inner.run("ask what this user may do", check)
     }
 

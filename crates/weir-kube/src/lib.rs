@@ -11,6 +11,7 @@
 mod asked;
 mod changes;
 mod cluster;
+mod conditions;
 mod error;
 mod exec;
 mod facts;
@@ -29,6 +30,7 @@ mod workload;
 pub use asked::{NodeLabel, ProxyPods, Target, Toleration, Unclear, Wanted};
 pub use changes::{Changes, Left, PutBack, left_by_this_process, undo};
 pub use cluster::Cluster;
+pub use conditions::not_taken;
 pub use error::KubeError;
 pub use exec::{Connected, Session, client};
 pub use facts::{
@@ -38,8 +40,8 @@ pub use generators::Generators;
 pub use object_ref::ObjectRef;
 pub use pods::Pod;
 pub use remove::{Removed, remove};
-pub use rights::{manifest, manifest_of};
-pub use workload::in_pods;
+pub use rights::{Asks, manifest, manifest_of};
+pub use workload::{ask_port, in_pods};
 
 /// The objects that [`Cluster::start`] would make in a namespace for a run of this name, as YAML documents.
 pub fn render(wanted: &Wanted, namespace: &str, run: &str) -> String {

@@ -69,12 +69,43 @@ impl ObjectRef {
     }
 
     /// Puts this in the place of what was read, unless somebody has changed that since: `None`.
-    pub(crate) fn replace(&self, inner: &Inner, object: Value) -> Result<Option<Value>, KubeError> {
+    pub(crate) fn replace(
+        &self,
+        inner: &Inner,
+        object: &Value,
+    ) -> Result<Option<Value>, KubeError> {
+        self.send(inner, object, &PostParams::default())
+    }
+
+    /// What would come of [`ObjectRef::replace`]: nothing is changed. Where an admission webhook does not let itself be
+    /// rehearsed, it is what was sent.
+    pub(crate) fn rehearse(
+        &self,
+        inner: &Inner,
+        object: &Value,
+    ) -> Result<Option<Value>, KubeError> {
+        let params = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
+        match self.send(inner, object, &params) {
+            Err(KubeError::Refused { why, .. }) if why.contains("dry run") => {
+                Ok(Some(object.clone()))
+            }
+            answer => answer,
+        }
+    }
+
+    fn send(
+        &self,
+        inner: &Inner,
+        object: &Value,
+        params: &PostParams,
+    ) -> Result<Option<Value>, KubeError> {
         let object: DynamicObject =
-            serde_json::from_value(object).map_err(|error| self.odd(&error))?;
+            serde_json::from_value(object.clone()).map_err(|error| self.odd(&error))?;
         let done = inner.run(&format!("change {self}"), async {
-            let params = PostParams::default();
-            match self.api(inner).replace(&self.name, &params, &object).await {
+            match self.api(inner).replace(&self.name, params, &object).await {
                 Ok(object) => Ok(Some(object)),
                 Err(kube::Error::Api(status)) if status.code == 409 => Ok(None),
                 Err(kube::Error::Api(status))

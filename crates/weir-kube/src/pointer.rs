@@ -1,4 +1,5 @@
-//! A place in an object: a JSON pointer (RFC 6901), in which `[name=VALUE]` is the element of a list with that field.
+//! A place in an object: a JSON pointer (RFC 6901), in which `[name=VALUE]` is the element of a list with that field. A
+//! number is an element that there is.
 
 use serde_json::{Map, Value, json};
 
@@ -61,7 +62,10 @@ impl Pointer {
 impl Step {
     fn within<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         match self {
-            Step::Key(key) => value.as_object()?.get(key),
+            Step::Key(key) => match value {
+                Value::Array(elements) => elements.get(key.parse::<usize>().ok()?),
+                value => value.as_object()?.get(key),
+            },
             Step::Element { field, is } => {
                 let mut elements = value.as_array()?.iter();
                 elements.find(|element| element[field] == **is)
@@ -75,7 +79,10 @@ impl Step {
                 if value.is_null() {
                     *value = Value::Object(Map::new());
                 }
-                Some(value.as_object_mut()?.entry(key).or_insert(Value::Null))
+                match value {
+                    Value::Array(elements) => elements.get_mut(key.parse::<usize>().ok()?),
+                    value => Some(value.as_object_mut()?.entry(key).or_insert(Value::Null)),
+                }
             }
             Step::Element { field, is } => {
                 if value.is_null() {
@@ -140,6 +147,35 @@ fn put_back(steps: &[Step], now: &mut Value, former: Option<&Value>) {
     }
 }
 
+/// What the cluster has added to what was sent, where there was nothing before: defaults beside what was set.
+pub(crate) fn added(sent: &Value, answer: &Value, former: &Value) -> Vec<(String, Value)> {
+    let mut all = Vec::new();
+    add("", (sent, answer), Some(former), &mut all);
+    all
+}
+
+fn add(
+    at: &str,
+    (sent, answer): (&Value, &Value),
+    former: Option<&Value>,
+    all: &mut Vec<(String, Value)>,
+) {
+    let (Value::Object(sent), Value::Object(answer)) = (sent, answer) else {
+        return;
+    };
+    for (key, value) in answer {
+        let at = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
+        match sent.get(key) {
+            Some(sent) => {
+                let former = former.and_then(|former| former.get(key));
+                add(&at, (sent, value), former, all);
+            }
+            None if former.is_none() => all.push((at, value.clone())),
+            None => {}
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,6 +199,10 @@ mod tests {
             ),
             (sysctls, json!({"spec": {"template": {"spec": {}}}})),
             (sysctls, other),
+            (
+                "/spec/routes/0/timeoutPolicy/response",
+                json!({"spec": {"routes": [{"services": []}, {}]}}),
+            ),
         ] {
             let (pointer, mut now) = (Pointer::parse(at), object.clone());
             assert!(pointer.set(&mut now, json!("new")), "{at}");
@@ -176,6 +216,24 @@ mod tests {
     }
 
     #[test]
+    fn defaults_beside_a_value_are_known() {
+        let former = json!({"metadata": {}, "spec": {"targetRefs": []}});
+        let mut sent = former.clone();
+        assert!(Pointer::parse("/spec/a~1b/most").set(&mut sent, json!(7)));
+        let mut answer = sent.clone();
+        answer["spec"]["a/b"]["pending"] = json!(1024);
+        // Beside what was there before: somebody else's.
+        answer["metadata"]["generation"] = json!(2);
+        answer["spec"]["other"] = json!(true);
+        let expected = [("/spec/a~1b/pending".to_owned(), json!(1024))];
+        assert_eq!(added(&sent, &answer, &former), expected);
+        for at in ["/spec/a~1b/pending", "/spec/a~1b/most"] {
+            Pointer::parse(at).put_back(&mut answer, &former);
+        }
+        assert_eq!(answer["spec"], json!({"targetRefs": [], "other": true}));
+    }
+
+    #[test]
     fn what_others_have_added_stays() {
         let (former, at) = (json!({}), Pointer::parse("/data/mine"));
         let mut now = former.clone();
@@ -186,5 +244,6 @@ mod tests {
         // A text is in the way.
         let mut text = json!({"data": "text"});
         assert!(!at.set(&mut text, json!("1")));
+        assert!(!Pointer::parse("/list/1/a").set(&mut json!({"list": [{}]}), json!("1")));
     }
 }

@@ -1,5 +1,7 @@
 //! What weir asks of a cluster, and whether it may.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
@@ -31,10 +33,10 @@ const RULES: [Rule<'static>; 4] = [
 ];
 // A web socket is opened by GET; newer API servers ask for `create` as well.
 const EXEC: Rule<'static> = rule("", "pods/exec", &["create", "get"]);
+const FORWARD: Rule<'static> = rule("", "pods/portforward", &["create", "get"]);
 /// What it asks for besides where it changes objects of a workload, and asks its pods.
-const OF_WORKLOAD: [Rule<'static>; 4] = [
+const OF_WORKLOAD: [Rule<'static>; 3] = [
     rule("", "pods", &["list"]),
-    EXEC,
     rule("apps", "replicasets", &["list", "delete"]),
     rule("", "events", &["list"]),
 ];
@@ -52,15 +54,35 @@ const fn rule<'r>(group: &'r str, resource: &'r str, verbs: &'r [&'r str]) -> Ru
 const ROLE: &str = "weir";
 const CONTROLLER_ROLE: &str = "weir-controller";
 
-/// What changes of these objects need.
-fn rules_of(objects: &[ObjectRef]) -> Vec<Rule<'_>> {
-    let own = objects.iter().map(|object| Rule {
-        name: Some(&object.name),
-        ..rule(object.group(), &object.resource, &["get", "update"])
-    });
-    let has_workload = objects.iter().any(|object| object.group() == "apps");
-    own.chain(OF_WORKLOAD.into_iter().filter(|_| has_workload))
-        .collect()
+/// How the pods of workloads are asked what they run with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asks {
+    /// By a command in them.
+    Command,
+    /// Over a port of theirs.
+    Port,
+}
+
+/// What changes of these objects need, by namespace.
+fn rules_of(objects: &[ObjectRef], asks: Asks) -> BTreeMap<&str, Vec<Rule<'_>>> {
+    let mut rules: BTreeMap<&str, Vec<Rule<'_>>> = BTreeMap::new();
+    for object in objects {
+        rules.entry(&object.namespace).or_default().push(Rule {
+            name: Some(&object.name),
+            ..rule(object.group(), &object.resource, &["get", "update"])
+        });
+    }
+    for (namespace, rules) in &mut rules {
+        let mut own = objects.iter().filter(|one| one.namespace == *namespace);
+        if own.any(|object| object.group() == "apps") {
+            rules.extend(OF_WORKLOAD);
+            rules.push(match asks {
+                Asks::Command => EXEC,
+                Asks::Port => FORWARD,
+            });
+        }
+    }
+    rules
 }
 
 /// Asks the API server whether the user may do all that the pods of generators need.
@@ -70,13 +92,17 @@ pub(crate) async fn check(inner: &Inner) -> Result<(), KubeError> {
     check_all(inner, namespace, &RULES, &manifest).await
 }
 
-/// The same of what changes of these objects need, which are of one namespace.
-pub(crate) async fn check_objects(inner: &Inner, objects: &[ObjectRef]) -> Result<(), KubeError> {
-    let Some(first) = objects.first() else {
-        return Ok(());
-    };
-    let manifest = |user: &str| manifest_of(objects, user);
-    check_all(inner, &first.namespace, &rules_of(objects), &manifest).await
+/// The same of what changes of these objects need.
+pub(crate) async fn check_objects(
+    inner: &Inner,
+    objects: &[ObjectRef],
+    asks: Asks,
+) -> Result<(), KubeError> {
+    let manifest = |user: &str| manifest_of(objects, asks, user);
+    for (namespace, rules) in rules_of(objects, asks) {
+        check_all(inner, namespace, &rules, &manifest).await?;
+    }
+    Ok(())
 }
 
 async fn check_all(
@@ -153,10 +179,12 @@ pub fn manifest(namespace: &str, user: &str) -> String {
     documents(ROLE, namespace, &RULES, user)
 }
 
-/// Those that grant what changes of these objects need, which are of one namespace.
-pub fn manifest_of(objects: &[ObjectRef], user: &str) -> String {
-    let namespace = objects.first().map_or("", |object| &object.namespace);
-    documents(CONTROLLER_ROLE, namespace, &rules_of(objects), user)
+/// Those that grant what changes of these objects need, in each of their namespaces.
+pub fn manifest_of(objects: &[ObjectRef], asks: Asks, user: &str) -> String {
+    let rules = rules_of(objects, asks).into_iter();
+    rules
+        .map(|(namespace, rules)| documents(CONTROLLER_ROLE, namespace, &rules, user))
+        .collect()
 }
 
 fn documents(role: &str, namespace: &str, rules: &[Rule<'_>], user: &str) -> String {
@@ -227,15 +255,25 @@ mod tests {
             api: "apps/v1".to_owned(),
             ..object.clone()
         };
-        let text = manifest_of(std::slice::from_ref(&object), "jane");
+        let text = manifest_of(std::slice::from_ref(&object), Asks::Command, "jane");
         assert!(
             text.contains("resourceNames") && !text.contains("pods"),
             "{text}"
         );
-        let text = manifest_of(&[object, workload], "jane");
-        assert!(
-            text.contains("replicasets") && text.contains("pods/exec"),
-            "{text}"
-        );
+        let elsewhere = ObjectRef {
+            namespace: "shop".to_owned(),
+            ..object.clone()
+        };
+        let objects = [object, workload, elsewhere];
+        for (asks, has, has_not) in [
+            (Asks::Command, "pods/exec", "pods/portforward"),
+            (Asks::Port, "pods/portforward", "pods/exec"),
+        ] {
+            let text = manifest_of(&objects, asks, "jane");
+            assert!(text.contains("replicasets") && text.contains(has), "{text}");
+            assert!(!text.contains(has_not), "{text}");
+            let own = text.rfind("namespace: shop").unwrap_or(0);
+            assert!(own > text.rfind("replicasets").unwrap_or(own), "{text}");
+        }
     }
 }

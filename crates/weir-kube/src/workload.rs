@@ -1,6 +1,7 @@
 //! Deployments and DaemonSets whose template weir changes: their roll-outs, and what their pods run with.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use k8s_openapi::api::core::v1;
 use kube::api::{AttachParams, DeleteParams, ListParams};
 use kube::{Api, ResourceExt};
 use serde_json::Value;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::cluster::Cluster;
 use crate::error::KubeError;
@@ -224,36 +225,101 @@ pub fn in_pods(
     command: &[String],
 ) -> Result<Vec<(String, String)>, KubeError> {
     let inner = &cluster.inner;
+    let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), &object.namespace);
+    let doing = format!("run `{}`", command.join(" "));
+    let each = running(inner, object)?.into_iter().map(|name| {
+        let printed = printed(inner, &api, (&name, container), command);
+        let printed = in_time(inner, (&doing, object, &name), printed)?;
+        Ok((name, printed))
+    });
+    each.collect()
+}
+
+/// Sends a request to a port of every pod of a workload that runs, which may listen on the pod's loopback alone: the
+/// pod's name, and all that came back until the connection was closed.
+///
+/// # Errors
+/// No pod runs, or a port does not answer.
+pub fn ask_port(
+    cluster: &Cluster,
+    object: &ObjectRef,
+    port: u16,
+    request: &str,
+) -> Result<Vec<(String, Vec<u8>)>, KubeError> {
+    let inner = &cluster.inner;
+    let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), &object.namespace);
+    let doing = format!("ask port {port}");
+    let each = running(inner, object)?.into_iter().map(|name| {
+        let answer = answered(inner, &api, (&name, port), request);
+        let answer = in_time(inner, (&doing, object, &name), answer)?;
+        Ok((name, answer))
+    });
+    each.collect()
+}
+
+/// The names of the pods of a workload that run; at least one.
+fn running(inner: &Inner, object: &ObjectRef) -> Result<Vec<String>, KubeError> {
     let (_, pods) = with_pods(inner, object)?;
     let runs = |pod: &&v1::Pod| {
         let status = pod.status.as_ref();
         status.is_some_and(|status| status.phase.as_deref() == Some("Running"))
     };
-    let running: Vec<&v1::Pod> = pods.iter().filter(runs).collect();
-    if running.is_empty() {
-        return Err(KubeError::Request {
+    let running: Vec<String> = pods
+        .iter()
+        .filter(runs)
+        .map(ResourceExt::name_any)
+        .collect();
+    match running.is_empty() {
+        false => Ok(running),
+        true => Err(KubeError::Request {
             doing: format!("cannot ask the pods of {object}"),
             why: "none of them runs".to_owned(),
+        }),
+    }
+}
+
+/// What a pod of a workload does, unless it takes too long.
+fn in_time<T>(
+    inner: &Inner,
+    (doing, object, pod): (&str, &ObjectRef, &str),
+    what: impl Future<Output = Result<T, KubeError>>,
+) -> Result<T, KubeError> {
+    inner.within(COMMAND, what).unwrap_or_else(|| {
+        Err(KubeError::Overdue {
+            what: format!("{doing} in pod {}/{pod}", object.namespace),
+            within: COMMAND,
+        })
+    })
+}
+
+/// What a port of a pod answers, by the API server's port-forward.
+async fn answered(
+    inner: &Inner,
+    api: &Api<v1::Pod>,
+    (pod, port): (&str, u16),
+    request: &str,
+) -> Result<Vec<u8>, KubeError> {
+    let doing = format!("ask port {port} of pod `{pod}`");
+    let forward = api.portforward(pod, &[port]).await;
+    let mut forward = forward.map_err(|error| inner.failed(&doing, error))?;
+    let said = forward.take_error(port);
+    let mut answer = Vec::new();
+    if let Some(mut stream) = forward.take_stream(port) {
+        stream.write_all(request.as_bytes()).await?;
+        stream.take(MOST_PRINTED).read_to_end(&mut answer).await?;
+    }
+    if answer.is_empty() {
+        let why = match said {
+            Some(said) => said.await,
+            None => None,
+        };
+        let why = why.unwrap_or_else(|| "it was closed without a word".to_owned());
+        return Err(KubeError::Request {
+            doing: format!("cannot {doing}"),
+            why,
         });
     }
-    let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), &object.namespace);
-    let each = running.into_iter().map(|pod| {
-        let name = pod.name_any();
-        let doing = format!(
-            "run `{}` in pod {}/{name}",
-            command.join(" "),
-            object.namespace
-        );
-        let printed = inner.within(COMMAND, printed(inner, &api, (&name, container), command));
-        let printed = printed.unwrap_or_else(|| {
-            Err(KubeError::Overdue {
-                what: doing.clone(),
-                within: COMMAND,
-            })
-        })?;
-        Ok((name, printed))
-    });
-    each.collect()
+    Ok(answer)
 }
 
 async fn printed(

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use weir_host::journal::Journal;
-use weir_kube::{Changes, Cluster, KubeError, ObjectRef};
-use weir_model::study::{Arm, ControllerSpec, LoadSpec, ProxySpec, Settings, Study};
-use weir_parameters::controller::sysctl_path;
+use weir_kube::{Asks, Changes, Cluster, KubeError, ObjectRef};
+use weir_model::study::{Arm, ControllerSpec, LoadSpec, ProxySpec, Settings, Study, server_name};
+use weir_parameters::controller::{Placed, Reads, ReadsCommand, ReadsPort, sysctl_path};
 use weir_parameters::{Catalog, Controller, Parameter};
+use weir_sut::Meeting;
 
 use crate::options::Options;
 use crate::{Event, LabError};
@@ -29,7 +30,7 @@ pub(crate) struct Controlled {
     cluster: Cluster,
     controller: &'static Controller,
     spec: ControllerSpec,
-    at: (SocketAddr, bool),
+    meeting: Meeting,
     catalog: Catalog,
     changes: Changes,
     /// All that some arm sets.
@@ -67,6 +68,7 @@ impl Controlled {
             LabError::Controller(words.to_owned())
         })?;
         let address = proxy.external.as_ref().map(|external| external.address);
+        let meeting = address.map(|at| meeting(study, at)).ok_or_else(unknown)?;
         let catalog = options.catalog.clone();
         let arms = study.arms.iter();
         let ids = arms.flat_map(|arm| arm.settings.keys().cloned()).collect();
@@ -75,7 +77,7 @@ impl Controlled {
             .into_iter()
             .map(|(_, object)| object)
             .collect();
-        cluster.check_changes(&used)?;
+        cluster.check_changes(&used, asks(controller))?;
         let purpose = format!("weir run {}", study.name);
         let folder = Journal::default_folder();
         let mut controlled = Controlled {
@@ -83,10 +85,7 @@ impl Controlled {
             cluster,
             controller,
             spec: spec.clone(),
-            at: (
-                address.ok_or_else(unknown)?,
-                study.loads.iter().all(LoadSpec::is_secure),
-            ),
+            meeting,
             catalog,
             ids,
             sites,
@@ -113,27 +112,74 @@ impl Controlled {
         };
         let placed = self.controller.placed(&self.catalog, &arm.settings);
         let objects = by_role(&self.spec, self.controller);
+        if let Some(by) = self.starts_anew(&objects) {
+            // Ahead of what it reads, so that it is put back after that.
+            let nothing = BTreeMap::new();
+            self.changes.set(&by.0, &nothing).map_err(refused)?;
+        }
+        let mut changed = BTreeSet::new();
         for (object, places) in self.sites.clone() {
             let wanted = places.into_iter().map(|at| {
                 let mut own = placed.iter();
                 let own = own.find(|one| one.at == at && objects.get(&one.object) == Some(&object));
-                let value = own.map(|own| Value::String(own.value.clone()));
-                (at, value)
+                (at, own.map(|own| own.value.clone()))
             });
             let wanted = wanted.collect();
-            self.changes.set(&object, &wanted).map_err(refused)?;
+            if self.changes.set(&object, &wanted).map_err(refused)? {
+                changed.insert(object);
+            }
         }
+        if let Some((by, at)) = self.starts_anew(&objects) {
+            let wanted = BTreeMap::from([(at, self.said_of(&placed))]);
+            self.changes.set(&by, &wanted).map_err(refused)?;
+            self.await_rolled_out(&by).map_err(refused)?;
+        }
+        self.restart(|after| changed.contains(after))?;
         if let Some(workload) = objects.get(WORKLOAD) {
-            let within = self.controller.rolled_out_within;
-            let done = self.changes.rolled_out(workload, within, &self.interrupted);
-            done.map_err(refused)?;
+            self.await_rolled_out(workload).map_err(refused)?;
         }
         self.await_in_force(arm)
+    }
+
+    fn await_rolled_out(&self, workload: &ObjectRef) -> Result<(), KubeError> {
+        let within = self.controller.rolled_out_within;
+        self.changes.rolled_out(workload, within, &self.interrupted)
+    }
+
+    /// The workload that reads an object of some arm's at its start only, and where a text in it starts its pods anew;
+    /// `None`: nothing has to be, or the study's own command does it.
+    fn starts_anew(&self, objects: &BTreeMap<String, ObjectRef>) -> Option<(ObjectRef, String)> {
+        let restarts = self.controller.restarts.as_ref()?;
+        let is_read = self.sites.contains_key(objects.get(&restarts.after)?);
+        let by = objects.get(&restarts.by.object)?.clone();
+        (is_read && self.spec.restart.is_empty()).then(|| (by, restarts.by.at.clone()))
+    }
+
+    /// A text that differs where what is read at the start does; `None`: what was there before weir.
+    fn said_of(&self, placed: &[Placed]) -> Option<Value> {
+        let restarts = self.controller.restarts.as_ref()?;
+        let own = placed.iter().filter(|one| one.object == restarts.after);
+        let own: Vec<String> = own.map(|one| format!("{}={}", one.at, one.value)).collect();
+        (!own.is_empty()).then(|| Value::String(own.join(" ")))
+    }
+
+    /// Runs the study's command that starts the controller anew, where what it reads at its start has changed.
+    fn restart(&self, is_changed: impl Fn(&ObjectRef) -> bool) -> Result<(), LabError> {
+        let objects = by_role(&self.spec, self.controller);
+        let restarts = self.controller.restarts.as_ref();
+        let after = restarts.and_then(|restarts| objects.get(&restarts.after));
+        match (after, self.spec.restart.split_first()) {
+            (Some(after), Some((program, words))) if is_changed(after) => {
+                command::run("restart", program, words).map(drop)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn await_in_force(&self, arm: &Arm) -> Result<InForce, LabError> {
         let within = self.spec.within.unwrap_or(self.controller.in_force_within);
         let until = Instant::now() + within;
+        let mut refusal = None;
         loop {
             let what = match self.read() {
                 Ok(each) => match self.lacking(arm, &each) {
@@ -145,6 +191,15 @@ impl Controlled {
             };
             if self.interrupted.load(Ordering::Relaxed) {
                 return Err(KubeError::Interrupted.into());
+            }
+            // Twice the same: a controller may need a moment for several objects.
+            let before = std::mem::replace(&mut refusal, self.refusal());
+            if let Some(what) = refusal.clone().filter(|_| refusal == before) {
+                return Err(LabError::NotInForce {
+                    arm: arm.name.clone(),
+                    what,
+                    hint: None,
+                });
             }
             if Instant::now() > until {
                 let (title, seconds) = (&self.controller.title, within.as_secs());
@@ -158,6 +213,17 @@ impl Controlled {
             }
             std::thread::sleep(LOOK);
         }
+    }
+
+    /// What the controller says against an object that has settings of some arm.
+    fn refusal(&self) -> Option<String> {
+        let mut objects = self.sites.keys();
+        objects.find_map(|object| {
+            // What cannot be read now is looked at again.
+            let said = weir_kube::not_taken(&self.cluster, object).ok().flatten()?;
+            let title = &self.controller.title;
+            Some(format!("{title} does not take {object}: {said}"))
+        })
     }
 
     /// What of an arm's settings is not in force everywhere, in words.
@@ -183,21 +249,19 @@ impl Controlled {
 
     /// What the data plane runs with, of each of its pods, which stands before it.
     fn read(&self) -> Result<Vec<(String, InForce)>, LabError> {
-        let reads = &self.controller.reads;
-        let workload = by_role(&self.spec, self.controller).remove(WORKLOAD);
-        let ask = |command: &[String]| match &workload {
-            Some(workload) => {
-                weir_kube::in_pods(&self.cluster, workload, &reads.container, command)
-            }
-            None => Ok(Vec::new()),
-        };
         let printed = match self.spec.read.split_first() {
-            Some((program, words)) => vec![("the proxy".to_owned(), command::run(program, words)?)],
-            None => ask(&reads.command)?,
+            Some((program, words)) => {
+                let text = command::run("read", program, words)?;
+                vec![("the proxy".to_owned(), text)]
+            }
+            None => match &self.controller.reads {
+                Reads::Command(ReadsCommand { command, .. }) => self.in_pods(command)?,
+                Reads::Port(port) => self.over_port(port)?,
+            },
         };
         let mut each = BTreeMap::new();
         for (of, text) in printed {
-            let found = weir_sut::told(self.controller.proxy, text, self.at, &self.catalog);
+            let found = weir_sut::told(self.controller.proxy, text, &self.meeting, &self.catalog);
             let found = found.map_err(|error| {
                 LabError::Controller(format!("what {of} prints of its configuration: {error}"))
             })?;
@@ -211,12 +275,40 @@ impl Controlled {
         let sysctls = rows.filter_map(|row| Some((&row.id, sysctl_path(row)?)));
         for (id, path) in sysctls {
             let command = ["cat".to_owned(), format!("/proc/sys/{path}")];
-            for (of, text) in ask(&command)? {
+            for (of, text) in self.in_pods(&command)? {
                 let levels = &mut each.entry(of).or_default().levels;
                 levels.insert(id.clone(), text.trim().to_owned());
             }
         }
         Ok(each.into_iter().collect())
+    }
+
+    /// What a command prints in each pod of the workload.
+    fn in_pods(&self, command: &[String]) -> Result<Vec<(String, String)>, LabError> {
+        let workload = by_role(&self.spec, self.controller).remove(WORKLOAD);
+        match (workload, &self.controller.reads) {
+            (Some(workload), Reads::Command(ReadsCommand { container, .. })) => Ok(
+                weir_kube::in_pods(&self.cluster, &workload, container, command)?,
+            ),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// The documents at a port of each pod of the workload, one after the other.
+    fn over_port(&self, of: &ReadsPort) -> Result<Vec<(String, String)>, LabError> {
+        let workload = by_role(&self.spec, self.controller).remove(WORKLOAD);
+        let mut all: BTreeMap<String, String> = BTreeMap::new();
+        for (path, workload) in of.paths.iter().zip(workload.iter().cycle()) {
+            let asks = weir_sut::admin::asks(path);
+            for (pod, answer) in weir_kube::ask_port(&self.cluster, workload, of.port, &asks)? {
+                let text = weir_sut::admin::answer(&*answer).map_err(|error| {
+                    let at = format!("{path} at port {} of pod {pod}", of.port);
+                    LabError::Controller(format!("{at}: {error}"))
+                })?;
+                *all.entry(pod).or_default() += &text;
+            }
+        }
+        Ok(all.into_iter().collect())
     }
 
     /// Whether the user has stopped the run.
@@ -231,11 +323,16 @@ impl Controlled {
     pub(crate) fn put_back(&mut self, events: &mut dyn FnMut(Event)) -> Result<(), LabError> {
         let objects = self.changes.put_back();
         let failed = objects.iter().filter(|one| one.failed.is_some()).count();
+        let was_put_back = |object: &ObjectRef| {
+            let mut own = objects.iter().filter(|one| one.object == *object);
+            own.any(|one| !one.put_back.is_empty())
+        };
+        let restarted = self.restart(was_put_back);
         if !objects.is_empty() {
             events(Event::ObjectsPutBack { objects });
         }
         match failed {
-            0 => Ok(()),
+            0 => restarted,
             objects => Err(LabError::Kube(KubeError::NotPutBack {
                 context: self.cluster.context().to_owned(),
                 namespace: self.cluster.namespace().to_owned(),
@@ -245,17 +342,45 @@ impl Controlled {
     }
 }
 
+/// Where the first load of a study meets the proxy.
+fn meeting(study: &Study, at: SocketAddr) -> Meeting {
+    let flow = study.loads.first().map(|load| &load.main);
+    let target = flow.and_then(|flow| flow.requests.first());
+    Meeting {
+        at,
+        is_secure: study.loads.iter().all(LoadSpec::is_secure),
+        host: flow.map_or_else(String::new, |flow| server_name(flow).to_owned()),
+        target: target.map_or_else(String::new, |one| one.request.target.clone()),
+    }
+}
+
+/// The objects that grant a user what the arms of a proxy's controller need, as YAML documents; empty without one.
+pub fn rights_of(proxy: &ProxySpec, user: &str) -> String {
+    let spec = proxy.controller.as_ref();
+    let controller = spec.and_then(|spec| Controller::named(&spec.is));
+    controller.map_or_else(String::new, |controller| {
+        let objects: Vec<ObjectRef> = objects(proxy).into_iter().map(|(_, one)| one).collect();
+        weir_kube::manifest_of(&objects, asks(controller), user)
+    })
+}
+
+/// How a controller's pods are asked.
+fn asks(controller: &Controller) -> Asks {
+    match controller.reads {
+        Reads::Command(_) => Asks::Command,
+        Reads::Port(_) => Asks::Port,
+    }
+}
+
 /// The objects that a controller's study names, by what it calls them.
 fn by_role(spec: &ControllerSpec, controller: &Controller) -> BTreeMap<String, ObjectRef> {
     let object = |(role, text): (&String, &String)| {
-        let (kind, name) = text.split_once('/')?;
-        let mut kinds = controller.objects.get(role)?.kinds.iter();
-        let kind = kinds.find(|one| one.kind.eq_ignore_ascii_case(kind))?;
+        let (kind, namespace, name) = controller.object(role, text)?;
         let object = ObjectRef {
             api: kind.api.clone(),
             kind: kind.kind.clone(),
             resource: kind.resource.clone(),
-            namespace: spec.namespace.clone(),
+            namespace: namespace.unwrap_or(&spec.namespace).to_owned(),
             name: name.to_owned(),
         };
         Some((role.clone(), object))
@@ -264,7 +389,7 @@ fn by_role(spec: &ControllerSpec, controller: &Controller) -> BTreeMap<String, O
 }
 
 /// The objects that a proxy's controller has settings in, by what its study calls them.
-pub fn objects(proxy: &ProxySpec) -> Vec<(String, ObjectRef)> {
+fn objects(proxy: &ProxySpec) -> Vec<(String, ObjectRef)> {
     let spec = proxy.controller.as_ref();
     let known = spec.and_then(|spec| Some((spec, Controller::named(&spec.is)?)));
     known.map_or(Vec::new(), |(spec, controller)| {
@@ -288,7 +413,7 @@ fn sites(
 }
 
 /// What an arm has stand in objects of the cluster: the object, the place in it, and the value.
-pub fn changes_of(study: &Study, catalog: &Catalog, arm: &Arm) -> Vec<(ObjectRef, String, String)> {
+pub fn changes_of(study: &Study, catalog: &Catalog, arm: &Arm) -> Vec<(ObjectRef, String, Value)> {
     let spec = study.proxy.controller.as_ref();
     let controller = spec.and_then(|spec| Controller::named(&spec.is));
     controller.map_or(Vec::new(), |controller| {
@@ -301,7 +426,7 @@ fn changed(
     controller: &Controller,
     catalog: &Catalog,
     arm: &Arm,
-) -> Vec<(ObjectRef, String, String)> {
+) -> Vec<(ObjectRef, String, Value)> {
     let objects: BTreeMap<String, ObjectRef> = objects(proxy).into_iter().collect();
     let placed = controller.placed(catalog, &arm.settings).into_iter();
     let placed = placed.filter_map(|one| {

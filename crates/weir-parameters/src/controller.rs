@@ -1,4 +1,4 @@
-//! Kubernetes controllers that configure a proxy by what objects of the cluster say: which object holds a parameter, and
+//! Kubernetes controllers that configure a proxy by what objects of the cluster say: which objects hold a parameter, and
 //! how the effective value is read. Data of `controllers/*.yaml`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,11 +6,12 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde_json::Value;
 use weir_model::quantity::parse_duration;
 use weir_model::study::{ProxyKind, Settings};
 
 use crate::catalog::Catalog;
-use crate::row::{EffectiveFrom, Parameter, Scope};
+use crate::row::{EffectiveFrom, Parameter, Scope, Spelling};
 
 /// The name of a controller, as rows have it, and its file.
 macro_rules! builtin {
@@ -22,7 +23,12 @@ macro_rules! builtin {
     };
 }
 
-const BUILTIN: [(&str, &str); 2] = [builtin!("ingress-nginx"), builtin!("nginx-ingress")];
+const BUILTIN: [(&str, &str); 4] = [
+    builtin!("contour"),
+    builtin!("envoy-gateway"),
+    builtin!("ingress-nginx"),
+    builtin!("nginx-ingress"),
+];
 
 /// A controller.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -39,13 +45,16 @@ pub struct Controller {
     pub source: String,
     /// The objects that a study names, by what it calls them.
     pub objects: BTreeMap<String, ObjectKinds>,
-    /// Where the proxy's rows go that have a key for this controller.
-    pub rows: Site,
+    /// Where rows go that have a key for this controller: a JSON pointer as in [`Site::at`], by object.
+    pub rows: BTreeMap<String, String>,
     /// Where kernel settings go that belong to a network namespace; `None`: it has no pods.
     #[serde(default)]
     pub sysctls: Option<Site>,
     /// How the data plane tells what it runs with.
     pub reads: Reads,
+    /// What has to be started anew, where the controller does not look at an object again; `None`: nothing.
+    #[serde(default)]
+    pub restarts: Option<Restarts>,
     /// How long it may take until a setting is in force that was accepted.
     #[serde(deserialize_with = "duration")]
     pub in_force_within: Duration,
@@ -86,18 +95,48 @@ pub struct Site {
     /// Which object.
     pub object: String,
     /// A JSON pointer (RFC 6901), in which `[name=VALUE]` is the element of a list with that field. `{key}` is the
-    /// controller's name of a row, `{id}` the row's own.
+    /// controller's name of a row, `{path}` the same where its dots lead from field to field, `{id}` the row's own.
     pub at: String,
 }
 
 /// How a data plane tells what it runs with.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum Reads {
+    /// By a command in its pods.
+    Command(ReadsCommand),
+    /// Over HTTP, at a port of its pods.
+    Port(ReadsPort),
+}
+
+/// A command that prints the proxy's configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Reads {
+pub struct ReadsCommand {
     /// The container of its pods.
     pub container: String,
-    /// What is run in it, and prints the proxy's configuration.
+    /// What is run in it.
     pub command: Vec<String>,
+}
+
+/// Documents that together are the proxy's configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReadsPort {
+    /// The port, which may be that of the pods' loopback alone.
+    pub port: u16,
+    /// The documents.
+    pub paths: Vec<String>,
+}
+
+/// What reads objects at its start only.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Restarts {
+    /// The object that is not looked at again.
+    pub after: String,
+    /// A place in the template of its own pods, where another text has them started anew.
+    pub by: Site,
 }
 
 /// What a setting is to a controller.
@@ -108,7 +147,7 @@ pub struct Placed {
     /// Where in it.
     pub at: String,
     /// What stands there for a level.
-    pub value: String,
+    pub value: Value,
 }
 
 /// Why a controller does not have a setting.
@@ -143,34 +182,66 @@ impl Controller {
         Controller::all().iter().find(|one| one.name == name)
     }
 
+    /// The object that a study names for a role: its kind, its namespace where that is said, and its name. `None`: it can
+    /// be no such object.
+    pub fn object<'c, 't>(
+        &'c self,
+        role: &str,
+        text: &'t str,
+    ) -> Option<(&'c ObjectKind, Option<&'t str>, &'t str)> {
+        let (kind, of) = text.split_once('/')?;
+        let mut kinds = self.objects.get(role)?.kinds.iter();
+        let kind = kinds.find(|one| one.kind.eq_ignore_ascii_case(kind))?;
+        let (namespace, name) = match of.split_once('/') {
+            Some((namespace, name)) => (Some(namespace), name),
+            None => (None, of),
+        };
+        let fit = [namespace, Some(name)].into_iter().flatten().all(is_name);
+        fit.then_some((kind, namespace, name))
+    }
+
     /// Where a setting stands, and as what.
     ///
     /// # Errors
     /// The controller does not have it.
     pub fn place(&self, row: &Parameter, level: &str) -> Result<Placed, Unplaced> {
-        let (site, key, value) = match (row.scope, row.controllers.get(&self.name)) {
+        let (object, at, key, value) = match (row.scope, row.controllers.get(&self.name)) {
             (Scope::KernelNetns, _) => {
-                let site = self.sysctls.as_ref().ok_or(Unplaced::Parameter)?;
-                (site, row.id.as_str(), Some(level.to_owned()))
+                let Site { object, at } = self.sysctls.as_ref().ok_or(Unplaced::Parameter)?;
+                (object, at, &row.id, Some(Value::from(level)))
             }
-            (_, Some(spelling)) => (&self.rows, spelling.key.as_str(), spelling.value(level)),
+            (_, Some(spelling)) => {
+                let (object, at) = self.site_of(spelling).ok_or(Unplaced::Parameter)?;
+                (object, at, &spelling.key, spelling.json_value(level))
+            }
             (_, None) => return Err(Unplaced::Parameter),
         };
         Ok(Placed {
-            object: site.object.clone(),
-            at: site
-                .at
+            object: object.clone(),
+            at: at
                 .replace("{key}", &escaped(key))
+                .replace("{path}", &escaped(key).replace('.', "/"))
                 .replace("{id}", &escaped(&row.id)),
             value: value.ok_or(Unplaced::Level)?,
         })
+    }
+
+    /// The object that has a row, and the pointer: the only one, where the row names none.
+    fn site_of(&self, spelling: &Spelling) -> Option<(&String, &String)> {
+        match &spelling.object {
+            Some(object) => self.rows.get_key_value(object),
+            None => self.rows.iter().next().filter(|_| self.rows.len() == 1),
+        }
     }
 
     /// Ids of the parameters that it can set: of the proxy, and of the pods' network namespace.
     pub fn can_set<'c>(&self, catalog: &'c Catalog) -> BTreeSet<&'c str> {
         let has = |row: &&Parameter| match row.scope {
             Scope::KernelNetns => self.sysctls.is_some(),
-            _ => row.controllers.contains_key(&self.name),
+            _ => {
+                let spelling = row.controllers.get(&self.name);
+                spelling.is_some_and(|of| self.site_of(of).is_some())
+            }
         };
         let rows = catalog.all(self.proxy).filter(has);
         rows.map(|row| row.id.as_str()).collect()
@@ -193,6 +264,12 @@ impl Controller {
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         words(level) == words(found) || (is_number && is_word())
     }
+}
+
+/// Whether a text can be the name of an object (RFC 1123 subdomain).
+fn is_name(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+    !text.is_empty() && text.len() <= 253 && text.chars().all(fits)
 }
 
 /// A name within a JSON pointer (RFC 6901).

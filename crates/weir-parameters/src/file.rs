@@ -275,6 +275,12 @@ impl<'a> All<'a> {
 
 /// What a controller writes is made of the level and nothing else.
 fn check_spellings(row: &Parameter) -> Result<(), String> {
+    for of in row.controllers.values().filter(|of| of.json) {
+        let is_json = |text: &&String| serde_json::from_str::<serde_json::Value>(text).is_ok();
+        if let Some(text) = of.values.values().find(|text| !is_json(text)) {
+            return Err(format!("`{text}` is to be JSON (`json: true`) and is not"));
+        }
+    }
     let texts = row.controllers.values().filter_map(|of| of.text.as_ref());
     let mut names = texts.flat_map(|text| template::placeholders(text));
     match names.find(|name| !template::LEVELS.contains(name)) {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use weir_model::study::ProxyRole;
 
 use crate::constraint::Constraint;
@@ -60,12 +61,18 @@ pub struct Parameter {
     pub controllers: BTreeMap<String, Spelling>,
 }
 
-/// How a Kubernetes controller spells a parameter in its ConfigMap.
+/// How a Kubernetes controller spells a parameter in an object that it reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Spelling {
-    /// Key of the ConfigMap.
+    /// Which object, by the name that the controller's file has for it; `None`: the only one that it has for rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+    /// Key of the ConfigMap, or the field with dots.
     pub key: String,
+    /// Whether the value is JSON, such as a number, `true` or a list; else it is text.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub json: bool,
     /// Its value, a template as in [`Write::text`]; `None`: the level itself, or only what `values` has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
@@ -95,6 +102,15 @@ impl Spelling {
             None if !self.values.is_empty() => None,
             None => Some(level.to_owned()),
             Some(text) => Some(template::fill(text, level)),
+        }
+    }
+
+    /// The same as it stands in the object.
+    pub fn json_value(&self, level: &str) -> Option<Value> {
+        let text = self.value(level)?;
+        match self.json {
+            true => serde_json::from_str(&text).ok(),
+            false => Some(Value::String(text)),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use weir_model::study::{ControllerSpec, ProxyKind};
 use weir_parameters::Controller;
+use weir_parameters::controller::{Reads, ReadsCommand, ReadsPort, Restarts};
 
 use crate::check::{Checker, Fields, short};
 use crate::tree::Node;
@@ -13,7 +14,7 @@ use crate::tree::Node;
 /// What pods belong to, which therefore can be asked what they run with.
 const WORKLOAD: &str = "workload";
 /// Keys beside the names of objects.
-const OWN: [&str; 4] = ["is", "namespace", "read", "within"];
+const OWN: [&str; 5] = ["is", "namespace", "read", "restart", "within"];
 /// How long settings may be waited for.
 const WITHIN: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(3600);
 
@@ -37,6 +38,7 @@ pub(crate) fn read(node: &Node, kind: ProxyKind, check: &mut Checker) -> Option<
     let namespace = fields.required("namespace", check);
     let namespace = namespace.and_then(|node| check.name(node));
     let read = fields.get("read").map(|node| words(node, check));
+    let restart = fields.get("restart").map(|node| words(node, check));
     let within = fields.get("within");
     let within = within.and_then(|node| check.duration(node, WITHIN));
     let mut objects = BTreeMap::new();
@@ -52,34 +54,52 @@ pub(crate) fn read(node: &Node, kind: ProxyKind, check: &mut Checker) -> Option<
             }
         };
         let text = check.text(node)?;
-        let named = text.split_once('/').filter(|(_, name)| is_name(name));
-        let kind = named.and_then(|(kind, _)| {
-            let mut kinds = kinds.kinds.iter();
-            kinds.find(|one| one.kind.eq_ignore_ascii_case(kind))
-        });
-        if kind.is_none() {
+        if controller.object(role, &text).is_none() {
             let wanted = kinds.kinds.iter();
             let wanted: Vec<String> = wanted
                 .map(|one| format!("`{}/NAME`", one.kind.to_ascii_lowercase()))
                 .collect();
             let message = format!("`{}` is not {}", short(&text), wanted.join(" or "));
             let error = check.error(node.span.clone(), message);
-            error.hint(format!("`{role}` names {}", kinds.what));
+            error.hint(format!(
+                "`{role}` names {}; `KIND/NAMESPACE/NAME` where it is in another namespace than the others",
+                kinds.what
+            ));
             continue;
         }
         objects.insert(role.clone(), text);
     }
     if read.is_none() && !objects.contains_key(WORKLOAD) {
         let message = "weir could not tell whether a setting is in force";
-        check.error(fields.span(), message).hint(
-            "name the `workload`, in whose pods it is read, or a command that prints it: `read: [nginx, -T]`",
-        );
+        let command = match &controller.reads {
+            Reads::Command(ReadsCommand { command, .. }) => command.join(", "),
+            Reads::Port(ReadsPort { port, paths }) => {
+                format!("curl, -s, 'http://127.0.0.1:{port}{}'", paths[0])
+            }
+        };
+        check.error(fields.span(), message).hint(format!(
+            "name the `workload`, in whose pods it is read, or a command that prints it: `read: [{command}]`"
+        ));
+    }
+    if let Some(Restarts { after, by }) = &controller.restarts {
+        let is_read_once = objects.contains_key(after) && restart.is_none();
+        if is_read_once && !objects.contains_key(&by.object) {
+            let title = &controller.title;
+            let message = format!("{title} reads the `{after}` at its start only");
+            let what = controller.objects.get(&by.object);
+            let what = what.map_or("", |kinds| &kinds.what);
+            check.error(fields.span(), message).hint(format!(
+                "add `{}`, {what}, whose pods weir starts anew, or a command that does it: `restart: [...]`",
+                by.object
+            ));
+        }
     }
     Some(ControllerSpec {
         is: controller.name.clone(),
         namespace: namespace?,
         objects,
         read: read.unwrap_or_default(),
+        restart: restart.unwrap_or_default(),
         within,
     })
 }
@@ -89,10 +109,4 @@ fn words(node: &Node, check: &mut Checker) -> Vec<String> {
     let items = check.list(node, "a list of words, such as `[nginx, -T]`");
     let items = items.unwrap_or_default().iter();
     items.filter_map(|word| check.text(word)).collect()
-}
-
-/// Whether a text can be the name of an object (RFC 1123 subdomain).
-fn is_name(text: &str) -> bool {
-    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
-    !text.is_empty() && text.len() <= 253 && text.chars().all(fits)
 }

@@ -80,11 +80,16 @@ pub(crate) fn request(
     ask().map_err(silent(configuration, target))
 }
 
+/// A GET request for `target`, after whose answer the connection is closed. [`answer`] reads that.
+pub fn asks(target: &str) -> String {
+    format!("GET {target} HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n")
+}
+
 /// The content of a response with the status 200.
 ///
 /// # Errors
 /// It does not come in time, is none, or has another status.
-pub(crate) fn answer(mut stream: impl Read) -> io::Result<String> {
+pub fn answer(mut stream: impl Read) -> io::Result<String> {
     let mut parser = ResponseParser::default();
     parser.begin(false);
     let mut content = Content::default();

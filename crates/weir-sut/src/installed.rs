@@ -16,7 +16,7 @@ use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
 
 use crate::launch::shielded;
-use crate::met::Met;
+use crate::met::Meeting;
 use crate::processes::POLL;
 use crate::{Configuration, Effective, Proxy, SutError};
 
@@ -28,7 +28,7 @@ const SYSTEM_FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/local/sbin", "/sbin", "/us
 const OWN_FOLDER: &str = ".local/bin";
 
 /// Reads what a proxy runs with where loads meet it, from the text in which it told that.
-pub(crate) type Told = fn(String, Met, &Catalog) -> Result<Effective, SutError>;
+pub(crate) type Told = fn(String, &Meeting, &Catalog) -> Result<Effective, SutError>;
 
 /// How a kind of proxy is known when it is met.
 pub(crate) struct Marks {

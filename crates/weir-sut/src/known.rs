@@ -1,6 +1,5 @@
 //! The proxies that weir starts, by their kinds.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,23 +7,23 @@ use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
 
 use crate::installed::{self, Installed, Marks};
-use crate::met::Met;
+use crate::met::Meeting;
 use crate::{Effective, Proxy, SutError};
 
-/// What a proxy runs with that is somewhere else, from the text in which it tells that (what `nginx -T` prints). Loads meet
-/// it at an address, over TLS or not.
+/// What a proxy runs with that is somewhere else where loads meet it, from the text in which it tells that: what `nginx -T`
+/// prints; Envoy's `/config_dump`, and its `/server_info` before or behind that.
 ///
 /// # Errors
 /// The text cannot be read; or weir does not read any of this kind.
 pub fn told(
     kind: ProxyKind,
     text: String,
-    (at, is_secure): (SocketAddr, bool),
+    meeting: &Meeting,
     catalog: &Catalog,
 ) -> Result<Effective, SutError> {
     let read = marks(kind).and_then(|marks| marks.told);
     let read = read.ok_or(SutError::NotStartable { kind })?;
-    read(text, Met::at(at, is_secure), catalog)
+    read(text, meeting, catalog)
 }
 
 /// Looks for a proxy's program, where it is said to be or else on PATH and in the folders of system

@@ -15,7 +15,7 @@
 //! What a parameter is called in a proxy's own language is data (`weir-parameters`); how such a
 //! configuration is laid out, and how the program is run, is here. This crate knows no load.
 
-mod admin;
+pub mod admin;
 mod caddy;
 mod certificate;
 mod configuration;
@@ -54,6 +54,7 @@ pub use known::{find, locate, told};
 pub use language::Language;
 pub use launch::{Launch, LaunchError, Launcher, launch_main};
 pub use logged::LoggedRequest;
+pub use met::Meeting;
 pub use own_counters::OwnCounters;
 pub use port::{free_port, free_ports};
 pub use proxy::{Effective, Proxy, Started, start};

@@ -20,6 +20,19 @@ pub(crate) struct Met {
     pub(crate) location: Option<Spot>,
 }
 
+/// Where loads meet a proxy that is somewhere else, and what they ask there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Meeting {
+    /// The address that they are sent to, which may be that of a Service before the listener.
+    pub at: SocketAddr,
+    /// Whether all of them speak TLS.
+    pub is_secure: bool,
+    /// The host that the first one names.
+    pub host: String,
+    /// Its first target.
+    pub target: String,
+}
+
 impl Met {
     /// What was looked up.
     pub(crate) fn of(at: SocketAddr, asked: &Asked) -> Met {

@@ -9,7 +9,7 @@ use crate::changes;
 use crate::support::{Named, Test, tier};
 
 /// All of them, in one cluster and one after the other: each has a namespace of its own, nodes are everybody's.
-const TESTS: [Named; 14] = [
+const TESTS: [Named; 15] = [
     ("contexts_are_named", contexts_are_named),
     ("what_is_rendered_is_valid", what_is_rendered_is_valid),
     (
@@ -30,6 +30,10 @@ const TESTS: [Named; 14] = [
     (
         "what_is_changed_is_put_back_to_the_byte",
         changes::what_is_changed_is_put_back_to_the_byte,
+    ),
+    (
+        "defaults_that_come_with_a_value_go_with_it",
+        changes::defaults_that_come_with_a_value_go_with_it,
     ),
     (
         "what_somebody_else_has_changed_is_told_and_left",

@@ -7,7 +7,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use weir_kube::{Changes, Cluster, KubeError, ObjectRef, PutBack, manifest_of, undo};
+use weir_kube::{
+    Asks, Changes, Cluster, KubeError, ObjectRef, PutBack, manifest_of, not_taken, undo,
+};
 
 use crate::api::{connect, namespace, tell_pod, wait_until};
 use crate::support::Test;
@@ -91,6 +93,96 @@ pub(crate) fn what_is_changed_is_put_back_to_the_byte(test: &Test) {
         // The next one begins with the journal of this one, which has nothing open.
         test.kubectl("delete configmap settings --namespace changes", "");
     }
+}
+
+/// Objects of a kind of its own, whose definition has defaults.
+const BREAKERS: &str = r#"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: breakers.weir.test}
+spec:
+  group: weir.test
+  scope: Namespaced
+  names: {kind: Breaker, plural: breakers, singular: breaker}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+          spec:
+            type: object
+            properties:
+              other: {type: string}
+              limits:
+                type: object
+                properties:
+                  most: {type: integer, default: 1024}
+                  pending: {type: integer, default: 1024}
+"#;
+
+pub(crate) fn defaults_that_come_with_a_value_go_with_it(test: &Test) {
+    let cluster = namespace(test, "defaults", "");
+    test.kubectl("apply --filename -", BREAKERS);
+    test.kubectl(
+        "wait --for=condition=Established crd/breakers.weir.test",
+        "",
+    );
+    let object =
+        "apiVersion: weir.test/v1\nkind: Breaker\nmetadata: {name: settings}\nspec: {other: x}";
+    test.kubectl("apply --namespace defaults --filename -", object);
+    let object = ObjectRef {
+        api: "weir.test/v1".to_owned(),
+        kind: "Breaker".to_owned(),
+        resource: "breakers".to_owned(),
+        ..config_map("defaults")
+    };
+    let before = said(test, &object);
+    let folder = tempfile::tempdir().unwrap();
+    let mut changes = open(&cluster, folder.path()).unwrap();
+    let (most, pending) = ("/spec/limits/most", "/spec/limits/pending");
+    let mut set = |at: &str, value: Value| {
+        let all = [most, pending, at].map(|one| (one.to_owned(), None));
+        let mut all = BTreeMap::from(all);
+        all.insert(at.to_owned(), (!value.is_null()).then_some(value));
+        changes.set(&object, &all)
+    };
+    let limits = || said(test, &object)["spec"]["limits"].clone();
+    assert!(set(most, json!(7)).unwrap());
+    assert_eq!(limits(), json!({"most": 7, "pending": 1024}));
+    assert!(!set(most, json!(7)).unwrap(), "nothing is left to change");
+    assert!(set(pending, json!(5)).unwrap());
+    assert_eq!(limits(), json!({"most": 1024, "pending": 5}));
+    assert!(set(most, Value::Null).unwrap());
+    assert_eq!(said(test, &object), before, "between arms");
+    for (at, value, words) in [
+        (most, json!("many"), "a change of Breaker defaults/settings"),
+        ("/spec/unknown", json!(1), "has no such field"),
+    ] {
+        let error = set(at, value).unwrap_err();
+        assert!(matches!(error, KubeError::Refused { .. }), "{error}");
+        assert!(error.to_string().contains(words), "{error}");
+    }
+    assert!(set(most, json!(7)).unwrap());
+    let became = changes.put_back();
+    assert!(became.iter().all(PutBack::is_whole), "{became:?}");
+    assert_eq!(said(test, &object), before);
+    // What its controller says of it is read.
+    assert_eq!(not_taken(&cluster, &object).unwrap(), None);
+    let status = r#"{"status":{"conditions":[{"type":"Accepted","status":"False","reason":"Invalid","message":"too-many"}]}}"#;
+    let words = format!(
+        "patch breakers settings --namespace defaults --subresource status --type merge --patch {status}"
+    );
+    test.kubectl(&words, "");
+    let said = not_taken(&cluster, &object).unwrap();
+    assert_eq!(
+        said.as_deref(),
+        Some("Accepted is False, Invalid: too-many")
+    );
 }
 
 pub(crate) fn what_somebody_else_has_changed_is_told_and_left(test: &Test) {
@@ -306,7 +398,7 @@ pub(crate) fn rights_to_change_objects_are_named(test: &Test) {
         make_deployment(test, "controller"),
     ];
     let guest = connect(test, "kubernetes:weir-guest/controller").unwrap();
-    let error = guest.check_changes(&objects).unwrap_err();
+    let error = guest.check_changes(&objects, Asks::Command).unwrap_err();
     let KubeError::Rights {
         missing, manifest, ..
     } = &error
@@ -321,9 +413,11 @@ pub(crate) fn rights_to_change_objects_are_named(test: &Test) {
     for one in wanted {
         assert!(missing.contains(&one.to_owned()), "{one}: {missing:?}");
     }
-    assert_eq!(*manifest, manifest_of(&objects, "guest"));
+    assert_eq!(*manifest, manifest_of(&objects, Asks::Command, "guest"));
     test.kubectl("apply --filename -", manifest);
-    wait_until("the rights", || guest.check_changes(&objects).is_ok());
+    wait_until("the rights", || {
+        guest.check_changes(&objects, Asks::Command).is_ok()
+    });
     let folder = tempfile::tempdir().unwrap();
     let mut changes = open(&guest, folder.path()).unwrap();
     changes
@@ -335,5 +429,5 @@ pub(crate) fn rights_to_change_objects_are_named(test: &Test) {
         name: "other".to_owned(),
         ..objects[0].clone()
     };
-    assert!(guest.check_changes(&[other]).is_err());
+    assert!(guest.check_changes(&[other], Asks::Command).is_err());
 }

@@ -1,4 +1,4 @@
-//! A command of the study's that prints what a data plane runs with.
+//! A command of the study's: one that prints what a data plane runs with, or one that starts a controller anew.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -11,12 +11,12 @@ use crate::LabError;
 const WITHIN: Duration = Duration::from_secs(20);
 const MOST_PRINTED: u64 = 64 << 20;
 
-/// What a command prints.
+/// What a command prints. `key` is the one that the study has it at.
 ///
 /// # Errors
 /// It cannot be started, fails, or takes too long.
-pub(super) fn run(program: &str, words: &[String]) -> Result<String, LabError> {
-    let failed = |why: String| LabError::Controller(format!("`{program}` (read): {why}"));
+pub(super) fn run(key: &str, program: &str, words: &[String]) -> Result<String, LabError> {
+    let failed = |why: String| LabError::Controller(format!("`{program}` ({key}): {why}"));
     let mut command = Command::new(program);
     command.args(words).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -54,10 +54,10 @@ mod tests {
 
     #[test]
     fn what_a_command_prints_is_read_unless_it_fails() {
-        let shell = |line: &str| run("sh", &["-c".to_owned(), line.to_owned()]);
+        let shell = |line: &str| run("read", "sh", &["-c".to_owned(), line.to_owned()]);
         assert_eq!(shell("echo a; echo b >&2").unwrap(), "a\n");
         let error = shell("echo no such file >&2; exit 3").unwrap_err();
         assert!(error.to_string().contains("no such file"), "{error}");
-        assert!(run("/nonexistent/program", &[]).is_err());
+        assert!(run("read", "/nonexistent/program", &[]).is_err());
     }
 }

@@ -54,14 +54,18 @@ impl Study {
 pub struct ControllerSpec {
     /// Which: the name of a file of `controllers/`.
     pub is: String,
-    /// The namespace of its objects.
+    /// The namespace of its objects that name none.
     pub namespace: String,
-    /// Its objects, `configmap/NAME`, by what that file calls them.
+    /// Its objects, `configmap/NAME` or `configmap/NAMESPACE/NAME`, by what that file calls them.
     pub objects: BTreeMap<String, String>,
     /// A command on the host that weir runs on, which prints what the data plane runs with; empty: it is asked in its
     /// pods.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<String>,
+    /// A command on the same host, which starts the controller anew where that reads an object at its start only; empty:
+    /// its pods are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restart: Vec<String>,
     /// How long a setting may take until it is in force; `None`: as long as that controller takes at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<Duration>,

@@ -1,7 +1,9 @@
-//! How Kubernetes controllers spell the rows in their ConfigMaps.
+//! How Kubernetes controllers spell the rows in the objects that they read.
 
+use serde_json::json;
 use weir_model::study::ProxyKind;
-use weir_parameters::{Catalog, Spelling};
+use weir_parameters::controller::Placed;
+use weir_parameters::{Catalog, Controller, Spelling};
 
 fn spelling(kind: ProxyKind, id: &str, controller: &str) -> Spelling {
     let catalog = Catalog::builtin();
@@ -50,7 +52,6 @@ fn a_level_that_a_controller_cannot_say_has_no_value() {
     assert_eq!(contour.value("TLSv1_0"), None);
     // Which would be a word where a number is to stand.
     for (id, word) in [
-        ("max_connections_to_accept_per_socket_event", "all"),
         ("keepalive_requests", "unlimited"),
         ("origin_keepalive_requests", "unlimited"),
     ] {
@@ -61,6 +62,95 @@ fn a_level_that_a_controller_cannot_say_has_no_value() {
     let contour = spelling(ProxyKind::Envoy, "stream_idle_timeout", "contour");
     assert_eq!(contour.value("0s").as_deref(), Some("infinity"));
     assert_eq!(contour.value("5s").as_deref(), Some("5s"));
+}
+
+/// Objects that are no ConfigMaps have numbers and lists, and fields within fields.
+#[test]
+fn a_level_stands_in_the_object_that_has_its_field() {
+    let catalog = Catalog::builtin();
+    for (controller, id, level, object, at, value) in [
+        (
+            "envoy-gateway",
+            "max_connections",
+            "77",
+            "backend",
+            "/spec/circuitBreaker/maxConnections",
+            json!(77),
+        ),
+        (
+            "envoy-gateway",
+            "keepalive_timeout",
+            "1500ms",
+            "client",
+            "/spec/timeout/http/idleTimeout",
+            json!("1500ms"),
+        ),
+        (
+            "envoy-gateway",
+            "max_connections_to_accept_per_socket_event",
+            "all",
+            "client",
+            "/spec/connection/maxAcceptPerSocketEvent",
+            json!(0),
+        ),
+        (
+            "envoy-gateway",
+            "access_log",
+            "off",
+            "proxy",
+            "/spec/telemetry/accessLog/disable",
+            json!(true),
+        ),
+        (
+            "envoy-gateway",
+            "gzip",
+            "on",
+            "backend",
+            "/spec/compressor",
+            json!([{"type": "Gzip"}]),
+        ),
+        (
+            "contour",
+            "max_connections",
+            "77",
+            "service",
+            "/metadata/annotations/projectcontour.io~1max-connections",
+            json!("77"),
+        ),
+        (
+            "contour",
+            "per_connection_buffer_limit",
+            "32k",
+            "config",
+            "/spec/envoy/listener/per-connection-buffer-limit-bytes",
+            json!(32768),
+        ),
+        (
+            "contour",
+            "route_timeout",
+            "0s",
+            "route",
+            "/spec/routes/0/timeoutPolicy/response",
+            json!("infinity"),
+        ),
+        (
+            "ingress-nginx",
+            "gzip",
+            "on",
+            "config",
+            "/data/use-gzip",
+            json!("true"),
+        ),
+    ] {
+        let controller = Controller::named(controller).unwrap();
+        let row = catalog.get(controller.proxy, id).unwrap();
+        let expected = Placed {
+            object: object.to_owned(),
+            at: at.to_owned(),
+            value,
+        };
+        assert_eq!(controller.place(row, level), Ok(expected), "{id}");
+    }
 }
 
 #[test]
@@ -86,8 +176,7 @@ fn every_spelling_names_a_key_and_its_source() {
             for (controller, spelling) in &row.controllers {
                 let at = format!("{} of {controller}", row.id);
                 assert!(spelling.source.starts_with("https://"), "{at}");
-                let is_key =
-                    |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+                let is_key = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
                 assert!(spelling.key.chars().all(is_key), "{at}");
                 // What the proxy's own default is called is no news.
                 let level = row.default.newest().level.as_deref();
@@ -100,5 +189,5 @@ fn every_spelling_names_a_key_and_its_source() {
             }
         }
     }
-    assert!(spelled > 70, "{spelled}");
+    assert!(spelled > 90, "{spelled}");
 }

@@ -47,7 +47,7 @@ fn a_controller_is_named_with_its_objects() {
         (
             WHOLE.replace("is: ingress-nginx,", "is: ingres-nginx,"),
             ARMS,
-            "`ingres-nginx` is not `ingress-nginx` or `nginx-ingress` [ingress-nginx]",
+            "`ingres-nginx` is not `contour`, `envoy-gateway`, `ingress-nginx` or `nginx-ingress` [ingress-nginx]",
         ),
         (
             without("namespace: ingress-nginx, "),
@@ -68,6 +68,11 @@ fn a_controller_is_named_with_its_objects() {
             WHOLE.replace("configmap/settings", "settings"),
             ARMS,
             "`settings` is not `configmap/NAME`",
+        ),
+        (
+            WHOLE.replace("configmap/settings", "configmap/a/b/c"),
+            ARMS,
+            "`configmap/a/b/c` is not `configmap/NAME`",
         ),
         (
             format!("{WHOLE}, wrkload: x"),
@@ -96,6 +101,40 @@ fn a_controller_is_named_with_its_objects() {
     assert!(messages_of(&other)[0].starts_with("ingress-nginx configures nginx, not Envoy"));
     let without = study(WHOLE, ARMS).replace("address: '10.96.7.7:80', ", "");
     assert_eq!(messages_of(&without), ["a proxy needs the key `address`"]);
+}
+
+/// Objects of several namespaces, and a controller that reads one of them at its start only.
+#[test]
+fn what_reads_an_object_once_has_to_be_started_anew() {
+    let contour = |more: &str| {
+        let objects =
+            format!("is: contour, namespace: projectcontour, workload: daemonset/envoy{more}");
+        study(
+            &objects,
+            "arms: [{name: a, settings: {max_connections: 7}}]",
+        )
+        .replace("kind: nginx", "kind: envoy")
+    };
+    let found = read(&contour(", service: service/shop/web")).unwrap();
+    let (_, controller) = found.controlled().unwrap();
+    assert_eq!(controller.objects["service"], "service/shop/web");
+    is_refused(
+        &contour(", service: service/shop/web, config: contourconfiguration/contour"),
+        "Contour reads the `config` at its start only",
+    );
+    for more in [
+        "contour: deployment/contour",
+        "restart: [systemctl, restart, contour]",
+    ] {
+        let text = contour(&format!(
+            ", service: service/shop/web, config: contourconfiguration/contour, {more}"
+        ));
+        read(&text).unwrap();
+    }
+    is_refused(
+        &contour(""),
+        "`max_connections` is set in the `service`, which is not named",
+    );
 }
 
 #[test]

@@ -9,7 +9,7 @@ use weir_parameters::{Catalog, EffectiveFrom, Parameter};
 
 use super::document::Document;
 use super::own;
-use crate::met::Met;
+use crate::met::{Meeting, Met};
 use crate::{Configuration, Effective, RunningProxy, SutError, admin};
 
 /// What a process runs with: its command line from `/server_info`, the rest from `/config_dump`.
@@ -95,7 +95,32 @@ fn options(words: &[String]) -> Value {
     Value::Object(options)
 }
 
-fn read(document: &Document, met: Vec<Met>, catalog: &Catalog, nofile: Option<u64>) -> Effective {
+/// What one runs with that a control plane configures, by what it told of itself over `/config_dump` and, for its command
+/// line, `/server_info`.
+pub(super) fn told(
+    text: String,
+    meeting: &Meeting,
+    catalog: &Catalog,
+) -> Result<Effective, SutError> {
+    let mut documents = Vec::new();
+    for document in serde_json::Deserializer::from_str(&text).into_iter::<Value>() {
+        documents.push(
+            document
+                .map_err(|error| unreadable("/config_dump", &format!("is no JSON: {error}")))?,
+        );
+    }
+    let document = super::told::document(&documents, meeting);
+    let document = document.ok_or_else(|| unreadable("/config_dump", "has no bootstrap"))?;
+    let met = Met::at(meeting.at, meeting.is_secure);
+    Ok(read(&document, vec![met], catalog, None))
+}
+
+pub(super) fn read(
+    document: &Document,
+    met: Vec<Met>,
+    catalog: &Catalog,
+    nofile: Option<u64>,
+) -> Effective {
     let Document {
         arguments,
         bootstrap,

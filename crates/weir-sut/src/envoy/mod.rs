@@ -16,6 +16,7 @@ mod effective;
 mod layout;
 mod own;
 mod requests;
+mod told;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -39,7 +40,7 @@ pub(crate) const MARKS: Marks = Marks {
     ask: "--version",
     version_of,
     install: "scripts/setup proxies, or see envoyproxy.io",
-    told: None,
+    told: Some(effective::told),
     open: |installed| Ok(Arc::new(Envoy { installed })),
 };
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Parser;
-use weir_kube::{Cluster, KubeError, ObjectRef, Target, Unclear, Wanted, image};
+use weir_kube::{Cluster, KubeError, Target, Unclear, Wanted, image};
 use weir_lab::{PlaceSpec, Pods};
 use weir_model::quantity::{parse_bytes, parse_duration};
 use weir_model::study::{Arm, Study, Until};
@@ -41,11 +41,7 @@ pub(crate) fn run(args: &KubeArgs) -> Result<ExitCode, Failure> {
             let mut text = weir_kube::manifest(namespace, user);
             if let Some(study) = study {
                 let read = study::read(study, &Catalog::builtin(), Scale::ONE, &study::context())?;
-                let objects = weir_lab::controlled_objects(&read.study.proxy).into_iter();
-                let objects: Vec<ObjectRef> = objects.map(|(_, object)| object).collect();
-                if !objects.is_empty() {
-                    text += &weir_kube::manifest_of(&objects, user);
-                }
+                text += &weir_lab::rights_of(&read.study.proxy, user);
             }
             terminal::print(&text)?;
         }
@@ -102,7 +98,7 @@ fn changes(study: &Study, arm: &Arm) -> String {
     };
     let lines: String = changes
         .iter()
-        .map(|(object, at, value)| format!("#   {object}: {at} = {value:?}\n"))
+        .map(|(object, at, value)| format!("#   {object}: {at} = {value}\n"))
         .collect();
     let what = match changes.is_empty() {
         true => "changes nothing",

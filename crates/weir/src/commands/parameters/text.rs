@@ -151,8 +151,8 @@ pub(super) fn description(shown: &Shown<'_>, width: usize) -> String {
         );
     }
     for (index, (controller, spelling)) in shown.controllers.iter().enumerate() {
-        let label = if index == 0 { "ConfigMap" } else { "" };
-        say(label, &in_config_map(controller, spelling));
+        let label = if index == 0 { "controllers" } else { "" };
+        say(label, &in_object(controller, spelling));
     }
     say("source", shown.source);
     text
@@ -169,15 +169,18 @@ pub(super) fn also((proxy, row): &(ProxyKind, &Parameter)) -> String {
 }
 
 /// `max-worker-connections: "LEVEL" (ingress-nginx; left out: 16384)`.
-fn in_config_map(controller: &str, spelling: &Spelling) -> String {
-    let mut values: Vec<String> = spelling
-        .values
-        .iter()
-        .map(|(level, value)| format!("\"{value}\" for {level}"))
+fn in_object(controller: &str, spelling: &Spelling) -> String {
+    let quoted = |text: &str| match spelling.json {
+        true => text.to_owned(),
+        false => format!("\"{text}\""),
+    };
+    let of_values = spelling.values.iter();
+    let mut values: Vec<String> = of_values
+        .map(|(level, value)| format!("{} for {level}", quoted(value)))
         .collect();
     if spelling.values.is_empty() || spelling.text.is_some() {
         let template = spelling.text.as_deref().unwrap_or("{value}");
-        values.push(format!("\"{}\"", in_words(template)));
+        values.push(quoted(&in_words(template)));
     }
     values.extend(
         spelling
@@ -185,12 +188,17 @@ fn in_config_map(controller: &str, spelling: &Spelling) -> String {
             .iter()
             .map(|level| format!("none for {level}")),
     );
+    let object = spelling.object.iter().map(|object| format!(", `{object}`"));
+    let object: String = object.collect();
     let left_out = match &spelling.default {
         Some(default) => format!("; left out: {default}"),
         None => String::new(),
     };
     let key = &spelling.key;
-    format!("{key}: {} ({controller}{left_out})", values.join(", "))
+    format!(
+        "{key}: {} ({controller}{object}{left_out})",
+        values.join(", ")
+    )
 }
 
 fn scope(scope: Scope, proxy: ProxyKind) -> String {

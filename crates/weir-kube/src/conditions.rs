@@ -1,0 +1,80 @@
+//! What a controller says of an object that it configures a proxy by.
+
+use serde_json::Value;
+
+use crate::cluster::Cluster;
+use crate::error::KubeError;
+use crate::object_ref::ObjectRef;
+
+/// Conditions that say, where they are `False`, that an object is not taken: those of the Gateway API's policies, and of
+/// Contour's HTTPProxy.
+const TAKEN: [&str; 2] = ["Accepted", "Valid"];
+
+/// Why a controller does not take an object as it is now, in its own words; `None`: it does, or has not said yet.
+///
+/// # Errors
+/// The object cannot be read.
+pub fn not_taken(cluster: &Cluster, object: &ObjectRef) -> Result<Option<String>, KubeError> {
+    let now = object.now(&cluster.inner)?;
+    Ok(now.as_ref().and_then(said))
+}
+
+/// The first condition that speaks against an object: its own, or of one of those that it is for (`ancestors`).
+fn said(now: &Value) -> Option<String> {
+    let generation = &now["metadata"]["generation"];
+    let status = &now["status"];
+    let ancestors = status["ancestors"].as_array().into_iter().flatten();
+    let lists = ancestors.chain([status]);
+    let mut conditions = lists.filter_map(|of| of["conditions"].as_array()).flatten();
+    let condition = conditions.find(|one| {
+        let is_current = one
+            .get("observedGeneration")
+            .is_none_or(|it| it == generation);
+        let kind = one["type"].as_str().unwrap_or_default();
+        is_current && one["status"] == "False" && TAKEN.contains(&kind)
+    })?;
+    let text = |of: &Value, field: &str| of[field].as_str().unwrap_or_default().to_owned();
+    // HTTPProxy tells the errors beside a message that only says that there are some.
+    let errors = condition["errors"].as_array().into_iter().flatten();
+    let mut words: Vec<String> = errors.map(|error| text(error, "message")).collect();
+    if words.is_empty() {
+        words.push(text(condition, "message"));
+    }
+    let (kind, reason) = (text(condition, "type"), text(condition, "reason"));
+    Some(format!("{kind} is False, {reason}: {}", words.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_condition_speaks_of_the_object_as_it_is_now() {
+        let policy = |seen: u32, kind: &str, status: &str| {
+            json!({"metadata": {"generation": 2}, "status": {"ancestors": [{"conditions": [
+                {"type": "Programmed", "status": "True", "observedGeneration": 2},
+                {"type": kind, "status": status, "reason": "Invalid", "message": "out of range",
+                 "observedGeneration": seen},
+            ]}]}})
+        };
+        let proxy = json!({"metadata": {"generation": 2}, "status": {"conditions": [
+            {"type": "Valid", "status": "False", "reason": "ErrorPresent", "message": "see Errors",
+             "errors": [{"message": "no service"}]},
+        ]}});
+        for (object, expected) in [
+            (
+                policy(2, "Accepted", "False"),
+                Some("Accepted is False, Invalid: out of range"),
+            ),
+            (policy(1, "Accepted", "False"), None),
+            (policy(2, "Accepted", "True"), None),
+            (policy(2, "Merged", "False"), None),
+            (proxy, Some("Valid is False, ErrorPresent: no service")),
+            (json!({"metadata": {}, "data": {}}), None),
+        ] {
+            assert_eq!(said(&object).as_deref(), expected, "{object}");
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! What an Envoy runs with that a control plane configures, from its `/config_dump`: listeners, routes and clusters come
+//! one by one and not with the bootstrap.
+
+use serde_json::{Value, json};
+
+use super::document::{CLEAR, COMPRESSOR, Document, TLS};
+use crate::met::Meeting;
+
+/// The document of a dump, as one of a bootstrap that has everything would be; `None`: none of these is a dump.
+///
+/// A Service's port need not be the listener's: the listener that loads meet is the one at their port, else the first of
+/// those that have their routes from the control plane, over TLS as they speak. Of clusters those that are in force are
+/// there: what warms up is not.
+pub(super) fn document(documents: &[Value], meeting: &Meeting) -> Option<Document> {
+    let mut dumps = documents.iter();
+    let configs = dumps.find_map(|one| one.get("configs")?.as_array())?;
+    let part = |kind: &str| {
+        let is_kind = |config: &&Value| {
+            let name = config.get("@type").and_then(Value::as_str);
+            name.is_some_and(|name| name.ends_with(kind))
+        };
+        configs.iter().find(is_kind)
+    };
+    let all = |kind: &str, list: &str, at: &str| -> Vec<Value> {
+        let entries = part(kind).and_then(|part| part.get(list)?.as_array());
+        let entries = entries.into_iter().flatten();
+        entries
+            .filter_map(|entry| entry.pointer(at).cloned())
+            .collect()
+    };
+    let mut bootstrap = part(".BootstrapConfigDump")?.get("bootstrap")?.clone();
+    let mut routes = all(
+        ".RoutesConfigDump",
+        "dynamic_route_configs",
+        "/route_config",
+    );
+    for routes in &mut routes {
+        put_first(routes, meeting);
+    }
+    let mut listeners = all(
+        ".ListenersConfigDump",
+        "dynamic_listeners",
+        "/active_state/listener",
+    );
+    listeners.retain_mut(|listener| resolve(listener, &routes));
+    // The first of its kind is the one that is asked where none is at the port.
+    for (name, is_secure) in [(CLEAR, false), (TLS, true)] {
+        let of_kind = listeners.iter().enumerate();
+        let of_kind = of_kind.filter(|(_, listener)| speaks_tls(listener) == is_secure);
+        let of_kind: Vec<usize> = of_kind.map(|(place, _)| place).collect();
+        let is_at_port = |place: &&usize| {
+            let port = listeners[**place].pointer("/address/socket_address/port_value");
+            port == Some(&json!(meeting.at.port()))
+        };
+        let met = of_kind.iter().find(is_at_port).or(of_kind.first());
+        if let Some(place) = met.copied() {
+            listeners[place]["name"] = json!(name);
+        }
+    }
+    let clusters = all(".ClustersConfigDump", "dynamic_active_clusters", "/cluster");
+    bootstrap["static_resources"] = json!({"listeners": listeners, "clusters": clusters});
+    bootstrap.as_object_mut()?.remove("node");
+    let mut infos = documents.iter();
+    let arguments = infos.find_map(|one| one.get("command_line_options").cloned());
+    Some(Document {
+        arguments: arguments.unwrap_or_default(),
+        bootstrap,
+    })
+}
+
+/// Has the virtual host that a load's name leads to stand first, and in it the route that its target leads to.
+fn put_first(routes: &mut Value, meeting: &Meeting) {
+    let hosts = routes.get_mut("virtual_hosts");
+    let Some(hosts) = hosts.and_then(Value::as_array_mut) else {
+        return;
+    };
+    let domains = |host: &Value| {
+        let domains = host.get("domains").and_then(Value::as_array);
+        let domains = domains.into_iter().flatten();
+        let matched = domains.filter_map(|domain| matches_host(domain.as_str()?, &meeting.host));
+        matched.max()
+    };
+    // Of several as good the first one counts.
+    hosts.sort_by_key(|host| std::cmp::Reverse(domains(host)));
+    let routes = hosts.first_mut().and_then(|host| host.get_mut("routes"));
+    if let Some(routes) = routes.and_then(Value::as_array_mut) {
+        let path = meeting.target.split('?').next().unwrap_or_default();
+        // The first that matches is taken, so the order of the others is left.
+        routes.sort_by_key(|route| {
+            let is_route = route
+                .get("route")
+                .is_some_and(|it| it.get("cluster").is_some());
+            !(is_route && matches_path(route, path))
+        });
+    }
+}
+
+/// How well a domain of a virtual host fits a name: the whole name before the longest end of it before `*`; `None`: not
+/// at all.
+fn matches_host(domain: &str, host: &str) -> Option<usize> {
+    let host = host.to_ascii_lowercase();
+    let bare = host.split(':').next().unwrap_or_default();
+    let is_it = |name: &str| name == domain;
+    match domain.strip_prefix('*') {
+        Some("") => Some(0),
+        Some(end) => bare.ends_with(end).then_some(end.len()),
+        None => (is_it(&host) || is_it(bare)).then_some(usize::MAX),
+    }
+}
+
+/// Whether a route is for a path, as far as one can say without its other conditions.
+fn matches_path(route: &Value, path: &str) -> bool {
+    let Some(rule) = route.get("match") else {
+        return false;
+    };
+    let text = |key: &str| rule.get(key).and_then(Value::as_str);
+    if let Some(exact) = text("path") {
+        return exact == path;
+    }
+    if let Some(prefix) = text("prefix") {
+        return path.starts_with(prefix);
+    }
+    let below = text("path_separated_prefix").and_then(|prefix| path.strip_prefix(prefix));
+    below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Puts the routes where a connection manager only names them, and calls compressors as weir does; `false`: no connection
+/// manager of the listener has its routes from the control plane (its own for statistics).
+fn resolve(listener: &mut Value, routes: &[Value]) -> bool {
+    let mut is_met = false;
+    let default = listener.get("default_filter_chain").cloned();
+    if let (Some(default), Some(chains)) = (default, listener.get_mut("filter_chains")) {
+        chains
+            .as_array_mut()
+            .into_iter()
+            .for_each(|chains| chains.push(default.clone()));
+    }
+    let chains = listener
+        .get_mut("filter_chains")
+        .and_then(Value::as_array_mut);
+    let filters = chains.into_iter().flatten();
+    let filters = filters.filter_map(|chain| chain.get_mut("filters")?.as_array_mut());
+    for filter in filters.flatten() {
+        let Some(config) = filter.get_mut("typed_config") else {
+            continue;
+        };
+        if !is_of_type(config, ".HttpConnectionManager") {
+            continue;
+        }
+        let name = config.pointer("/rds/route_config_name").cloned();
+        is_met |= name.is_some();
+        let found = routes
+            .iter()
+            .find(|routes| routes.get("name") == name.as_ref());
+        if let Some(found) = found {
+            config["route_config"] = found.clone();
+        }
+        let filters = config.get_mut("http_filters").and_then(Value::as_array_mut);
+        for filter in filters.into_iter().flatten() {
+            let own = filter.get("typed_config");
+            if own.is_some_and(|own| is_of_type(own, ".Compressor")) {
+                filter["name"] = json!(COMPRESSOR);
+            }
+        }
+    }
+    is_met
+}
+
+fn is_of_type(config: &Value, end: &str) -> bool {
+    let kind = config.get("@type").and_then(Value::as_str);
+    kind.is_some_and(|kind| kind.ends_with(end))
+}
+
+fn speaks_tls(listener: &Value) -> bool {
+    let chains = listener.get("filter_chains").and_then(Value::as_array);
+    let mut chains = chains.into_iter().flatten();
+    chains.any(|chain| chain.get("transport_socket").is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::effective;
+    use super::*;
+    use weir_parameters::Catalog;
+
+    fn listener(port: u16, buffer: u32, tls: bool) -> Value {
+        let mut chain = json!({"filters": [{"typed_config": {
+            "@type": "type.googleapis.com/a.HttpConnectionManager",
+            "rds": {"route_config_name": format!("routes-{port}")},
+            "common_http_protocol_options": {"idle_timeout": "7s"},
+            "http_filters": [{"name": "envoy.filters.http.compressor.gzip", "typed_config": {
+                "@type": "type.googleapis.com/a.Compressor"}}],
+        }}]});
+        if tls {
+            chain["transport_socket"] = json!({"typed_config": {}});
+        }
+        json!({"name": format!("default/eg/{port}"), "active_state": {"listener": {
+            "name": format!("default/eg/{port}"),
+            "address": {"socket_address": {"address": "0.0.0.0", "port_value": port}},
+            "per_connection_buffer_limit_bytes": buffer,
+            "filter_chains": [chain],
+        }}})
+    }
+
+    fn cluster(name: &str, most: u32) -> Value {
+        json!({"cluster": {"name": name, "circuit_breakers": {"thresholds": [{"max_connections": most}]}}})
+    }
+
+    /// A dump with three listeners, of which the first one of the control plane's is for its statistics.
+    fn dump() -> Value {
+        let routes = |port: u16| {
+            let route = |prefix: &str, to: &str, timeout: &str| json!({"match": {"prefix": prefix}, "route": {"cluster": to, "timeout": timeout}});
+            json!({"route_config": {"name": format!("routes-{port}"), "virtual_hosts": [
+                {"domains": ["*"], "routes": [route("/", "other", "1s")]},
+                {"domains": ["*.example"], "routes": [route("/", "other", "2s")]},
+                {"domains": ["shop.example"], "routes": [
+                    {"match": {"path_separated_prefix": "/a"}, "route": {"cluster": "other", "timeout": "4s"}},
+                    route("/ap", "app", "3s"), route("/", "other", "5s")]},
+            ]}})
+        };
+        let statistics = json!({"active_state": {"listener": {"name": "stats", "filter_chains": [
+            {"filters": [{"typed_config": {"@type": "type.googleapis.com/a.HttpConnectionManager",
+                "route_config": {}}}]}]}}});
+        json!({"configs": [
+            {"@type": "type.googleapis.com/envoy.admin.v3.BootstrapConfigDump", "bootstrap": {"node": {}}},
+            {"@type": "type.googleapis.com/envoy.admin.v3.ListenersConfigDump", "dynamic_listeners": [
+                statistics,
+                listener(10080, 4096, false), listener(10443, 8192, true), listener(8080, 1024, false)]},
+            {"@type": "type.googleapis.com/envoy.admin.v3.ClustersConfigDump",
+                "dynamic_active_clusters": [cluster("other", 1), cluster("app", 77)],
+                "dynamic_warming_clusters": [cluster("app", 99)]},
+            {"@type": "type.googleapis.com/envoy.admin.v3.RoutesConfigDump",
+                "dynamic_route_configs": [routes(8080), routes(10080), routes(10443)]},
+        ]})
+    }
+
+    fn meeting(at: &str, is_secure: bool, host: &str, target: &str) -> Meeting {
+        Meeting {
+            at: at.parse().unwrap(),
+            is_secure,
+            host: host.to_owned(),
+            target: target.to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_a_control_plane_has_sent_is_read_where_it_is_in_force() {
+        let info = json!({"version": "1.40.0", "command_line_options": {"concurrency": 3}});
+        let text = format!("{info}\n{}", dump());
+        let told = |at: &str, is_secure, host: &str, target: &str| {
+            let meeting = meeting(at, is_secure, host, target);
+            let found = effective::told(text.clone(), &meeting, &Catalog::builtin());
+            found.unwrap().levels
+        };
+        let clear = told("10.96.7.7:80", false, "Shop.example:80", "/app?x");
+        for (id, level) in [
+            ("concurrency", "3"),
+            ("per_connection_buffer_limit", "4k"),
+            ("keepalive_timeout", "7s"),
+            ("max_connections", "77"),
+            ("route_timeout", "3s"),
+            ("gzip", "on"),
+        ] {
+            assert_eq!(clear[id], level, "{id}");
+        }
+        for (at, is_secure, host, target, buffer, timeout) in [
+            ("10.96.7.7:443", true, "shop.example", "/", "8k", "5s"),
+            ("10.96.7.7:8080", false, "shop.example", "/a/b", "1k", "4s"),
+            ("10.96.7.7:8080", false, "shop.example", "/ab", "1k", "5s"),
+            ("10.96.7.7:80", false, "a.example", "/", "4k", "2s"),
+            ("10.96.7.7:80", false, "elsewhere", "/", "4k", "1s"),
+        ] {
+            let found = told(at, is_secure, host, target);
+            assert_eq!(found["per_connection_buffer_limit"], buffer, "{at} {host}");
+            assert_eq!(found["route_timeout"], timeout, "{host}{target}");
+            assert_eq!(found["max_connections"], "1", "{host}{target}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_dump_is_told() {
+        let meeting = meeting("1.2.3.4:5", false, "a", "/");
+        for text in ["", "{}", "<html>", "{\"configs\": []}"] {
+            let found = effective::told(text.to_owned(), &meeting, &Catalog::builtin());
+            let error = found.unwrap_err().to_string();
+            assert!(error.contains("/config_dump"), "{error}");
+        }
+    }
+}
