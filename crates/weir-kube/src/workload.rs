@@ -20,6 +20,8 @@ use crate::pods;
 use crate::pointer::Pointer;
 use crate::trouble;
 
+/// Where what is of pods stands in what they are made from.
+const TEMPLATE: &str = "/spec/template/";
 /// How often is looked.
 const LOOK: Duration = Duration::from_millis(300);
 /// How long the cluster's controllers may take to empty a ReplicaSet of a template that is put back.
@@ -71,7 +73,8 @@ pub(crate) fn replica_sets(
 impl Set {
     /// Whether its pods have a value of weir's. Others roll their own changes out meanwhile.
     fn has(&self, given: &BTreeMap<String, Vec<Value>>) -> bool {
-        given.iter().any(|(at, values)| {
+        let mut of_pods = given.iter().filter(|(at, _)| at.starts_with(TEMPLATE));
+        of_pods.any(|(at, values)| {
             let found = Pointer::parse(at).get(&self.text);
             found.is_some_and(|found| values.contains(found))
         })
@@ -227,7 +230,8 @@ pub fn in_pods(
     let inner = &cluster.inner;
     let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), &object.namespace);
     let doing = format!("run `{}`", command.join(" "));
-    let each = running(inner, object)?.into_iter().map(|name| {
+    let each = running(inner, object)?.into_iter().map(|pod| {
+        let name = pod.name_any();
         let printed = printed(inner, &api, (&name, container), command);
         let printed = in_time(inner, (&doing, object, &name), printed)?;
         Ok((name, printed))
@@ -249,7 +253,8 @@ pub fn ask_port(
     let inner = &cluster.inner;
     let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), &object.namespace);
     let doing = format!("ask port {port}");
-    let each = running(inner, object)?.into_iter().map(|name| {
+    let each = running(inner, object)?.into_iter().map(|pod| {
+        let name = pod.name_any();
         let answer = answered(inner, &api, (&name, port), request);
         let answer = in_time(inner, (&doing, object, &name), answer)?;
         Ok((name, answer))
@@ -257,25 +262,39 @@ pub fn ask_port(
     each.collect()
 }
 
-/// The names of the pods of a workload that run; at least one.
-fn running(inner: &Inner, object: &ObjectRef) -> Result<Vec<String>, KubeError> {
-    let (_, pods) = with_pods(inner, object)?;
-    let runs = |pod: &&v1::Pod| {
+/// The pods of a workload that run; at least one.
+fn running(inner: &Inner, object: &ObjectRef) -> Result<Vec<v1::Pod>, KubeError> {
+    let (_, mut pods) = with_pods(inner, object)?;
+    pods.retain(|pod| {
         let status = pod.status.as_ref();
         status.is_some_and(|status| status.phase.as_deref() == Some("Running"))
-    };
-    let running: Vec<String> = pods
-        .iter()
-        .filter(runs)
-        .map(ResourceExt::name_any)
-        .collect();
-    match running.is_empty() {
-        false => Ok(running),
+    });
+    match pods.is_empty() {
+        false => Ok(pods),
         true => Err(KubeError::Request {
             doing: format!("cannot ask the pods of {object}"),
             why: "none of them runs".to_owned(),
         }),
     }
+}
+
+/// What stands at a place in every pod of a workload that runs, by the pod's name. The place is a pointer as for
+/// [`crate::Changes::set`].
+///
+/// # Errors
+/// No pod runs.
+pub fn of_pods(
+    cluster: &Cluster,
+    object: &ObjectRef,
+    at: &str,
+) -> Result<Vec<(String, Option<Value>)>, KubeError> {
+    let place = Pointer::parse(at);
+    let of = |pod: v1::Pod| {
+        let text = serde_json::to_value(&pod).unwrap_or_default();
+        (pod.name_any(), place.get(&text).cloned())
+    };
+    let pods = running(&cluster.inner, object)?;
+    Ok(pods.into_iter().map(of).collect())
 }
 
 /// What a pod of a workload does, unless it takes too long.

@@ -141,6 +141,30 @@ fn a_level_stands_in_the_object_that_has_its_field() {
             "/data/use-gzip",
             json!("true"),
         ),
+        (
+            "ingress-nginx",
+            "replicas",
+            "3",
+            "workload",
+            "/spec/replicas",
+            json!(3),
+        ),
+        (
+            "ingress-nginx",
+            "host_network",
+            "on",
+            "workload",
+            "/spec/template/spec/hostNetwork",
+            json!(true),
+        ),
+        (
+            "nginx-ingress",
+            "cpu_limit",
+            "500m",
+            "workload",
+            "/spec/template/spec/containers/[name=nginx-ingress]/resources/limits/cpu",
+            json!("500m"),
+        ),
     ] {
         let controller = Controller::named(controller).unwrap();
         let row = catalog.get(controller.proxy, id).unwrap();
