@@ -11,6 +11,7 @@ use weir_model::load_report::LoadReport;
 use weir_model::record::NetworkUsed;
 
 use crate::controlled;
+use crate::kube_published;
 use crate::kube_stand_in;
 use crate::kube_support::{Named, Test, tier};
 use crate::kubernetes_doctor;
@@ -25,7 +26,7 @@ pub(crate) const PODS: &str =
     "--on kubernetes:weir-test --image localhost/weir:test --share-nodes --pod-memory 256MiB";
 
 /// All of them, in one cluster and one after the other.
-const TESTS: [Named; 15] = [
+const TESTS: [Named; 17] = [
     (
         "a_study_is_run_by_generators_in_pods",
         a_study_is_run_by_generators_in_pods,
@@ -75,6 +76,14 @@ const TESTS: [Named; 15] = [
     (
         "a_sysctl_that_the_kubelet_forbids_is_taken_back",
         controlled::a_sysctl_that_the_kubelet_forbids_is_taken_back,
+    ),
+    (
+        "kernel_and_keepalive_tuning_is_repeated",
+        kube_published::kernel_and_keepalive_tuning_is_repeated,
+    ),
+    (
+        "a_daemonset_in_its_nodes_network_is_measured",
+        kube_published::a_daemonset_in_its_nodes_network_is_measured,
     ),
     (
         "kills_leave_nothing_behind",
