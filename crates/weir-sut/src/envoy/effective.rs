@@ -110,7 +110,7 @@ pub(super) fn told(
         );
     }
     let document = super::told::document(&documents, meeting);
-    let document = document.ok_or_else(|| unreadable("/config_dump", "has no bootstrap"))?;
+    let document = document.map_err(|why| unreadable("/config_dump", why))?;
     let met = Met::at(meeting.at, meeting.is_secure);
     Ok(read(&document, vec![met], catalog, None))
 }

@@ -6,14 +6,15 @@ use serde_json::{Value, json};
 use super::document::{CLEAR, COMPRESSOR, Document, TLS};
 use crate::met::Meeting;
 
-/// The document of a dump, as one of a bootstrap that has everything would be; `None`: none of these is a dump.
+/// The document of a dump, as one of a bootstrap that has everything would be; else what is missing.
 ///
 /// A Service's port need not be the listener's: the listener that loads meet is the one at their port, else the first of
 /// those that have their routes from the control plane, over TLS as they speak. Of clusters those that are in force are
 /// there: what warms up is not.
-pub(super) fn document(documents: &[Value], meeting: &Meeting) -> Option<Document> {
+pub(super) fn document(documents: &[Value], meeting: &Meeting) -> Result<Document, &'static str> {
     let mut dumps = documents.iter();
-    let configs = dumps.find_map(|one| one.get("configs")?.as_array())?;
+    let configs = dumps.find_map(|one| one.get("configs")?.as_array());
+    let configs = configs.map_or(&[][..], Vec::as_slice);
     let part = |kind: &str| {
         let is_kind = |config: &&Value| {
             let name = config.get("@type").and_then(Value::as_str);
@@ -28,7 +29,8 @@ pub(super) fn document(documents: &[Value], meeting: &Meeting) -> Option<Documen
             .filter_map(|entry| entry.pointer(at).cloned())
             .collect()
     };
-    let mut bootstrap = part(".BootstrapConfigDump")?.get("bootstrap")?.clone();
+    let bootstrap = part(".BootstrapConfigDump").and_then(|part| part.get("bootstrap"));
+    let mut bootstrap = bootstrap.ok_or("has no bootstrap")?.clone();
     let mut routes = all(
         ".RoutesConfigDump",
         "dynamic_route_configs",
@@ -43,6 +45,9 @@ pub(super) fn document(documents: &[Value], meeting: &Meeting) -> Option<Documen
         "/active_state/listener",
     );
     listeners.retain_mut(|listener| resolve(listener, &routes));
+    if listeners.is_empty() {
+        return Err("has no listener whose routes come from a control plane");
+    }
     // The first of its kind is the one that is asked where none is at the port.
     for (name, is_secure) in [(CLEAR, false), (TLS, true)] {
         let of_kind = listeners.iter().enumerate();
@@ -59,10 +64,10 @@ pub(super) fn document(documents: &[Value], meeting: &Meeting) -> Option<Documen
     }
     let clusters = all(".ClustersConfigDump", "dynamic_active_clusters", "/cluster");
     bootstrap["static_resources"] = json!({"listeners": listeners, "clusters": clusters});
-    bootstrap.as_object_mut()?.remove("node");
+    bootstrap.as_object_mut().map(|it| it.remove("node"));
     let mut infos = documents.iter();
     let arguments = infos.find_map(|one| one.get("command_line_options").cloned());
-    Some(Document {
+    Ok(Document {
         arguments: arguments.unwrap_or_default(),
         bootstrap,
     })
@@ -128,17 +133,15 @@ fn matches_path(route: &Value, path: &str) -> bool {
 /// manager of the listener has its routes from the control plane (its own for statistics).
 fn resolve(listener: &mut Value, routes: &[Value]) -> bool {
     let mut is_met = false;
-    let default = listener.get("default_filter_chain").cloned();
-    if let (Some(default), Some(chains)) = (default, listener.get_mut("filter_chains")) {
-        chains
-            .as_array_mut()
-            .into_iter()
-            .for_each(|chains| chains.push(default.clone()));
+    let mut chains: Vec<&mut Value> = Vec::new();
+    for (key, value) in listener.as_object_mut().into_iter().flatten() {
+        match (key.as_str(), value) {
+            ("filter_chains", Value::Array(all)) => chains.extend(all),
+            ("default_filter_chain", chain) => chains.push(chain),
+            _ => {}
+        }
     }
-    let chains = listener
-        .get_mut("filter_chains")
-        .and_then(Value::as_array_mut);
-    let filters = chains.into_iter().flatten();
+    let filters = chains.into_iter();
     let filters = filters.filter_map(|chain| chain.get_mut("filters")?.as_array_mut());
     for filter in filters.flatten() {
         let Some(config) = filter.get_mut("typed_config") else {
@@ -173,7 +176,8 @@ fn is_of_type(config: &Value, end: &str) -> bool {
 
 fn speaks_tls(listener: &Value) -> bool {
     let chains = listener.get("filter_chains").and_then(Value::as_array);
-    let mut chains = chains.into_iter().flatten();
+    let default = listener.get("default_filter_chain");
+    let mut chains = chains.into_iter().flatten().chain(default);
     chains.any(|chain| chain.get("transport_socket").is_some())
 }
 
@@ -194,11 +198,16 @@ mod tests {
         if tls {
             chain["transport_socket"] = json!({"typed_config": {}});
         }
+        // Both are usual: one chain for all connections, and one for each name.
+        let (key, chains) = match tls {
+            true => ("filter_chains", json!([chain])),
+            false => ("default_filter_chain", chain),
+        };
         json!({"name": format!("default/eg/{port}"), "active_state": {"listener": {
             "name": format!("default/eg/{port}"),
             "address": {"socket_address": {"address": "0.0.0.0", "port_value": port}},
             "per_connection_buffer_limit_bytes": buffer,
-            "filter_chains": [chain],
+            key: chains,
         }}})
     }
 
@@ -280,10 +289,19 @@ mod tests {
     #[test]
     fn what_is_no_dump_is_told() {
         let meeting = meeting("1.2.3.4:5", false, "a", "/");
-        for text in ["", "{}", "<html>", "{\"configs\": []}"] {
+        let mut without = dump();
+        without["configs"][1] = Value::Null;
+        let without = without.to_string();
+        for (text, words) in [
+            ("", "has no bootstrap"),
+            ("{}", "has no bootstrap"),
+            ("<html>", "is no JSON"),
+            ("{\"configs\": []}", "has no bootstrap"),
+            (&without, "has no listener"),
+        ] {
             let found = effective::told(text.to_owned(), &meeting, &Catalog::builtin());
             let error = found.unwrap_err().to_string();
-            assert!(error.contains("/config_dump"), "{error}");
+            assert!(error.contains(&format!("/config_dump {words}")), "{error}");
         }
     }
 }
