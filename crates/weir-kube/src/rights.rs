@@ -41,6 +41,9 @@ const OF_WORKLOAD: [Rule<'static>; 3] = [
     rule("", "events", &["list"]),
 ];
 
+/// The same of a DaemonSet's.
+const REVISIONS: Rule<'static> = rule("apps", "controllerrevisions", &["list", "delete"]);
+
 const fn rule<'r>(group: &'r str, resource: &'r str, verbs: &'r [&'r str]) -> Rule<'r> {
     Rule {
         group,
@@ -73,8 +76,11 @@ fn rules_of(objects: &[ObjectRef], asks: Asks) -> BTreeMap<&str, Vec<Rule<'_>>> 
         });
     }
     for (namespace, rules) in &mut rules {
-        let mut own = objects.iter().filter(|one| one.namespace == *namespace);
-        if own.any(|object| object.group() == "apps") {
+        let own = || objects.iter().filter(|one| one.namespace == *namespace);
+        if own().any(|object| object.resource == "daemonsets") {
+            rules.push(REVISIONS);
+        }
+        if own().any(|object| object.group() == "apps") {
             rules.extend(OF_WORKLOAD);
             rules.push(match asks {
                 Asks::Command => EXEC,

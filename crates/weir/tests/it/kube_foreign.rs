@@ -19,7 +19,7 @@ const MOVING: [&str; 6] = [
 const WITHOUT_NAMESPACE: &str = "namespaces,clusterroles,clusterrolebindings,priorityclasses,ingressclasses,customresourcedefinitions,validatingwebhookconfigurations,mutatingwebhookconfigurations";
 /// What the API server counts in an object's metadata.
 const COUNTED: [&str; 3] = ["resourceVersion", "managedFields", "generation"];
-/// What the Deployment's controller counts there: a template that is put back is a new revision.
+/// What the controllers of workloads count there: a template that is put back is a new revision.
 const REVISIONS: [&str; 2] = [
     "deployment.kubernetes.io/revision",
     "deployment.kubernetes.io/revision-history",
@@ -73,6 +73,8 @@ fn stripped(mut object: Value) -> (String, Value) {
     if let Some(object) = object.as_object_mut() {
         // What the cluster tells of it.
         object.remove("status");
+        // Of a ControllerRevision.
+        object.remove("revision");
     }
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.retain(|field, _| !COUNTED.contains(&&**field));
