@@ -25,6 +25,10 @@ use crate::object_ref::ObjectRef;
 use crate::pointer::{self, Pointer};
 use crate::workload;
 
+mod entry;
+
+use entry::is_same;
+
 /// Name and version of the journal's format.
 const FORMAT: &str = "weir-kubernetes-journal/1";
 /// How often an object is read again that somebody else has changed at the same moment.
@@ -146,20 +150,6 @@ fn held(inner: &Inner) -> impl Fn(JournalError) -> KubeError {
         },
         error => KubeError::Journal(Box::new(error)),
     }
-}
-
-/// Whether two texts of an object say the same, but for what the API server writes down at every change.
-fn is_same(one: &Value, other: &Value) -> bool {
-    let said = |object: &Value| {
-        let mut object = object.clone();
-        if let Some(metadata) = object["metadata"].as_object_mut() {
-            metadata.retain(|key, _| {
-                !["managedFields", "resourceVersion", "generation"].contains(&key.as_str())
-            });
-        }
-        object
-    };
-    said(one) == said(other)
 }
 
 /// Takes over what lines say into the objects that are not done with.
@@ -380,118 +370,6 @@ impl Drop for Changes {
     fn drop(&mut self) {
         // What could not be put back stays in the journal: `weir restore --on` does it, and tells.
         let _ = self.put_back();
-    }
-}
-
-impl Entry {
-    /// The object as it is now with these values, and without what the cluster has put beside weir's: it does so again.
-    fn wanted(
-        &self,
-        now: &Value,
-        values: &BTreeMap<String, Option<Value>>,
-    ) -> Result<Value, KubeError> {
-        let mut wanted = now.clone();
-        let beside = self.given.keys().filter(|at| !self.asked.contains(*at));
-        for at in beside.chain(values.keys()) {
-            let pointer = Pointer::parse(at);
-            self.must_know(at, &pointer, now)?;
-            pointer.put_back(&mut wanted, &self.former.text);
-        }
-        for (at, value) in values {
-            let Some(value) = value else { continue };
-            if !Pointer::parse(at).set(&mut wanted, value.clone()) {
-                return Err(KubeError::Foreign {
-                    object: self.former.object.to_string(),
-                    what: format!("there is no place for {at}"),
-                });
-            }
-        }
-        Ok(wanted)
-    }
-
-    /// Refuses a place with a value that is neither the former one nor weir's.
-    fn must_know(&self, at: &str, pointer: &Pointer, now: &Value) -> Result<(), KubeError> {
-        match self.is_foreign(at, pointer, now) {
-            None => Ok(()),
-            Some(left) => Err(KubeError::Foreign {
-                object: self.former.object.to_string(),
-                what: format!(
-                    "{at} was {}, and is {} now, which weir has not given",
-                    left.before, left.now
-                ),
-            }),
-        }
-    }
-
-    fn is_foreign(&self, at: &str, pointer: &Pointer, now: &Value) -> Option<Left> {
-        let (before, now) = (pointer.get(&self.former.text), pointer.get(now));
-        let given = self.given.get(at);
-        let is_ours = now.is_some_and(|now| given.is_some_and(|given| given.contains(now)));
-        let text = |value: Option<&Value>| value.map_or(NOTHING.to_owned(), Value::to_string);
-        (before != now && !is_ours).then(|| Left {
-            at: at.to_owned(),
-            before: text(before),
-            now: text(now),
-        })
-    }
-
-    /// Puts it back; with `dry_run` only says what would be.
-    fn put_back(&self, inner: &Inner, dry_run: bool) -> PutBack {
-        let mut became = PutBack {
-            object: self.former.object.clone(),
-            put_back: Vec::new(),
-            left: Vec::new(),
-            failed: None,
-        };
-        if let Err(error) = self.try_to_put_back(inner, dry_run, &mut became) {
-            became.put_back.clear();
-            became.failed = Some(error.to_string());
-        }
-        became
-    }
-
-    fn try_to_put_back(
-        &self,
-        inner: &Inner,
-        dry_run: bool,
-        became: &mut PutBack,
-    ) -> Result<(), KubeError> {
-        let object = &self.former.object;
-        for _ in 0..ATTEMPTS {
-            (became.put_back, became.left) = (Vec::new(), Vec::new());
-            let now = object.now(inner)?;
-            let Some(now) = now.filter(|now| now["metadata"]["uid"] == *self.former.uid) else {
-                became.left.push(Left {
-                    at: String::new(),
-                    before: format!("the object {}", self.former.uid),
-                    now: "deleted, or another of its name".to_owned(),
-                });
-                return Ok(());
-            };
-            let mut wanted = now.clone();
-            for at in self.given.keys() {
-                let pointer = Pointer::parse(at);
-                match self.is_foreign(at, &pointer, &now) {
-                    Some(left) => became.left.push(left),
-                    None if pointer.get(&now) != pointer.get(&self.former.text) => {
-                        pointer.put_back(&mut wanted, &self.former.text);
-                        became.put_back.push(at.clone());
-                    }
-                    None => {}
-                }
-            }
-            if dry_run {
-                return Ok(());
-            }
-            if wanted == now || object.replace(inner, &wanted)?.is_some() {
-                let sets = (&self.former.replica_sets, &self.given);
-                return workload::forget(inner, object, &self.former.uid, sets);
-            }
-        }
-        Err(KubeError::Foreign {
-            object: object.to_string(),
-            what: "somebody else changes it all the time".to_owned(),
-        })
     }
 }
 

@@ -133,7 +133,7 @@ impl Controlled {
             }
         }
         if let Some((by, at)) = self.starts_anew(&objects) {
-            let wanted = BTreeMap::from([(at, self.said_of(&placed))]);
+            let wanted = BTreeMap::from([(at, said_of(self.controller, &placed))]);
             self.changes.set(&by, &wanted).map_err(refused)?;
             self.await_rolled_out(&by).map_err(refused)?;
         }
@@ -149,21 +149,11 @@ impl Controlled {
         self.changes.rolled_out(workload, within, &self.interrupted)
     }
 
-    /// The workload that reads an object of some arm's at its start only, and where a text in it starts its pods anew;
-    /// `None`: nothing has to be, or the study's own command does it.
+    /// [`starts_anew`], where some arm sets what is read once.
     fn starts_anew(&self, objects: &BTreeMap<String, ObjectRef>) -> Option<(ObjectRef, String)> {
-        let restarts = self.controller.restarts.as_ref()?;
-        let is_read = self.sites.contains_key(objects.get(&restarts.after)?);
-        let by = objects.get(&restarts.by.object)?.clone();
-        (is_read && self.spec.restart.is_empty()).then(|| (by, restarts.by.at.clone()))
-    }
-
-    /// A text that differs where what is read at the start does; `None`: what was there before weir.
-    fn said_of(&self, placed: &[Placed]) -> Option<Value> {
-        let restarts = self.controller.restarts.as_ref()?;
-        let own = placed.iter().filter(|one| one.object == restarts.after);
-        let own: Vec<String> = own.map(|one| format!("{}={}", one.at, one.value)).collect();
-        (!own.is_empty()).then(|| Value::String(own.join(" ")))
+        let after = &self.controller.restarts.as_ref()?.after;
+        let is_read = self.sites.contains_key(objects.get(after)?);
+        starts_anew(self.controller, &self.spec, objects).filter(|_| is_read)
     }
 
     /// Runs the study's command that starts the controller anew, where what it reads at its start has changed.
@@ -445,13 +435,41 @@ fn sites(
     sites
 }
 
+/// The workload that reads an object at its start only, and where another text in it starts its pods anew; `None`: nothing
+/// has to be, or the study's own command does it.
+fn starts_anew(
+    controller: &Controller,
+    spec: &ControllerSpec,
+    objects: &BTreeMap<String, ObjectRef>,
+) -> Option<(ObjectRef, String)> {
+    let by = &controller.restarts.as_ref()?.by;
+    let object = objects.get(&by.object)?.clone();
+    spec.restart.is_empty().then(|| (object, by.at.clone()))
+}
+
+/// A text that differs where what is read at the start does; `None`: what was there before weir.
+fn said_of(controller: &Controller, placed: &[Placed]) -> Option<Value> {
+    let restarts = controller.restarts.as_ref()?;
+    let own = placed.iter().filter(|one| one.object == restarts.after);
+    let own: Vec<String> = own.map(|one| format!("{}={}", one.at, one.value)).collect();
+    (!own.is_empty()).then(|| Value::String(own.join(" ")))
+}
+
 /// What an arm has stand in objects of the cluster: the object, the place in it, and the value.
 pub fn changes_of(study: &Study, catalog: &Catalog, arm: &Arm) -> Vec<(ObjectRef, String, Value)> {
     let spec = study.proxy.controller.as_ref();
-    let controller = spec.and_then(|spec| Controller::named(&spec.is));
-    controller.map_or(Vec::new(), |controller| {
-        changed(&study.proxy, controller, catalog, arm)
-    })
+    let known = spec.and_then(|spec| Some((spec, Controller::named(&spec.is)?)));
+    let Some((spec, controller)) = known else {
+        return Vec::new();
+    };
+    let mut changes = changed(&study.proxy, controller, catalog, arm);
+    let by = starts_anew(controller, spec, &by_role(spec, controller));
+    let said = said_of(controller, &controller.placed(catalog, &arm.settings));
+    changes.extend(
+        by.zip(said)
+            .map(|((object, at), value)| (object, at, value)),
+    );
+    changes
 }
 
 fn changed(

@@ -41,6 +41,25 @@ pub(crate) fn read(node: &Node, kind: ProxyKind, check: &mut Checker) -> Option<
     let restart = fields.get("restart").map(|node| words(node, check));
     let within = fields.get("within");
     let within = within.and_then(|node| check.duration(node, WITHIN));
+    let objects = objects(controller, &mut fields, check);
+    let own = [read.is_some(), restart.is_some()];
+    check_reach(controller, &objects, own, (&fields, check));
+    Some(ControllerSpec {
+        is: controller.name.clone(),
+        namespace: namespace?,
+        objects,
+        read: read.unwrap_or_default(),
+        restart: restart.unwrap_or_default(),
+        within,
+    })
+}
+
+/// The objects that are named, by what the controller calls them.
+fn objects(
+    controller: &Controller,
+    fields: &mut Fields<'_>,
+    check: &mut Checker,
+) -> BTreeMap<String, String> {
     let mut objects = BTreeMap::new();
     for (role, kinds) in &controller.objects {
         let node = match (fields.get(role), kinds.optional) {
@@ -53,7 +72,9 @@ pub(crate) fn read(node: &Node, kind: ProxyKind, check: &mut Checker) -> Option<
                 continue;
             }
         };
-        let text = check.text(node)?;
+        let Some(text) = check.text(node) else {
+            continue;
+        };
         if controller.object(role, &text).is_none() {
             let wanted = kinds.kinds.iter();
             let wanted: Vec<String> = wanted
@@ -69,7 +90,18 @@ pub(crate) fn read(node: &Node, kind: ProxyKind, check: &mut Checker) -> Option<
         }
         objects.insert(role.clone(), text);
     }
-    if read.is_none() && !objects.contains_key(WORKLOAD) {
+    objects
+}
+
+/// Refuses a controller that cannot be asked what is in force, or that would not look at what is changed. `own`: whether
+/// the study has commands of its own for these.
+fn check_reach(
+    controller: &Controller,
+    objects: &BTreeMap<String, String>,
+    [reads, restarts]: [bool; 2],
+    (fields, check): (&Fields<'_>, &mut Checker),
+) {
+    if !reads && !objects.contains_key(WORKLOAD) {
         let message = "weir could not tell whether a setting is in force";
         let command = match &controller.reads {
             Reads::Command(ReadsCommand { command, .. }) => command.join(", "),
@@ -82,7 +114,7 @@ pub(crate) fn read(node: &Node, kind: ProxyKind, check: &mut Checker) -> Option<
         ));
     }
     if let Some(Restarts { after, by }) = &controller.restarts {
-        let is_read_once = objects.contains_key(after) && restart.is_none();
+        let is_read_once = objects.contains_key(after) && !restarts;
         if is_read_once && !objects.contains_key(&by.object) {
             let title = &controller.title;
             let message = format!("{title} reads the `{after}` at its start only");
@@ -94,14 +126,6 @@ pub(crate) fn read(node: &Node, kind: ProxyKind, check: &mut Checker) -> Option<
             ));
         }
     }
-    Some(ControllerSpec {
-        is: controller.name.clone(),
-        namespace: namespace?,
-        objects,
-        read: read.unwrap_or_default(),
-        restart: restart.unwrap_or_default(),
-        within,
-    })
 }
 
 /// The words of a command.

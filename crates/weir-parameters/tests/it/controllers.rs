@@ -68,105 +68,29 @@ fn a_level_that_a_controller_cannot_say_has_no_value() {
 #[test]
 fn a_level_stands_in_the_object_that_has_its_field() {
     let catalog = Catalog::builtin();
-    for (controller, id, level, object, at, value) in [
-        (
-            "envoy-gateway",
-            "max_connections",
-            "77",
-            "backend",
-            "/spec/circuitBreaker/maxConnections",
-            json!(77),
-        ),
-        (
-            "envoy-gateway",
-            "keepalive_timeout",
-            "1500ms",
-            "client",
-            "/spec/timeout/http/idleTimeout",
-            json!("1500ms"),
-        ),
-        (
-            "envoy-gateway",
-            "max_connections_to_accept_per_socket_event",
-            "all",
-            "client",
-            "/spec/connection/maxAcceptPerSocketEvent",
-            json!(0),
-        ),
-        (
-            "envoy-gateway",
-            "access_log",
-            "off",
-            "proxy",
-            "/spec/telemetry/accessLog/disable",
-            json!(true),
-        ),
-        (
-            "envoy-gateway",
-            "gzip",
-            "on",
-            "backend",
-            "/spec/compressor",
-            json!([{"type": "Gzip"}]),
-        ),
-        (
-            "contour",
-            "max_connections",
-            "77",
-            "service",
-            "/metadata/annotations/projectcontour.io~1max-connections",
-            json!("77"),
-        ),
-        (
-            "contour",
-            "per_connection_buffer_limit",
-            "32k",
-            "config",
-            "/spec/envoy/listener/per-connection-buffer-limit-bytes",
-            json!(32768),
-        ),
-        (
-            "contour",
-            "route_timeout",
-            "0s",
-            "route",
-            "/spec/routes/0/timeoutPolicy/response",
-            json!("infinity"),
-        ),
-        (
-            "ingress-nginx",
-            "gzip",
-            "on",
-            "config",
-            "/data/use-gzip",
-            json!("true"),
-        ),
-        (
-            "ingress-nginx",
-            "replicas",
-            "3",
-            "workload",
-            "/spec/replicas",
-            json!(3),
-        ),
-        (
-            "ingress-nginx",
-            "host_network",
-            "on",
-            "workload",
-            "/spec/template/spec/hostNetwork",
-            json!(true),
-        ),
-        (
-            "nginx-ingress",
-            "cpu_limit",
-            "500m",
-            "workload",
-            "/spec/template/spec/containers/[name=nginx-ingress]/resources/limits/cpu",
-            json!("500m"),
-        ),
-    ] {
+    let (gateway, contour) = ("envoy-gateway", "contour");
+    let annotation = "/metadata/annotations/projectcontour.io~1max-connections";
+    let bytes = "/spec/envoy/listener/per-connection-buffer-limit-bytes";
+    #[rustfmt::skip]
+    let rows = [
+        (gateway, "max_connections: 77", "backend", "/spec/circuitBreaker/maxConnections", json!(77)),
+        (gateway, "keepalive_timeout: 1500ms", "client", "/spec/timeout/http/idleTimeout", json!("1500ms")),
+        (gateway, "max_connections_to_accept_per_socket_event: all", "client",
+         "/spec/connection/maxAcceptPerSocketEvent", json!(0)),
+        (gateway, "access_log: off", "proxy", "/spec/telemetry/accessLog/disable", json!(true)),
+        (gateway, "gzip: on", "backend", "/spec/compressor", json!([{"type": "Gzip"}])),
+        (contour, "max_connections: 77", "service", annotation, json!("77")),
+        (contour, "per_connection_buffer_limit: 32k", "config", bytes, json!(32768)),
+        (contour, "route_timeout: 0s", "route", "/spec/routes/0/timeoutPolicy/response", json!("infinity")),
+        ("ingress-nginx", "gzip: on", "config", "/data/use-gzip", json!("true")),
+        ("ingress-nginx", "replicas: 3", "workload", "/spec/replicas", json!(3)),
+        ("ingress-nginx", "host_network: on", "workload", "/spec/template/spec/hostNetwork", json!(true)),
+        ("nginx-ingress", "cpu_limit: 500m", "workload",
+         "/spec/template/spec/containers/[name=nginx-ingress]/resources/limits/cpu", json!("500m")),
+    ];
+    for (controller, setting, object, at, value) in rows {
         let controller = Controller::named(controller).unwrap();
+        let (id, level) = setting.split_once(": ").unwrap();
         let row = catalog.get(controller.proxy, id).unwrap();
         let expected = Placed {
             object: object.to_owned(),

@@ -279,6 +279,36 @@ fn a_study_of_a_controller_is_shown_without_a_cluster() {
         .stdout
         .has_none(&["weir-controller"]);
     place.ends("run study.yaml --check").with_code(0);
+    // Objects of several namespaces, and one that is read at the start only.
+    let text = study(&place, "7", "6s");
+    let read = text.find("    read:").zip(text.find("loads:"));
+    let (from, to) = read.expect("a command");
+    let objects = "    config: contourconfiguration/contour\n    contour: deployment/contour\n    \
+                   service: service/shop/web\n    workload: daemonset/envoy\n";
+    let text = format!("{}{objects}{}", &text[..from], &text[to..])
+        .replace("kind: nginx", "kind: envoy")
+        .replace("is: ingress-nginx", "is: contour")
+        .replace("    config: configmap/settings\n", "")
+        .replace(
+            "keepalive_requests: 7",
+            "keepalive_requests: 7, max_connections: 9",
+        );
+    place.write("contour.yaml", &text);
+    let shown = place.ends("kube render contour.yaml").with_code(0).stdout;
+    shown.has_all(&[
+        "#   ContourConfiguration default/contour: /spec/envoy/listener/maxRequestsPerConnection = 7\n",
+        "#   Service shop/web: /metadata/annotations/projectcontour.io~1max-connections = \"9\"\n",
+        "#   Deployment default/contour: /spec/template/metadata/annotations/weir~1settings = \"/spec/envoy/",
+    ]);
+    let rights = place
+        .ends("kube rights jane --study contour.yaml")
+        .with_code(0)
+        .stdout;
+    rights.has_all(&[
+        "namespace: shop",
+        "contourconfigurations",
+        "pods/portforward",
+    ]);
     let refused = place.ends("run study.yaml").with_code(2).stderr;
     refused.has("hint: name it: --on kubernetes:CONTEXT");
     let refused = place

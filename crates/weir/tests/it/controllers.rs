@@ -1,10 +1,9 @@
 //! The peer tier: real ingress controllers, built from their sources, pass requests on to `weir origin`.
 
-use rustix::process::Signal;
-use serde_json::{Value, json};
 use weir_model::load_report::LoadReport;
 use weir_model::record::Record;
 
+use crate::controllers_envoy;
 use crate::deploy;
 use crate::kube_support::{Named, Test, tier};
 use crate::kubernetes::start;
@@ -26,14 +25,14 @@ const TESTS: [Named; 8] = [
     }),
     (
         "a_study_varies_the_real_contour",
-        a_study_varies_the_real_contour,
+        controllers_envoy::a_study_varies_the_real_contour,
     ),
     ("envoy_gateway_serves_a_route", |test| {
         envoy_gateway(test);
     }),
     (
         "a_study_varies_the_real_envoy_gateway",
-        a_study_varies_the_real_envoy_gateway,
+        controllers_envoy::a_study_varies_the_real_envoy_gateway,
     ),
     (
         "the_kustomize_base_is_applied",
@@ -51,7 +50,7 @@ fn peer_tier() {
 }
 
 /// An origin server in the cluster's network, and a Service that has it as its only endpoint: there are no pods.
-fn serve(test: &Test) -> Running {
+pub(crate) fn serve(test: &Test) -> Running {
     let mut command = test.command(env!("CARGO_BIN_EXE_weir"));
     command.args("origin --listen 10.77.0.1:9191 --size 321".split(' '));
     let mut origin = Running::start(&mut command);
@@ -79,7 +78,7 @@ endpoints: [{addresses: [10.77.0.1], conditions: {ready: true}}]
 
 /// Sends a load to a host name through a controller. Not before that answers as the origin server does: what was applied
 /// takes effect later, and not at once in every worker.
-fn is_served(test: &Test, address: &str, host: &str) {
+pub(crate) fn is_served(test: &Test, address: &str, host: &str) {
     let load = |options: &str| {
         let mut command = test.command(env!("CARGO_BIN_EXE_weir"));
         command.args([
@@ -191,7 +190,7 @@ fn a_study_varies_the_real_ingress_nginx(test: &Test) {
 }
 
 /// The words of a command where a controller runs, for a list of a study.
-fn words_within(test: &Test, controller: &str, program: &str) -> String {
+pub(crate) fn words_within(test: &Test, controller: &str, program: &str) -> String {
     let command = test.within(controller, program);
     let words = [command.get_program()]
         .into_iter()
@@ -200,7 +199,7 @@ fn words_within(test: &Test, controller: &str, program: &str) -> String {
     words.join(", ")
 }
 
-fn envoy_gateway(test: &Test) -> (String, Running) {
+pub(crate) fn envoy_gateway(test: &Test) -> (String, Running) {
     let address = test.controller("envoy-gateway");
     let origin = serve(test);
     test.kubectl(
@@ -217,245 +216,4 @@ spec:
     );
     is_served(test, &address, "gateway.example");
     (address, origin)
-}
-
-/// A study of a controller of Envoys: its keys, the name that the load gives, and the settings of its only arm.
-struct Varied<'v> {
-    test: &'v Test,
-    place: &'v Place,
-    address: &'v str,
-    controller: &'v str,
-    host: &'v str,
-}
-
-impl Varied<'_> {
-    /// Starts it. `more` are further keys of the controller.
-    fn start(&self, run: &str, more: &str, settings: &str) -> Running {
-        let Varied {
-            address,
-            controller,
-            host,
-            ..
-        } = self;
-        self.place.write(
-            "study.yaml",
-            &format!(
-                "weir: 1\nname: tried\nquestion: Is it so?\nproxy:\n  kind: envoy\n  address: '{address}'\n  controller:\n    \
-                 {controller}\n    {more}\n\
-                 loads:\n- {{name: closed, closed: true, connections: 4, duration: 6s, request: {{fields: {{Host: {host}}}}}}}\n\
-                 blocks: {{at-least: 6}}\na/a: false\n\
-                 arms:\n- {{name: few, settings: {{{settings}}}}}\n"
-            ),
-        );
-        let line = format!("run study.yaml --out {run} --on kubernetes:weir-test --generators 0");
-        start(self.test, self.place, &line)
-    }
-
-    /// What each proxy of a run was found with, beside whether it is the arm's.
-    fn found(&self, run: &str, ids: &[&str]) -> Vec<(bool, Vec<String>)> {
-        let run = weir_record::Run::read(&self.place.path(run)).expect("a run");
-        let proxies = run.records.iter().filter_map(|record| match record {
-            Record::Proxy(proxy) => Some(proxy),
-            _ => None,
-        });
-        let of = |id: &&str, effective: &weir_model::study::Settings| effective[*id].clone();
-        proxies
-            .map(|proxy| {
-                let levels = ids.iter().map(|id| of(id, &proxy.effective)).collect();
-                (proxy.arm == "few", levels)
-            })
-            .collect()
-    }
-}
-
-/// Objects as whoever made them has them, without what the cluster counts.
-fn said(test: &Test, objects: &[&str]) -> Vec<Value> {
-    let one = |object: &&str| {
-        let text = test.kubectl(&format!("get --output json {object}"), "");
-        let mut object: Value = serde_json::from_str(&text).expect("an object");
-        let metadata = &object["metadata"];
-        let metadata =
-            json!({"annotations": metadata["annotations"], "labels": metadata["labels"]});
-        object["metadata"] = metadata;
-        object.as_object_mut().map(|object| object.remove("status"));
-        object
-    };
-    objects.iter().map(one).collect()
-}
-
-fn assert_found(found: &[(bool, Vec<String>)], before: &[&str], changed: &[&str]) {
-    for (is_changed, levels) in found {
-        let expected = if *is_changed { changed } else { before };
-        assert_eq!(levels, expected, "{is_changed}");
-    }
-    assert!(found.iter().filter(|(is_changed, _)| *is_changed).count() >= 6);
-}
-
-/// An annotation and an HTTPProxy, which Contour looks at all the time, and its own configuration, for which it is started
-/// anew: all are in force in its Envoy.
-fn a_study_varies_the_real_contour(test: &Test) {
-    let address = test.controller("contour");
-    let _origin = serve(test);
-    test.kubectl(
-        "apply --filename -",
-        "
-apiVersion: projectcontour.io/v1
-kind: HTTPProxy
-metadata: {name: varied}
-spec: {virtualhost: {fqdn: varied.example}, routes: [{services: [{name: shop, port: 80}]}]}
-",
-    );
-    is_served(test, &address, "varied.example");
-    let place = Place::new();
-    let shell = words_within(test, "contour", "sh");
-    let varied = Varied {
-        test,
-        place: &place,
-        address: &address,
-        controller: &format!(
-            "is: contour\n    namespace: projectcontour\n    config: contourconfiguration/contour\n    \
-             route: httpproxy/default/varied\n    service: service/default/shop\n    \
-             read: [curl, -s, 'http://127.0.0.1:9001/config_dump', 'http://127.0.0.1:9001/server_info']\n    \
-             restart: [{shell}, -c, 'kill $(cat /run/contour.pid)']"
-        ),
-        host: "varied.example",
-    };
-    let objects = [
-        "contourconfiguration contour --namespace projectcontour",
-        "httpproxy varied",
-        "service shop",
-    ];
-    let before = said(test, &objects);
-    let settings = "origin_keepalive_requests: 1, max_connections: 77, route_timeout: 3s";
-    varied
-        .start("tried", "within: 50s", settings)
-        .end()
-        .with_code(0);
-    assert_eq!(said(test, &objects), before);
-    let ids = [
-        "origin_keepalive_requests",
-        "max_connections",
-        "route_timeout",
-    ];
-    let found = varied.found("tried", &ids);
-    assert_found(&found, &["unlimited", "1024", "15s"], &["1", "77", "3s"]);
-    let run = weir_record::Run::read(&place.path("tried")).expect("a run");
-    let found = weir_analysis::analyze(&run);
-    let comparison = &found.loads[0].comparisons[0];
-    assert!(
-        comparison.n >= 6 && comparison.ratio < 0.9,
-        "{comparison:?}"
-    );
-    // It does not start with what contradicts itself.
-    let settings = "tls_minimum_protocol_version: TLSv1_3, tls_maximum_protocol_version: TLSv1_2";
-    let ended = varied.start("refused", "within: 6s", settings).end();
-    ended.with_code(1).stderr.has_all(&[
-        "arm `few`: not in force after 6 s: tls_m",
-        "hint: look at the log of Contour",
-    ]);
-    assert_eq!(said(test, &objects), before);
-    is_served(test, &address, "varied.example");
-}
-
-/// Listeners, clusters and the access log, each by an object of its own.
-fn a_study_varies_the_real_envoy_gateway(test: &Test) {
-    let (address, _origin) = envoy_gateway(test);
-    let target = |kind: &str, name: &str| {
-        format!(
-            "spec: {{targetRefs: [{{group: gateway.networking.k8s.io, kind: {kind}, name: {name}}}]}}"
-        )
-    };
-    let policy = |kind: &str, name: &str, target: &str| {
-        format!(
-            "apiVersion: gateway.envoyproxy.io/v1alpha1\nkind: {kind}\nmetadata: {{name: {name}}}\n{target}\n---\n"
-        )
-    };
-    let clients = policy(
-        "ClientTrafficPolicy",
-        "clients",
-        &target("Gateway", "envoy"),
-    );
-    let backends = policy(
-        "BackendTrafficPolicy",
-        "backends",
-        &target("HTTPRoute", "shop"),
-    );
-    test.kubectl("apply --filename -", &(clients + &backends));
-    let place = Place::new();
-    let shell = words_within(test, "envoy-gateway", "sh");
-    let varied = Varied {
-        test,
-        place: &place,
-        address: &address,
-        controller: &format!(
-            "is: envoy-gateway\n    namespace: default\n    \
-             read: [{shell}, -c, 'curl -s http://$(cat /run/eg/*/admin-address.txt)/config_dump']"
-        ),
-        host: "gateway.example",
-    };
-    let objects = [
-        "clienttrafficpolicy clients",
-        "backendtrafficpolicy backends",
-        "envoyproxy host --namespace envoy-gateway-system",
-    ];
-    let before = said(test, &objects);
-    let own = "client: clienttrafficpolicy/clients\n    proxy: envoyproxy/envoy-gateway-system/host\n    \
-               backend: backendtrafficpolicy/backends";
-    let settings = "keepalive_requests: 1, per_connection_buffer_limit: 64k, access_log: off";
-    varied.start("tried", own, settings).end().with_code(0);
-    assert_eq!(said(test, &objects), before);
-    let ids = [
-        "keepalive_requests",
-        "per_connection_buffer_limit",
-        "access_log",
-    ];
-    let found = varied.found("tried", &ids);
-    assert_found(&found, &["unlimited", "32k", "on"], &["1", "64k", "off"]);
-    let run = weir_record::Run::read(&place.path("tried")).expect("a run");
-    let found = weir_analysis::analyze(&run);
-    let comparison = &found.loads[0].comparisons[0];
-    assert!(
-        comparison.n >= 6 && comparison.ratio < 0.9,
-        "{comparison:?}"
-    );
-
-    // A cluster's settings are not in force when the policy is accepted, but long after; until then nothing is measured.
-    let mut running = varied.start("clusters", own, "max_connections: 7");
-    let written = place.path("clusters/records.jsonl");
-    running.wait_until("the arm", |_| {
-        let records = std::fs::read_to_string(&written).unwrap_or_default();
-        records.contains("\"arm\":\"few\"")
-    });
-    let breaker = &said(test, &objects)[1]["spec"]["circuitBreaker"];
-    assert_eq!(breaker["maxConnections"], 7);
-    assert_eq!(breaker["maxPendingRequests"], 1024, "a default beside it");
-    running.signal(Signal::INT);
-    running.end().with_code(130);
-    assert_eq!(said(test, &objects), before);
-    for (is_changed, levels) in varied.found("clusters", &["max_connections"]) {
-        assert_eq!(levels == ["7"], is_changed, "{levels:?}");
-    }
-
-    // A policy that another has forestalled, and a value that the definition of the objects does not allow.
-    let second = policy("ClientTrafficPolicy", "second", &target("Gateway", "envoy"));
-    test.kubectl("apply --filename -", &second);
-    for (name, level, words) in [
-        (
-            "second",
-            "77s",
-            "Envoy Gateway does not take ClientTrafficPolicy default/second: Accepted is False, Conflicted: ",
-        ),
-        (
-            "clients",
-            "123456ms",
-            "the cluster refused a change of ClientTrafficPolicy default/clients: ",
-        ),
-    ] {
-        let objects = [&*format!("clienttrafficpolicy {name}")];
-        let before = said(test, &objects);
-        let own = format!("client: clienttrafficpolicy/{name}");
-        let ended = varied.start(name, &own, &format!("keepalive_timeout: {level}"));
-        ended.end().with_code(1).stderr.has_all(&["arm `", words]);
-        assert_eq!(said(test, &objects), before, "{name}");
-    }
 }

@@ -11,6 +11,7 @@ use weir_model::load_report::LoadReport;
 use weir_model::record::NetworkUsed;
 
 use crate::controlled;
+use crate::controlled_envoy;
 use crate::kube_published;
 use crate::kube_stand_in;
 use crate::kube_support::{Named, Test, tier};
@@ -26,7 +27,7 @@ pub(crate) const PODS: &str =
     "--on kubernetes:weir-test --image localhost/weir:test --share-nodes --pod-memory 256MiB";
 
 /// All of them, in one cluster and one after the other.
-const TESTS: [Named; 17] = [
+const TESTS: [Named; 18] = [
     (
         "a_study_is_run_by_generators_in_pods",
         a_study_is_run_by_generators_in_pods,
@@ -76,6 +77,10 @@ const TESTS: [Named; 17] = [
     (
         "a_sysctl_that_the_kubelet_forbids_is_taken_back",
         controlled::a_sysctl_that_the_kubelet_forbids_is_taken_back,
+    ),
+    (
+        "what_pods_have_in_force_is_read_over_a_port",
+        controlled_envoy::what_pods_have_in_force_is_read_over_a_port,
     ),
     (
         "kernel_and_keepalive_tuning_is_repeated",

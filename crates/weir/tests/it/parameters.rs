@@ -43,9 +43,10 @@ fn one_is_shown_in_full() {
         "worker-connections: \"LEVEL\" (nginx-ingress; left out: 1024)",
     ]);
     let requests = run("parameters keepalive_requests --proxy envoy").with_code(0);
-    requests
-        .stdout
-        .has("listener.max-requests-per-connection: \"LEVEL\", none for unlimited (contour)");
+    requests.stdout.has_all(&[
+        "envoy.listener.maxRequestsPerConnection: LEVEL, none for unlimited (contour, `config`)",
+        "(envoy-gateway, `client`)",
+    ]);
     // By what it is called in nginx's configuration, and not the first id that some proxy has.
     let kept = shown("keepalive");
     assert!(

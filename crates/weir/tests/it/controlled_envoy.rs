@@ -1,0 +1,146 @@
+//! A controller whose data plane is asked over a port of its pods' loopback. In the place of Envoy there is a stand-in: an
+//! nginx that answers as Envoy's administration does, always the same, whatever the objects say.
+
+use crate::kube_support::Test;
+use crate::kubernetes::start;
+use crate::place::Place;
+use crate::program::HasAll;
+
+const OBJECTS: &str = r#"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: contourconfigurations.projectcontour.io}
+spec:
+  group: projectcontour.io
+  scope: Namespaced
+  names: {kind: ContourConfiguration, plural: contourconfigurations, singular: contourconfiguration}
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema: {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: envoy}
+data:
+  nginx.conf: |
+    user root; pid /tmp/nginx.pid; events { }
+    http {
+      access_log off; client_body_temp_path /tmp/a; proxy_temp_path /tmp/b; fastcgi_temp_path /tmp/c;
+      uwsgi_temp_path /tmp/d; scgi_temp_path /tmp/e;
+      server { listen 8080; location / { return 200 served; } }
+      server {
+        listen 127.0.0.1:9001;
+        location /server_info { return 200 '{"command_line_options": {"concurrency": 2}}'; }
+        location /config_dump { return 200 '{"configs": [
+          {"@type": "x.BootstrapConfigDump", "bootstrap": {}},
+          {"@type": "x.ListenersConfigDump", "dynamic_listeners": [{"active_state": {"listener": {
+            "name": "ingress_http",
+            "address": {"socket_address": {"address": "0.0.0.0", "port_value": 8080}},
+            "filter_chains": [{"filters": [{"typed_config": {
+              "@type": "x.HttpConnectionManager", "rds": {"route_config_name": "ingress_http"},
+              "common_http_protocol_options": {"idle_timeout": "60s"}}}]}]}}}]},
+          {"@type": "x.RoutesConfigDump", "dynamic_route_configs": [{"route_config": {
+            "name": "ingress_http", "virtual_hosts": [{"domains": ["*"], "routes": [
+              {"match": {"prefix": "/"}, "route": {"cluster": "shop"}}]}]}}]},
+          {"@type": "x.ClustersConfigDump", "dynamic_active_clusters": [{"cluster": {"name": "shop",
+            "circuit_breakers": {"thresholds": [{"max_connections": 55}]}}}]}]}'; }
+      }
+    }
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: envoy}
+spec:
+  replicas: 1
+  strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}
+  selector: {matchLabels: {app: envoy}}
+  template:
+    metadata: {labels: {app: envoy}}
+    spec:
+      automountServiceAccountToken: false
+      terminationGracePeriodSeconds: 1
+      volumes: [{name: settings, configMap: {name: envoy}}]
+      containers:
+      - name: envoy
+        image: localhost/weir:test
+        imagePullPolicy: Never
+        command: [/usr/sbin/nginx, -e, stderr, -c, /settings/nginx.conf, -g, "daemon off;"]
+        volumeMounts: [{name: settings, mountPath: /settings}]
+        readinessProbe: {tcpSocket: {port: 8080}, periodSeconds: 1}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: envoy}
+spec:
+  clusterIP: 10.96.7.10
+  selector: {app: envoy}
+  ports: [{port: 80, targetPort: 8080}]
+"#;
+
+const CONFIGURATION: &str = "apiVersion: projectcontour.io/v1alpha1\nkind: ContourConfiguration\nmetadata: {name: contour}\nspec: {other: x}";
+
+/// What of an object is whoever made it's to say.
+fn said(test: &Test, object: &str, at: &str) -> String {
+    test.kubectl(&format!("get {object} --output jsonpath={at}"), "")
+}
+
+pub(crate) fn what_pods_have_in_force_is_read_over_a_port(test: &Test) {
+    let place = Place::new();
+    test.kubectl("apply --filename -", OBJECTS);
+    test.kubectl(
+        "wait --for=condition=Established crd/contourconfigurations.projectcontour.io",
+        "",
+    );
+    test.kubectl("apply --filename -", CONFIGURATION);
+    test.kubectl("rollout status deployment/envoy --timeout=60s", "");
+    let sets = "get replicasets --selector app=envoy --output name";
+    let all = || {
+        [
+            said(test, "service envoy", "{.metadata.annotations}"),
+            said(test, "contourconfiguration contour", "{.spec}"),
+            said(test, "deployment envoy", "{.spec}"),
+            test.kubectl(sets, ""),
+        ]
+    };
+    let templates = || {
+        let at = r"{.metadata.annotations.deployment\.kubernetes\.io/revision}";
+        said(test, "deployment envoy", at).parse::<u32>()
+    };
+    let before = all();
+    // The second is read at the start only, so pods of another template have to come.
+    for (more, setting, words, rolled_out) in [
+        (
+            "service: service/envoy",
+            "max_connections: 7",
+            "arm `few`: not in force after 3 s: max_connections is 55 and not 7 in envoy-",
+            0,
+        ),
+        (
+            "config: contourconfiguration/contour\n    contour: deployment/envoy",
+            "keepalive_timeout: 77s",
+            "arm `few`: not in force after 3 s: keepalive_timeout is 60s and not 77s in envoy-",
+            2,
+        ),
+    ] {
+        place.write(
+            "study.yaml",
+            &format!(
+                "weir: 1\nname: tried\nquestion: Is it so?\nproxy:\n  kind: envoy\n  address: '10.96.7.10:80'\n  controller:\n    \
+                 is: contour\n    namespace: default\n    workload: deployment/envoy\n    within: 3s\n    {more}\n\
+                 loads:\n- {{name: closed, closed: true, connections: 4, duration: 6s}}\nblocks: {{at-least: 6}}\na/a: false\n\
+                 arms:\n- {{name: few, settings: {{{setting}}}}}\n"
+            ),
+        );
+        let first = templates().expect("a number");
+        let run = format!("tried-{rolled_out}");
+        let line = format!("run study.yaml --out {run} --on kubernetes:weir-test --generators 0");
+        let ended = start(test, &place, &line).end();
+        ended.with_code(1).stderr.has_all(&[words]);
+        assert_eq!(all(), before, "{setting}");
+        assert_eq!(templates(), Ok(first + rolled_out), "{setting}");
+    }
+    test.kubectl("delete deployment,service,configmap envoy", "");
+}

@@ -1,0 +1,261 @@
+//! The peer tier: studies that vary Contour and Envoy Gateway, and read in their Envoys what is in force.
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use weir_model::record::Record;
+
+use crate::controllers::{envoy_gateway, is_served, serve, words_within};
+use crate::kube_support::Test;
+use crate::kubernetes::start;
+use crate::place::Place;
+use crate::program::{HasAll, Running};
+
+/// A study of a controller of Envoys: its keys, the name that the load gives, and the settings of its only arm.
+struct Varied<'v> {
+    test: &'v Test,
+    place: &'v Place,
+    address: &'v str,
+    controller: &'v str,
+    host: &'v str,
+}
+
+impl Varied<'_> {
+    /// Starts it. `more` are further keys of the controller.
+    fn start(&self, run: &str, more: &str, settings: &str) -> Running {
+        let Varied {
+            address,
+            controller,
+            host,
+            ..
+        } = self;
+        self.place.write(
+            "study.yaml",
+            &format!(
+                "weir: 1\nname: tried\nquestion: Is it so?\nproxy:\n  kind: envoy\n  address: '{address}'\n  controller:\n    \
+                 {controller}\n    {more}\n\
+                 loads:\n- {{name: closed, closed: true, connections: 4, duration: 6s, request: {{fields: {{Host: {host}}}}}}}\n\
+                 blocks: {{at-least: 6}}\na/a: false\n\
+                 arms:\n- {{name: few, settings: {{{settings}}}}}\n"
+            ),
+        );
+        let line = format!("run study.yaml --out {run} --on kubernetes:weir-test --generators 0");
+        start(self.test, self.place, &line)
+    }
+
+    /// A connection for each request costs.
+    fn assert_slower(&self, run: &str) {
+        let run = weir_record::Run::read(&self.place.path(run)).expect("a run");
+        let found = weir_analysis::analyze(&run);
+        let comparison = &found.loads[0].comparisons[0];
+        let is_slower = comparison.n >= 6 && comparison.ratio < 0.9;
+        assert!(is_slower, "{comparison:?}");
+    }
+
+    /// What each proxy of a run was found with, beside whether it is the arm's.
+    fn found(&self, run: &str, ids: &[&str]) -> Vec<(bool, Vec<String>)> {
+        let run = weir_record::Run::read(&self.place.path(run)).expect("a run");
+        let proxies = run.records.iter().filter_map(|record| match record {
+            Record::Proxy(proxy) => Some(proxy),
+            _ => None,
+        });
+        let of = |id: &&str, effective: &weir_model::study::Settings| effective[*id].clone();
+        proxies
+            .map(|proxy| {
+                let levels = ids.iter().map(|id| of(id, &proxy.effective)).collect();
+                (proxy.arm == "few", levels)
+            })
+            .collect()
+    }
+}
+
+/// Objects as whoever made them has them, without what the cluster counts.
+fn said(test: &Test, objects: &[&str]) -> Vec<Value> {
+    let one = |object: &&str| {
+        let text = test.kubectl(&format!("get --output json {object}"), "");
+        let mut object: Value = serde_json::from_str(&text).expect("an object");
+        let metadata = &object["metadata"];
+        let metadata =
+            json!({"annotations": metadata["annotations"], "labels": metadata["labels"]});
+        object["metadata"] = metadata;
+        object.as_object_mut().map(|object| object.remove("status"));
+        object
+    };
+    objects.iter().map(one).collect()
+}
+
+fn assert_found(found: &[(bool, Vec<String>)], before: &[&str], changed: &[&str]) {
+    for (is_changed, levels) in found {
+        let expected = if *is_changed { changed } else { before };
+        assert_eq!(levels, expected, "{is_changed}");
+    }
+    assert!(found.iter().filter(|(is_changed, _)| *is_changed).count() >= 6);
+}
+
+/// An annotation and an HTTPProxy, which Contour looks at all the time, and its own configuration, for which it is started
+/// anew: all are in force in its Envoy.
+pub(crate) fn a_study_varies_the_real_contour(test: &Test) {
+    let address = test.controller("contour");
+    let _origin = serve(test);
+    test.kubectl(
+        "apply --filename -",
+        "
+apiVersion: projectcontour.io/v1
+kind: HTTPProxy
+metadata: {name: varied}
+spec: {virtualhost: {fqdn: varied.example}, routes: [{services: [{name: shop, port: 80}]}]}
+",
+    );
+    is_served(test, &address, "varied.example");
+    let place = Place::new();
+    let shell = words_within(test, "contour", "sh");
+    let varied = Varied {
+        test,
+        place: &place,
+        address: &address,
+        controller: &format!(
+            "is: contour\n    namespace: projectcontour\n    config: contourconfiguration/contour\n    \
+             route: httpproxy/default/varied\n    service: service/default/shop\n    \
+             read: [curl, -s, 'http://127.0.0.1:9001/config_dump', 'http://127.0.0.1:9001/server_info']\n    \
+             restart: [{shell}, -c, 'kill $(cat /run/contour.pid)']"
+        ),
+        host: "varied.example",
+    };
+    let objects = [
+        "contourconfiguration contour --namespace projectcontour",
+        "httpproxy varied",
+        "service shop",
+    ];
+    let before = said(test, &objects);
+    let settings = "origin_keepalive_requests: 1, max_connections: 77, route_timeout: 3s";
+    varied
+        .start("tried", "within: 50s", settings)
+        .end()
+        .with_code(0);
+    assert_eq!(said(test, &objects), before);
+    let ids = [
+        "origin_keepalive_requests",
+        "max_connections",
+        "route_timeout",
+    ];
+    let found = varied.found("tried", &ids);
+    assert_found(&found, &["unlimited", "1024", "15s"], &["1", "77", "3s"]);
+    varied.assert_slower("tried");
+    // It does not start with what contradicts itself.
+    let settings = "tls_minimum_protocol_version: TLSv1_3, tls_maximum_protocol_version: TLSv1_2";
+    let ended = varied.start("refused", "within: 6s", settings).end();
+    ended.with_code(1).stderr.has_all(&[
+        "arm `few`: not in force after 6 s: tls_m",
+        "hint: look at the log of Contour",
+    ]);
+    assert_eq!(said(test, &objects), before);
+    is_served(test, &address, "varied.example");
+}
+
+/// Listeners, clusters and the access log, each by an object of its own.
+pub(crate) fn a_study_varies_the_real_envoy_gateway(test: &Test) {
+    let (address, _origin) = envoy_gateway(test);
+    let clients = policy(
+        "ClientTrafficPolicy",
+        "clients",
+        &target("Gateway", "envoy"),
+    );
+    let backends = policy(
+        "BackendTrafficPolicy",
+        "backends",
+        &target("HTTPRoute", "shop"),
+    );
+    test.kubectl("apply --filename -", &(clients + &backends));
+    let place = Place::new();
+    let shell = words_within(test, "envoy-gateway", "sh");
+    let varied = Varied {
+        test,
+        place: &place,
+        address: &address,
+        controller: &format!(
+            "is: envoy-gateway\n    namespace: default\n    \
+             read: [{shell}, -c, 'curl -s http://$(cat /run/eg/*/admin-address.txt)/config_dump']"
+        ),
+        host: "gateway.example",
+    };
+    let objects = [
+        "clienttrafficpolicy clients",
+        "backendtrafficpolicy backends",
+        "envoyproxy host --namespace envoy-gateway-system",
+    ];
+    let before = said(test, &objects);
+    let own = "client: clienttrafficpolicy/clients\n    proxy: envoyproxy/envoy-gateway-system/host\n    \
+               backend: backendtrafficpolicy/backends";
+    let settings = "keepalive_requests: 1, per_connection_buffer_limit: 64k, access_log: off";
+    varied.start("tried", own, settings).end().with_code(0);
+    assert_eq!(said(test, &objects), before);
+    let ids = [
+        "keepalive_requests",
+        "per_connection_buffer_limit",
+        "access_log",
+    ];
+    let found = varied.found("tried", &ids);
+    assert_found(&found, &["unlimited", "32k", "on"], &["1", "64k", "off"]);
+    varied.assert_slower("tried");
+    clusters_are_waited_for(&varied, own, &objects);
+    what_is_not_taken_is_told(&varied);
+}
+
+/// A cluster's settings are not in force when the policy is accepted, but long after; until then nothing is measured.
+fn clusters_are_waited_for(varied: &Varied<'_>, own: &str, objects: &[&str]) {
+    let before = said(varied.test, objects);
+    let mut running = varied.start("clusters", own, "max_connections: 7");
+    let written = varied.place.path("clusters/records.jsonl");
+    running.wait_until("the arm", |_| {
+        let records = std::fs::read_to_string(&written).unwrap_or_default();
+        records.contains("\"arm\":\"few\"")
+    });
+    let breaker = &said(varied.test, objects)[1]["spec"]["circuitBreaker"];
+    assert_eq!(breaker["maxConnections"], 7);
+    assert_eq!(breaker["maxPendingRequests"], 1024, "a default beside it");
+    running.signal(Signal::INT);
+    running.end().with_code(130);
+    assert_eq!(said(varied.test, objects), before);
+    let found = varied.found("clusters", &["max_connections"]);
+    assert!(found.iter().any(|(is_changed, _)| *is_changed));
+    for (is_changed, levels) in found {
+        assert_eq!(levels == ["7"], is_changed, "{levels:?}");
+    }
+}
+
+fn target(kind: &str, name: &str) -> String {
+    format!("{{group: gateway.networking.k8s.io, kind: {kind}, name: {name}}}")
+}
+
+/// A policy of Envoy Gateway that says nothing yet.
+fn policy(kind: &str, name: &str, target: &str) -> String {
+    format!(
+        "apiVersion: gateway.envoyproxy.io/v1alpha1\nkind: {kind}\nmetadata: {{name: {name}}}\n\
+         spec: {{targetRefs: [{target}]}}\n---\n"
+    )
+}
+
+/// A policy that another has forestalled, and a value that the definition of the objects does not allow.
+fn what_is_not_taken_is_told(varied: &Varied<'_>) {
+    let test = varied.test;
+    let second = policy("ClientTrafficPolicy", "second", &target("Gateway", "envoy"));
+    test.kubectl("apply --filename -", &second);
+    for (name, level, words) in [
+        (
+            "second",
+            "77s",
+            "Envoy Gateway does not take ClientTrafficPolicy default/second: Accepted is False, Conflicted: ",
+        ),
+        (
+            "clients",
+            "123456ms",
+            "the cluster refused a change of ClientTrafficPolicy default/clients: ",
+        ),
+    ] {
+        let objects = [&*format!("clienttrafficpolicy {name}")];
+        let before = said(test, &objects);
+        let own = format!("client: clienttrafficpolicy/{name}");
+        let ended = varied.start(name, &own, &format!("keepalive_timeout: {level}"));
+        ended.end().with_code(1).stderr.has_all(&["arm `", words]);
+        assert_eq!(said(test, &objects), before, "{name}");
+    }
+}
