@@ -20,9 +20,10 @@ const WITHOUT_NAMESPACE: &str = "namespaces,clusterroles,clusterrolebindings,pri
 /// What the API server counts in an object's metadata.
 const COUNTED: [&str; 3] = ["resourceVersion", "managedFields", "generation"];
 /// What the controllers of workloads count there: a template that is put back is a new revision.
-const REVISIONS: [&str; 2] = [
+const REVISIONS: [&str; 3] = [
     "deployment.kubernetes.io/revision",
     "deployment.kubernetes.io/revision-history",
+    "deprecated.daemonset.template.generation",
 ];
 
 /// Objects by what they are.
