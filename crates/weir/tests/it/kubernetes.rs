@@ -27,7 +27,7 @@ pub(crate) const PODS: &str =
     "--on kubernetes:weir-test --image localhost/weir:test --share-nodes --pod-memory 256MiB";
 
 /// All of them, in one cluster and one after the other.
-const TESTS: [Named; 18] = [
+const TESTS: [Named; 19] = [
     (
         "a_study_is_run_by_generators_in_pods",
         a_study_is_run_by_generators_in_pods,
@@ -89,6 +89,10 @@ const TESTS: [Named; 18] = [
     (
         "a_daemonset_in_its_nodes_network_is_measured",
         kube_published::a_daemonset_in_its_nodes_network_is_measured,
+    ),
+    (
+        "what_pods_have_is_varied_by_roll_outs",
+        kube_published::what_pods_have_is_varied_by_roll_outs,
     ),
     (
         "kills_leave_nothing_behind",
