@@ -7,6 +7,8 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 # How many times `make kills` kills.
 KILLS ?= 200
+# The same of `make kube-kills`.
+KUBE_KILLS ?= 50
 # Where `make install` puts weir: below $(DESTDIR), which packagers set.
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -17,7 +19,7 @@ BENCH ?=
 .DEFAULT_GOAL := help
 # Set-up comes before its use, also with -j.
 .NOTPARALLEL:
-.PHONY: help demo kube-demo test check install static deb kills bench bench-compare planted bpf fuzz sbom deny docs kube-begin setup-demo setup-test setup-proxies setup-kube setup-docs setup-bench
+.PHONY: help demo kube-demo test check install static deb kills kube-kills bench bench-compare planted bpf fuzz sbom deny docs kube-begin setup-demo setup-test setup-proxies setup-kube setup-docs setup-bench
 
 help: ## List these targets
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -54,6 +56,9 @@ deb: ## Build a Debian package in target/
 
 kills: setup-test ## Kill weir, its agents and the proxies 200 times and check what is left (as root; about 30 minutes)
 	WEIR_KILLS=$(KILLS) $(CARGO) test --locked -p weir --test it kills -- --nocapture
+
+kube-kills: setup-test setup-kube ## The same in a small cluster on this machine, and its connection to the API server, 50 times (as root; about 50 minutes)
+	KUBE_TESTS=kills WEIR_KUBE_KILLS=$(KUBE_KILLS) $(CARGO) test --locked -p weir --test it node_tier -- --nocapture
 
 planted: setup-test ## Plant limits on real proxies and check which limit is named first (as root, on a quiet machine; about 45 minutes)
 	WEIR_PLANTED=all $(CARGO) test --release --locked -p weir --test it planted -- --nocapture

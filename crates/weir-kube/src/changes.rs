@@ -68,7 +68,7 @@ struct Former {
     object: ObjectRef,
     uid: String,
     resource_version: String,
-    /// Of a Deployment, its ReplicaSets.
+    /// Of a Deployment, its ReplicaSets; of a DaemonSet, its ControllerRevisions.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     replica_sets: BTreeSet<String>,
     text: Value,
@@ -241,7 +241,7 @@ impl Changes {
             object: object.clone(),
             uid: of("uid"),
             resource_version: of("resourceVersion"),
-            replica_sets: workload::replica_sets(&self.inner, object, &of("uid"))?
+            replica_sets: workload::templates(&self.inner, object, &of("uid"))?
                 .into_iter()
                 .map(|set| set.name)
                 .collect(),

@@ -159,7 +159,7 @@ async fn ready(
 ) -> Result<Vec<Pod>, KubeError> {
     let until = Instant::now() + wanted.within;
     loop {
-        let found = pods::of_run(inner, run).await?;
+        let found = inner.answer("list pods", pods::of_run(inner, run)).await?;
         let running: Vec<Pod> = found.iter().filter_map(pods::running).collect();
         let has_origin = wanted.origin.is_none() || found.iter().any(pods::is_ready_origin);
         if running.len() == wanted.generators as usize && has_origin {

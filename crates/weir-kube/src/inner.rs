@@ -32,12 +32,25 @@ impl Inner {
         doing: &str,
         what: impl Future<Output = Result<T, KubeError>>,
     ) -> Result<T, KubeError> {
-        self.within(ANSWER, what).unwrap_or_else(|| {
-            Err(KubeError::Unreachable {
-                context: self.context.clone(),
-                what: format!("{doing}: no answer within {} s", ANSWER.as_secs()),
-            })
-        })
+        let answered = self.within(ANSWER, what);
+        answered.unwrap_or_else(|| Err(self.silent(doing)))
+    }
+
+    /// The same of one request among several, within what is asynchronous.
+    pub(crate) async fn answer<T>(
+        &self,
+        doing: &str,
+        what: impl Future<Output = Result<T, KubeError>>,
+    ) -> Result<T, KubeError> {
+        let answered = tokio::time::timeout(ANSWER, what).await;
+        answered.unwrap_or_else(|_| Err(self.silent(doing)))
+    }
+
+    fn silent(&self, doing: &str) -> KubeError {
+        KubeError::Unreachable {
+            context: self.context.clone(),
+            what: format!("{doing}: no answer within {} s", ANSWER.as_secs()),
+        }
     }
 
     /// Waits for something at most so long.

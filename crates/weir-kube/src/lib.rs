@@ -41,7 +41,7 @@ pub use object_ref::ObjectRef;
 pub use pods::Pod;
 pub use remove::{Removed, remove};
 pub use rights::{Asks, Used, manifest, manifest_of};
-pub use workload::{ask_port, in_pods};
+pub use workload::{ask_port, in_pods, of_pods};
 
 /// The objects that [`Cluster::start`] would make in a namespace for a run of this name, as YAML documents.
 pub fn render(wanted: &Wanted, namespace: &str, run: &str) -> String {

@@ -47,7 +47,7 @@ impl ObjectRef {
         }
     }
 
-    fn api(&self, inner: &Inner) -> Api<DynamicObject> {
+    pub(crate) fn api(&self, inner: &Inner) -> Api<DynamicObject> {
         Api::namespaced_with(inner.client.clone(), &self.namespace, &self.resource())
     }
 

@@ -44,7 +44,8 @@ pub fn remove(cluster: &Cluster, dry_run: bool) -> Result<Vec<Removed>, KubeErro
         delete::<Pod>(inner, &found, "Pod").await?;
         let until = Instant::now() + WITHIN;
         while Instant::now() < until {
-            if left(inner).await?.is_empty() {
+            let left = inner.answer("list what weir has left", left(inner));
+            if left.await?.is_empty() {
                 return Ok(());
             }
             tokio::time::sleep(LOOK).await;

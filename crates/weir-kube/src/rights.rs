@@ -40,6 +40,9 @@ const EVENTS: Rule<'static> = rule("", "events", &["list"]);
 /// What roll-outs of a changed workload need besides.
 const REPLICA_SETS: Rule<'static> = rule("apps", "replicasets", &["list", "delete"]);
 
+/// The same of a DaemonSet's.
+const REVISIONS: Rule<'static> = rule("apps", "controllerrevisions", &["list", "delete"]);
+
 const fn rule<'r>(group: &'r str, resource: &'r str, verbs: &'r [&'r str]) -> Rule<'r> {
     Rule {
         group,
@@ -82,6 +85,9 @@ fn rules_of(used: &Used) -> BTreeMap<&str, Vec<Rule<'_>>> {
         if object.group() == "apps" {
             add_new(own, [PODS, REPLICA_SETS, EVENTS]);
         }
+        if object.resource == "daemonsets" {
+            add_new(own, [REVISIONS]);
+        }
     }
     let asked = match used.asks {
         Asks::Command => EXEC,
@@ -105,7 +111,7 @@ fn of_object<'o>(object: &'o ObjectRef, verbs: &'o [&'o str]) -> Rule<'o> {
 }
 
 /// Adds rules that are not there yet.
-fn add_new<'r>(rules: &mut Vec<Rule<'r>>, more: [Rule<'r>; 3]) {
+fn add_new<'r, const N: usize>(rules: &mut Vec<Rule<'r>>, more: [Rule<'r>; N]) {
     for one in more {
         let mut known = rules.iter();
         if !known.any(|known| known.resource == one.resource && known.name.is_none()) {

@@ -5,9 +5,8 @@ use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1;
-use kube::api::{AttachParams, DeleteParams, ListParams};
+use kube::api::{AttachParams, DeleteParams, DynamicObject, ListParams};
 use kube::{Api, ResourceExt};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -20,6 +19,8 @@ use crate::pods;
 use crate::pointer::Pointer;
 use crate::trouble;
 
+/// Where what is of pods stands in what they are made from.
+const TEMPLATE: &str = "/spec/template/";
 /// How often is looked.
 const LOOK: Duration = Duration::from_millis(300);
 /// How long the cluster's controllers may take to empty a ReplicaSet of a template that is put back.
@@ -28,42 +29,56 @@ const EMPTIED: Duration = Duration::from_secs(30);
 const COMMAND: Duration = Duration::from_secs(20);
 const MOST_PRINTED: u64 = 32 << 20;
 
-/// A ReplicaSet of a Deployment.
+/// What is kept of a workload's templates: a ReplicaSet of a Deployment, a ControllerRevision of a DaemonSet.
 pub(crate) struct Set {
     pub(crate) name: String,
     /// Pods that it is to have.
-    wanted: i32,
-    /// Itself: the template of its pods stands where that of its Deployment does.
+    wanted: i64,
+    /// The template of its pods stands in it where that of its workload does.
     text: Value,
 }
 
-/// The ReplicaSets of a Deployment; none of what is no Deployment.
-pub(crate) fn replica_sets(
+/// What the templates of a workload are kept as; nothing: it is no workload that weir knows.
+fn kept_as(object: &ObjectRef) -> Option<ObjectRef> {
+    let (kind, resource) = match (object.group(), object.resource.as_str()) {
+        ("apps", "deployments") => ("ReplicaSet", "replicasets"),
+        ("apps", "daemonsets") => ("ControllerRevision", "controllerrevisions"),
+        _ => return None,
+    };
+    Some(ObjectRef {
+        api: "apps/v1".to_owned(),
+        kind: kind.to_owned(),
+        resource: resource.to_owned(),
+        namespace: object.namespace.clone(),
+        name: String::new(),
+    })
+}
+
+/// The templates that are kept of a workload; none of what is no workload.
+pub(crate) fn templates(
     inner: &Inner,
     object: &ObjectRef,
     uid: &str,
 ) -> Result<Vec<Set>, KubeError> {
-    if (object.group(), object.resource.as_str()) != ("apps", "deployments") {
+    let Some(kept) = kept_as(object) else {
         return Ok(Vec::new());
-    }
-    let api: Api<ReplicaSet> = Api::namespaced(inner.client.clone(), &object.namespace);
-    let doing = format!("list ReplicaSets of {object}");
+    };
+    let doing = format!("list {} of {object}", kept.resource);
     let list = inner.run(&doing, async {
-        let list = api.list(&ListParams::default()).await;
+        let list = kept.api(inner).list(&ListParams::default()).await;
         list.map_err(|error| inner.failed(&doing, error))
     })?;
     let own = list.items.into_iter().filter(|set| {
         let mut owners = set.owner_references().iter();
         owners.any(|owner| owner.uid == uid)
     });
-    let of = |set: ReplicaSet| Set {
-        wanted: set
-            .spec
-            .as_ref()
-            .and_then(|spec| spec.replicas)
-            .unwrap_or(0),
+    let of = |set: DynamicObject| Set {
+        wanted: set.data["spec"]["replicas"].as_i64().unwrap_or(0),
         name: set.name_any(),
-        text: serde_json::to_value(&set).unwrap_or_default(),
+        text: match set.data.get("data") {
+            Some(data) => data.clone(),
+            None => set.data,
+        },
     };
     Ok(own.map(of).collect())
 }
@@ -71,33 +86,39 @@ pub(crate) fn replica_sets(
 impl Set {
     /// Whether its pods have a value of weir's. Others roll their own changes out meanwhile.
     fn has(&self, given: &BTreeMap<String, Vec<Value>>) -> bool {
-        given.iter().any(|(at, values)| {
+        let mut of_pods = given.iter().filter(|(at, _)| at.starts_with(TEMPLATE));
+        of_pods.any(|(at, values)| {
             let found = Pointer::parse(at).get(&self.text);
             found.is_some_and(|found| values.contains(found))
         })
     }
 }
 
-/// Removes the ReplicaSets that a Deployment has of templates with weir's values, once they are to have no pods any more: an
-/// unhealthy one would go on making pods, and all would take the places of older ones in the Deployment's history.
-/// `before` are those that it had before weir.
+/// Removes what is kept of templates with weir's values, once it is to have no pods any more: an unhealthy ReplicaSet would go
+/// on making pods, and all would take the places of older ones in the workload's history. `before` are those that it had
+/// before weir.
 pub(crate) fn forget(
     inner: &Inner,
     object: &ObjectRef,
     uid: &str,
     (before, given): (&BTreeSet<String>, &BTreeMap<String, Vec<Value>>),
 ) -> Result<(), KubeError> {
+    let Some(kept) = kept_as(object) else {
+        return Ok(());
+    };
     let until = Instant::now() + EMPTIED;
     loop {
-        let mut ours = replica_sets(inner, object, uid)?;
+        // The cluster may make one of a template that it has not yet seen put back.
+        let is_seen = object.now(inner)?.is_none_or(|now| is_seen(&now));
+        let mut ours = templates(inner, object, uid)?;
         ours.retain(|set| !before.contains(&set.name) && set.has(given));
-        if ours.is_empty() {
+        if ours.is_empty() && is_seen {
             return Ok(());
         }
-        let api: Api<ReplicaSet> = Api::namespaced(inner.client.clone(), &object.namespace);
-        for set in ours.iter().filter(|set| set.wanted == 0) {
-            let doing = format!("delete ReplicaSet {}/{}", object.namespace, set.name);
+        for set in ours.iter().filter(|set| set.wanted == 0 && is_seen) {
+            let doing = format!("delete {} {}/{}", kept.kind, object.namespace, set.name);
             inner.run(&doing, async {
+                let api = kept.api(inner);
                 match api.delete(&set.name, &DeleteParams::background()).await {
                     Ok(_) => Ok(()),
                     Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
@@ -105,21 +126,28 @@ pub(crate) fn forget(
                 }
             })?;
         }
-        let is_left = ours.iter().find(|set| set.wanted > 0);
-        let Some(left) = is_left else {
-            return Ok(());
-        };
-        if Instant::now() > until {
-            return Err(KubeError::Overdue {
-                what: format!(
-                    "ReplicaSet {}/{} still has pods",
-                    object.namespace, left.name
-                ),
-                within: EMPTIED,
-            });
+        let is_left = ours.iter().find(|set| set.wanted > 0 || !is_seen);
+        let is_over = Instant::now() > until;
+        match is_left {
+            None if is_seen || is_over => return Ok(()),
+            Some(left) if is_over => {
+                return Err(KubeError::Overdue {
+                    what: format!(
+                        "{} {}/{} is still in use",
+                        kept.kind, object.namespace, left.name
+                    ),
+                    within: EMPTIED,
+                });
+            }
+            _ => std::thread::sleep(LOOK),
         }
-        std::thread::sleep(LOOK);
     }
+}
+
+/// Whether the cluster's controllers have seen the present text of a workload.
+fn is_seen(now: &Value) -> bool {
+    let number = |value: &Value| value.as_i64().unwrap_or(0);
+    number(&now["status"]["observedGeneration"]) >= number(&now["metadata"]["generation"])
 }
 
 /// How a roll-out stands, from what the cluster says of a Deployment or a DaemonSet.
@@ -135,9 +163,7 @@ fn is_rolled_out(now: &Value) -> bool {
         Some(wanted) => wanted,
         None => now["spec"]["replicas"].as_i64().unwrap_or(1),
     };
-    let is_seen =
-        number(["observedGeneration"; 2]) >= now["metadata"]["generation"].as_i64().unwrap_or(0);
-    is_seen
+    is_seen(now)
         && number(["updatedReplicas", "updatedNumberScheduled"]) == wanted
         && number(["replicas", "currentNumberScheduled"]) == wanted
         && number(["availableReplicas", "numberAvailable"]) == wanted
@@ -227,7 +253,8 @@ pub fn in_pods(
     let inner = &cluster.inner;
     let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), &object.namespace);
     let doing = format!("run `{}`", command.join(" "));
-    let each = running(inner, object)?.into_iter().map(|name| {
+    let each = running(inner, object)?.into_iter().map(|pod| {
+        let name = pod.name_any();
         let printed = printed(inner, &api, (&name, container), command);
         let printed = in_time(inner, (&doing, object, &name), printed)?;
         Ok((name, printed))
@@ -249,7 +276,8 @@ pub fn ask_port(
     let inner = &cluster.inner;
     let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), &object.namespace);
     let doing = format!("ask port {port}");
-    let each = running(inner, object)?.into_iter().map(|name| {
+    let each = running(inner, object)?.into_iter().map(|pod| {
+        let name = pod.name_any();
         let answer = answered(inner, &api, (&name, port), request);
         let answer = in_time(inner, (&doing, object, &name), answer)?;
         Ok((name, answer))
@@ -257,25 +285,39 @@ pub fn ask_port(
     each.collect()
 }
 
-/// The names of the pods of a workload that run; at least one.
-fn running(inner: &Inner, object: &ObjectRef) -> Result<Vec<String>, KubeError> {
-    let (_, pods) = with_pods(inner, object)?;
-    let runs = |pod: &&v1::Pod| {
+/// The pods of a workload that run; at least one.
+fn running(inner: &Inner, object: &ObjectRef) -> Result<Vec<v1::Pod>, KubeError> {
+    let (_, mut pods) = with_pods(inner, object)?;
+    pods.retain(|pod| {
         let status = pod.status.as_ref();
         status.is_some_and(|status| status.phase.as_deref() == Some("Running"))
-    };
-    let running: Vec<String> = pods
-        .iter()
-        .filter(runs)
-        .map(ResourceExt::name_any)
-        .collect();
-    match running.is_empty() {
-        false => Ok(running),
+    });
+    match pods.is_empty() {
+        false => Ok(pods),
         true => Err(KubeError::Request {
             doing: format!("cannot ask the pods of {object}"),
             why: "none of them runs".to_owned(),
         }),
     }
+}
+
+/// What stands at a place in every pod of a workload that runs, by the pod's name. The place is a pointer as for
+/// [`crate::Changes::set`].
+///
+/// # Errors
+/// No pod runs.
+pub fn of_pods(
+    cluster: &Cluster,
+    object: &ObjectRef,
+    at: &str,
+) -> Result<Vec<(String, Option<Value>)>, KubeError> {
+    let place = Pointer::parse(at);
+    let of = |pod: v1::Pod| {
+        let text = serde_json::to_value(&pod).unwrap_or_default();
+        (pod.name_any(), place.get(&text).cloned())
+    };
+    let pods = running(&cluster.inner, object)?;
+    Ok(pods.into_iter().map(of).collect())
 }
 
 /// What a pod of a workload does, unless it takes too long.

@@ -10,7 +10,7 @@ use weir_host::journal::Journal;
 use weir_kube::{Changes, Cluster, KubeError, ObjectRef};
 use weir_model::study::{Arm, ExternalSpec, Settings, Study};
 use weir_parameters::controller::{Reads, ReadsCommand, ReadsPort, sysctl_path};
-use weir_parameters::{Catalog, Controller, Parameter};
+use weir_parameters::{Catalog, Controller, EffectiveFrom, Parameter};
 use weir_sut::Meeting;
 
 use crate::options::Options;
@@ -18,6 +18,7 @@ use crate::{Event, LabError};
 
 mod command;
 mod instance;
+mod pods;
 
 use instance::{Instance, instances, meeting, used};
 pub use instance::{changes_of, rights_of};
@@ -26,6 +27,8 @@ pub use instance::{changes_of, rights_of};
 const LOOK: Duration = Duration::from_millis(300);
 /// What pods belong to.
 const WORKLOAD: &str = "workload";
+/// What is no pod, among what is read.
+const PROXY: &str = "the proxy";
 
 /// Proxies that a controller configures. What was changed is put back when this is dropped.
 pub(crate) struct Controlled {
@@ -169,6 +172,11 @@ impl Controlled {
                     None => return Ok(each.into_iter().next().unwrap_or_default().1),
                     Some(what) => what,
                 },
+                Err(error @ LabError::Kube(KubeError::Unreachable { .. }))
+                    if Instant::now() > until =>
+                {
+                    return Err(error);
+                }
                 // Pods come and go.
                 Err(error) => error.to_string(),
             };
@@ -244,7 +252,7 @@ impl Controlled {
         let printed = match instance.read.split_first() {
             Some((program, words)) => {
                 let text = command::run("read", program, words)?;
-                vec![("the proxy".to_owned(), text)]
+                vec![(PROXY.to_owned(), text)]
             }
             None => match &self.controller.reads {
                 Reads::Command(ReadsCommand { command, .. }) => self.in_pods(instance, command)?,
@@ -263,16 +271,45 @@ impl Controlled {
             };
             each.insert(of, in_force);
         }
-        let rows = self.ids.iter().filter_map(|id| self.row(id));
-        let sysctls = rows.filter_map(|row| Some((&row.id, sysctl_path(row)?)));
-        for (id, path) in sysctls {
-            let command = ["cat".to_owned(), format!("/proc/sys/{path}")];
-            for (of, text) in self.in_pods(instance, &command)? {
-                let levels = &mut each.entry(of).or_default().levels;
-                levels.insert(id.clone(), text.trim().to_owned());
+        self.read_pods(instance, &mut each)?;
+        // What a command beside the pods has printed is of all of them.
+        if each.len() > 1
+            && let Some(printed) = each.remove(PROXY)
+        {
+            for of_pod in each.values_mut() {
+                of_pod.levels.extend(printed.levels.clone());
+                of_pod.text.clone_from(&printed.text);
             }
         }
         Ok(each.into_iter().collect())
+    }
+
+    /// What is read of the pods besides, by the pod's name: kernel settings, and what the workload says of them.
+    fn read_pods(
+        &self,
+        instance: &Instance,
+        each: &mut BTreeMap<String, InForce>,
+    ) -> Result<(), LabError> {
+        let workload = instance.objects.get(WORKLOAD);
+        let Some((workload, container)) = workload.zip(self.controller.container()) else {
+            return Ok(());
+        };
+        for row in self.ids.iter().filter_map(|id| self.row(id)) {
+            let of_pods = match (&row.effective, sysctl_path(row)) {
+                (EffectiveFrom::Workload(place), _) => {
+                    pods::levels(&self.cluster, workload, container, (row, place))?
+                }
+                (_, Some(path)) => {
+                    self.in_pods(instance, &["cat".to_owned(), format!("/proc/sys/{path}")])?
+                }
+                _ => continue,
+            };
+            for (pod, level) in of_pods {
+                let levels = &mut each.entry(pod).or_default().levels;
+                levels.insert(row.id.clone(), level.trim().to_owned());
+            }
+        }
+        Ok(())
     }
 
     /// What a command prints in each pod of an instance's workload.

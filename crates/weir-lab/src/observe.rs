@@ -217,8 +217,11 @@ fn telling(study: &Study) -> Vec<&LoadSpec> {
     study.loads.iter().filter(is_most).collect()
 }
 
-/// How long the stretches of a run take, about; nothing where it is too short for any.
+/// How long the stretches of a run take, about; nothing where it is too short for any, or arms have the load in turn anyway.
 pub fn length_of_stretches(study: &Study) -> Duration {
+    if study.controlled().is_some() {
+        return Duration::ZERO;
+    }
     Planned::of(study).map_or(Duration::ZERO, |planned| {
         planned.length(observed(study).count() as u32)
     })

@@ -25,7 +25,7 @@ macro_rules! builtin {
 /// Files of rows that come with weir, by name: one for each proxy, and what goes with every proxy.
 macro_rules! builtin_files {
     ($($variant:ident $name:ident $title:literal $files:literal;)*) => {
-        &[$(builtin!(stringify!($name)),)* builtin!("kernel"), builtin!("process")]
+        &[$(builtin!(stringify!($name)),)* builtin!("kernel"), builtin!("process"), builtin!("workload")]
     };
 }
 
@@ -144,7 +144,13 @@ impl Catalog {
     /// of the files.
     pub fn host_parameters(&self) -> impl Iterator<Item = &Parameter> {
         let rows = self.shared.files.iter().flat_map(|rows| &rows.parameters);
-        rows.filter(|row| !row.scope.is_configuration())
+        rows.filter(|row| row.scope.is_of_host())
+    }
+
+    /// What the pods of a controller's proxy have, with every proxy.
+    pub fn workload_parameters(&self) -> impl Iterator<Item = &Parameter> {
+        let rows = self.shared.files.iter().flat_map(|rows| &rows.parameters);
+        rows.filter(|row| row.scope == Scope::Workload)
     }
 
     /// Names of the kernel settings that have a row.
@@ -158,7 +164,8 @@ impl Catalog {
 
     /// All that can be set for `proxy`: its directives, then what goes with every proxy.
     pub fn all(&self, proxy: ProxyKind) -> impl Iterator<Item = &Parameter> {
-        self.parameters(proxy).chain(self.host_parameters())
+        let rows = self.parameters(proxy).chain(self.host_parameters());
+        rows.chain(self.workload_parameters())
     }
 
     /// The row with this id.

@@ -30,6 +30,9 @@ const BUILTIN: [(&str, &str); 4] = [
     builtin!("nginx-ingress"),
 ];
 
+/// What a study calls the workload of a controller's pods.
+const WORKLOAD: &str = "workload";
+
 /// A controller.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -214,6 +217,7 @@ impl Controller {
                 let Site { object, at } = self.sysctls.as_ref().ok_or(Unplaced::Parameter)?;
                 (object, at, &row.id, Some(Value::from(level)))
             }
+            (Scope::Workload, _) => return self.place_in_workload(row, level),
             (_, Some(spelling)) => {
                 let (object, at) = self.site_of(spelling).ok_or(Unplaced::Parameter)?;
                 (object, at, &spelling.key, spelling.json_value(level))
@@ -232,11 +236,32 @@ impl Controller {
     pub fn place_in_values(&self, row: &Parameter, level: &str) -> Option<(String, Value)> {
         let placed = self.place(row, level).ok()?;
         let at = self.helm.get(&placed.object)?;
-        let key = row
-            .controllers
-            .get(&self.name)
-            .map_or("", |spelling| &spelling.key);
+        let key = match (row.scope, row.controllers.get(&self.name)) {
+            (Scope::KernelNetns, _) => "",
+            (_, Some(spelling)) => &spelling.key,
+            (_, None) => return None,
+        };
         Some((filled(at, key, row), placed.value))
+    }
+
+    /// The same of what its pods have.
+    fn place_in_workload(&self, row: &Parameter, level: &str) -> Result<Placed, Unplaced> {
+        let EffectiveFrom::Workload(place) = &row.effective else {
+            return Err(Unplaced::Parameter);
+        };
+        Ok(Placed {
+            object: WORKLOAD.to_owned(),
+            at: place.at_of(self.container().ok_or(Unplaced::Parameter)?),
+            value: row.level.json(level),
+        })
+    }
+
+    /// The container of its proxy's pods; `None`: their workload is another controller's work, or there are none.
+    pub fn container(&self) -> Option<&str> {
+        match &self.reads {
+            Reads::Command(reads) if self.objects.contains_key(WORKLOAD) => Some(&reads.container),
+            _ => None,
+        }
     }
 
     /// The object that has a row, and the pointer: the only one, where the row names none.
@@ -251,6 +276,7 @@ impl Controller {
     pub fn can_set<'c>(&self, catalog: &'c Catalog) -> BTreeSet<&'c str> {
         let has = |row: &&Parameter| match row.scope {
             Scope::KernelNetns => self.sysctls.is_some(),
+            Scope::Workload => self.container().is_some(),
             _ => {
                 let spelling = row.controllers.get(&self.name);
                 spelling.is_some_and(|of| self.site_of(of).is_some())

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use weir_model::quantity::parse_duration;
+use weir_model::quantity::{parse_bytes, parse_duration};
 
 use crate::level::{Bounds, write_duration};
 
@@ -29,6 +29,38 @@ pub(crate) fn last_number(level: &str) -> Option<u64> {
 pub(crate) fn is_name(text: &str) -> bool {
     let fit = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     !text.is_empty() && text.len() <= 64 && text.bytes().all(fit)
+}
+
+/// CPUs, as the API server of Kubernetes writes them: whole ones, else thousandths.
+pub(crate) fn cpus(text: &str) -> Option<String> {
+    let milli = match text.strip_suffix('m') {
+        Some(milli) => integer(milli)?,
+        None => {
+            let milli = text.parse::<f64>().ok()? * 1000.0;
+            ((milli - milli.round()).abs() < 1e-6).then(|| milli.round() as u64)?
+        }
+    };
+    (10..=1_000_000)
+        .contains(&milli)
+        .then(|| match milli % 1000 {
+            0 => (milli / 1000).to_string(),
+            _ => format!("{milli}m"),
+        })
+}
+
+/// Memory, as the API server of Kubernetes writes it: with the largest unit of 1024s that divides it.
+pub(crate) fn memory(text: &str) -> Option<String> {
+    let bytes = match text.strip_suffix('i') {
+        Some(_) => parse_bytes(&format!("{text}B")),
+        None => parse_bytes(text),
+    };
+    let bytes = bytes.ok().filter(|bytes| *bytes >= 1 << 20)?;
+    let units = [("Gi", 30), ("Mi", 20), ("Ki", 10)].into_iter();
+    let mut fitting = units.filter(|(_, bits)| bytes % (1 << bits) == 0);
+    Some(match fitting.next() {
+        Some((unit, bits)) => format!("{}{unit}", bytes >> bits),
+        None => bytes.to_string(),
+    })
 }
 
 /// `count` numbers in ascending order.

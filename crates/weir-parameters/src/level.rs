@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use weir_model::quantity::{parse_bytes, parse_duration};
 
 use crate::grammar::{
-    integer, integers, is_cipher_list, is_name, media_types, pairs, pairs_allowed, ports, set,
-    stepped,
+    cpus, integer, integers, is_cipher_list, is_name, media_types, memory, pairs, pairs_allowed,
+    ports, set, stepped,
 };
 
 /// The levels that a parameter has.
@@ -88,6 +89,10 @@ pub enum LevelKind {
     CipherList,
     /// A name that a study gives to something of its own: lower-case letters, digits and dashes.
     Name,
+    /// CPUs as Kubernetes writes them, such as `2` or `500m`, from 10m on: the kernel gives no shorter shares of time.
+    Cpus,
+    /// Memory as Kubernetes writes it, such as `512Mi`, from 1Mi on.
+    Memory,
 }
 
 /// Bounds of a whole number, both included.
@@ -194,6 +199,19 @@ impl LevelKind {
             LevelKind::Ports => ports(level),
             LevelKind::CipherList => is_cipher_list(level).then(|| level.to_owned()),
             LevelKind::Name => is_name(level).then(|| level.to_owned()),
+            LevelKind::Cpus => cpus(level),
+            LevelKind::Memory => memory(level),
+        }
+    }
+
+    /// A canonical level as it stands in an object of a cluster: a number, `true` or `false`, else text.
+    pub(crate) fn json(&self, level: &str) -> Value {
+        match self {
+            LevelKind::Switch => Value::Bool(level == "on"),
+            LevelKind::Integer { .. } => level
+                .parse()
+                .map_or_else(|_| level.into(), |number: u64| number.into()),
+            _ => level.into(),
         }
     }
 
@@ -211,7 +229,9 @@ impl LevelKind {
             | LevelKind::Integers { .. }
             | LevelKind::Ports
             | LevelKind::CipherList
-            | LevelKind::Name => (&[], &[]),
+            | LevelKind::Name
+            | LevelKind::Cpus
+            | LevelKind::Memory => (&[], &[]),
         };
         fixed
             .iter()
@@ -255,6 +275,8 @@ impl LevelKind {
             LevelKind::Ports => Some("ports and ranges such as `8080,9000-9010`".to_owned()),
             LevelKind::CipherList => Some("a cipher list such as `HIGH:!aNULL:!MD5`".to_owned()),
             LevelKind::Name => Some("a name of lower-case letters, digits and dashes".to_owned()),
+            LevelKind::Cpus => Some("a number of CPUs from 10m on, such as 2 or 500m".to_owned()),
+            LevelKind::Memory => Some("an amount of memory from 1Mi on, such as 512Mi".to_owned()),
         };
         let words = self.words().map(|word| format!("`{word}`"));
         let mut parts: Vec<String> = words.chain(numbers).collect();
@@ -291,6 +313,8 @@ impl LevelKind {
             LevelKind::Ports => Some("ports".to_owned()),
             LevelKind::CipherList => Some("cipher list".to_owned()),
             LevelKind::Name => Some("name".to_owned()),
+            LevelKind::Cpus => Some("CPUs".to_owned()),
+            LevelKind::Memory => Some("memory".to_owned()),
         };
         let words = self.words().map(str::to_owned);
         words.chain(kind).collect::<Vec<_>>().join(", ")

@@ -38,8 +38,8 @@ pub use file::CatalogError;
 pub use level::{Bounds, LevelError, LevelKind};
 pub use quantity::{Quantity, Reading};
 pub use row::{
-    Context, Directive, EffectiveFrom, Hop, Kubernetes, Parameter, ProcessLimit, Role, Safe, Scope,
-    Spelling, Write,
+    Context, Directive, EffectiveFrom, GroupLimit, Hop, InWorkload, Kubernetes, Parameter,
+    ProcessLimit, Role, Safe, Scope, Spelling, Write,
 };
 pub use scoped::Scoped;
 pub use shows::{Counter, ShownBy, Shows};

@@ -131,12 +131,19 @@ pub enum Scope {
     KernelHost,
     /// What carries the bytes between the proxy and its peers on the same host.
     Transport,
+    /// The pods of a controller's proxy, as a Deployment or a DaemonSet of a cluster describes them.
+    Workload,
 }
 
 impl Scope {
     /// Whether it is the kernel's, in a network namespace or for the whole host.
     pub fn is_kernel(self) -> bool {
         matches!(self, Scope::KernelNetns | Scope::KernelHost)
+    }
+
+    /// Whether it goes with every proxy, and this host has it.
+    pub fn is_of_host(self) -> bool {
+        !matches!(self, Scope::ProxyDirective | Scope::Workload)
     }
 
     /// Whether it is part of the proxy's configuration.
@@ -210,6 +217,42 @@ pub enum EffectiveFrom {
         /// Its name, with dots.
         name: String,
     },
+    /// The pods that run of a workload in a cluster.
+    Workload(InWorkload),
+}
+
+/// A place in a workload, and how its pods tell what came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InWorkload {
+    /// Where in a Deployment or a DaemonSet: a pointer as in `Site::at`, in which `{container}` is the proxy's
+    /// container. What is below `/spec/template` is read at the same place of each pod; anything else is their number.
+    pub at: String,
+    /// The kind of workload, where others have no such place: `Deployment`.
+    #[serde(default)]
+    pub kind: Option<String>,
+    /// What of the container's control group says it besides; that counts.
+    #[serde(default)]
+    pub group: Option<GroupLimit>,
+    /// The level of a pod that says nothing.
+    pub absent: String,
+}
+
+impl InWorkload {
+    /// The pointer, of a proxy in this container.
+    pub fn at_of(&self, container: &str) -> String {
+        self.at.replace("{container}", container)
+    }
+}
+
+/// A limit of a control group (cgroups(7)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GroupLimit {
+    /// CPU time in a period: `cpu.max`.
+    Cpu,
+    /// Bytes: `memory.max`.
+    Memory,
 }
 
 /// A limit that a proxy can be started with.
@@ -353,7 +396,11 @@ impl Parameter {
             (Scope::KernelNetns, None) => Some(Kubernetes::Unsafe),
             (Scope::KernelHost, _) => Some(Kubernetes::None),
             (
-                Scope::ProxyDirective | Scope::ProcessLaunch | Scope::CpuSet | Scope::Transport,
+                Scope::ProxyDirective
+                | Scope::ProcessLaunch
+                | Scope::CpuSet
+                | Scope::Transport
+                | Scope::Workload,
                 _,
             ) => None,
         }
@@ -419,6 +466,7 @@ impl Parameter {
                 .find_map(|write| self.level_of(write, found)),
             EffectiveFrom::ProcessLimit { .. }
             | EffectiveFrom::Sysctl { .. }
+            | EffectiveFrom::Workload(_)
             | EffectiveFrom::Launcher
             | EffectiveFrom::Transport { .. } => self.check(found).ok(),
         }

@@ -83,6 +83,10 @@ fn a_level_stands_in_the_object_that_has_its_field() {
         (contour, "per_connection_buffer_limit: 32k", "config", bytes, json!(32768)),
         (contour, "route_timeout: 0s", "route", "/spec/routes/0/timeoutPolicy/response", json!("infinity")),
         ("ingress-nginx", "gzip: on", "config", "/data/use-gzip", json!("true")),
+        ("ingress-nginx", "replicas: 3", "workload", "/spec/replicas", json!(3)),
+        ("ingress-nginx", "host_network: on", "workload", "/spec/template/spec/hostNetwork", json!(true)),
+        ("nginx-ingress", "cpu_limit: 500m", "workload",
+         "/spec/template/spec/containers/[name=nginx-ingress]/resources/limits/cpu", json!("500m")),
     ];
     for (controller, setting, object, at, value) in rows {
         let controller = Controller::named(controller).unwrap();

@@ -34,6 +34,12 @@ fn equal_levels_have_one_spelling() {
         ("net.ipv4.ip_local_reserved_ports", "9000-9010,80,81,9005-9020,8080",
          "80-81,8080,9000-9020"),
         ("net.ipv4.ip_local_reserved_ports", "65535,0-1", "0-1,65535"),
+        ("cpu_limit", "2000m", "2"),
+        ("cpu_limit", "0.5", "500m"),
+        ("cpu_limit", "1500m", "1500m"),
+        ("memory_limit", "1024Mi", "1Gi"),
+        ("memory_limit", "512MiB", "512Mi"),
+        ("memory_limit", "1537Ki", "1537Ki"),
     ];
     for (id, level, canonical) in cases {
         assert_eq!(check(id, level).as_deref(), Ok(canonical), "{id} {level}");
@@ -54,6 +60,9 @@ fn a_wrong_level_is_answered_with_what_is_right() {
         ("open_file_cache_valid", "1500ms",
          "`1500ms` is not a duration from 1s to 86400s in steps of 1s", Some("1s")),
         ("gzip_min_length", "1g", "`1g` is not a size from 0 to 1m, such as 600 or 4k", Some("1m")),
+        ("cpu_limit", "5m", "`5m` is not a number of CPUs from 10m on, such as 2 or 500m", None),
+        ("cpu_limit", "0.0005", "`0.0005` is not a number of CPUs from 10m on, such as 2 or 500m", None),
+        ("memory_limit", "512m ;", "`512m ;` is not an amount of memory from 1Mi on, such as 512Mi", None),
         ("open_file_cache", "max=0",
          "`max=0` is not `off` or max=N (N from 1 to 1000000) [inactive=DURATION in steps of 1s]",
          None),

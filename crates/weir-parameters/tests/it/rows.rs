@@ -49,6 +49,7 @@ fn every_row_says_why_and_whence() {
             Scope::ProxyDirective => "https://nginx.org/en/docs/",
             Scope::ProcessLaunch if row.id == "launcher" => "https://github.com/Xilinx-CNS/onload",
             Scope::ProcessLaunch => "https://man7.org/linux/man-pages/",
+            Scope::Workload => "https://kubernetes.io/docs/",
             _ => "https://docs.kernel.org/",
         };
         assert!(row.source.starts_with(sources), "{}", row.id);
@@ -124,7 +125,7 @@ fn what_nginx_says_is_read_back_as_a_level() {
 fn sample_levels(row: &Parameter) -> Vec<String> {
     let guesses = "on|off|auto|buffered|1|7|100|4096|10s|4k|max=1024 inactive=10s|none|64k|\
                    text/css text/plain|TLSv1.2 TLSv1.3|ECDHE-RSA-AES256-GCM-SHA384:HIGH:!aNULL|\
-                   1024 65000|4096 131072 6291456|cubic|fq|8080,9000-9010";
+                   1024 65000|4096 131072 6291456|cubic|fq|8080,9000-9010|512Mi";
     let guesses = guesses.split('|').filter_map(|level| row.check(level).ok());
     let known = row
         .default
@@ -167,7 +168,9 @@ fn effective_text(row: &Parameter, directives: &[Directive], level: &str) -> Opt
             .iter()
             .find(|d| d.context == *context && d.at.as_ref() == Some(at))
             .map(|d| d.text.replace("{logs}", "/some/folder")),
-        EffectiveFrom::Launcher | EffectiveFrom::Transport { .. } => Some(level.to_owned()),
+        EffectiveFrom::Launcher | EffectiveFrom::Transport { .. } | EffectiveFrom::Workload(_) => {
+            Some(level.to_owned())
+        }
     }
 }
 
@@ -215,8 +218,11 @@ fn the_documentation_has_a_line_for_every_row_and_none_beside() {
     for kind in ProxyKind::started() {
         let page = page(kind);
         let mut described = 0;
-        let of_host = catalog.host_parameters().filter(|_| kind == Nginx);
-        for row in catalog.parameters(kind).chain(of_host) {
+        let of_all = catalog
+            .host_parameters()
+            .chain(catalog.workload_parameters());
+        let of_all = of_all.filter(|_| kind == Nginx);
+        for row in catalog.parameters(kind).chain(of_all) {
             assert_described(row, &page);
             described += 1;
         }

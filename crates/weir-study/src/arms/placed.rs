@@ -1,8 +1,10 @@
 //! What a controller of a cluster can set for the arms of its study.
 
+use std::ops::Range;
+
 use weir_model::study::Settings;
 use weir_parameters::controller::Unplaced;
-use weir_parameters::{Catalog, Controller};
+use weir_parameters::{Catalog, Controller, EffectiveFrom, InWorkload, Parameter, Scope};
 
 use super::Arms;
 use crate::check::{Checker, nearest, short};
@@ -11,7 +13,7 @@ use crate::proxy::Draft;
 /// Reports what a controller cannot do for the arms of its study.
 pub(super) fn check_arms(arms: &Arms, of_study: &Draft, catalog: &Catalog, check: &mut Checker) {
     let Some(spec) = &of_study.spec.controller else {
-        return;
+        return check_without(arms, of_study, catalog, check);
     };
     let Some(controller) = Controller::named(&spec.is) else {
         return;
@@ -47,7 +49,11 @@ pub(super) fn check_arms(arms: &Arms, of_study: &Draft, catalog: &Catalog, check
             let place = || draft.place_of(id);
             match controller.place(row, level) {
                 _ if is_said => {}
-                Ok(placed) if has(&placed.object) => {}
+                Ok(placed) if has(&placed.object) => {
+                    for object in all().filter_map(|objects| objects.get(&placed.object)) {
+                        check_kind(row, object, place(), check);
+                    }
+                }
                 Ok(placed) => {
                     let object = &placed.object;
                     let message = format!("`{id}` is set in the `{object}`, which is not named");
@@ -70,5 +76,33 @@ pub(super) fn check_arms(arms: &Arms, of_study: &Draft, catalog: &Catalog, check
                 }
             }
         }
+    }
+}
+
+/// Reports what only a controller's proxy has.
+fn check_without(arms: &Arms, of_study: &Draft, catalog: &Catalog, check: &mut Checker) {
+    for draft in &arms.drafts {
+        for id in draft.arm.settings.keys() {
+            if catalog.scope(of_study.spec.kind, id) == Some(Scope::Workload) {
+                let message = format!("`{id}` is of pods, and the proxy has no `controller`");
+                let error = check.error(draft.place_of(id), message);
+                error.hint("docs/kubernetes.md says how a study names a controller of a cluster");
+            }
+        }
+    }
+}
+
+/// Reports a field that this kind of workload does not have.
+fn check_kind(row: &Parameter, object: &str, place: Range<usize>, check: &mut Checker) {
+    let EffectiveFrom::Workload(InWorkload {
+        kind: Some(kind), ..
+    }) = &row.effective
+    else {
+        return;
+    };
+    let named = object.split('/').next().unwrap_or_default();
+    if !kind.eq_ignore_ascii_case(named) {
+        let message = format!("`{}` is of a {kind}, and `{object}` is none", row.id);
+        check.error(place, message);
     }
 }

@@ -181,6 +181,10 @@ fn what_a_controller_cannot_set_is_refused() {
             "ingress-nginx has no word for `access_log: buffered`",
         ),
         (
+            "settings: {cpu_limit: 5m}",
+            "`cpu_limit`: `5m` is not a number of CPUs",
+        ),
+        (
             "proxy: haproxy",
             "an arm has a proxy of its own, and the study's has a controller",
         ),
@@ -190,6 +194,24 @@ fn what_a_controller_cannot_set_is_refused() {
             message,
         );
     }
+}
+
+/// What pods have is for a study with a controller, and replicas for a Deployment.
+#[test]
+fn what_pods_have_is_of_a_workload() {
+    let arms = "arms: [{name: a, settings: {replicas: 3, cpu_limit: 500m}}]";
+    read(&study(WHOLE, arms)).unwrap();
+    let daemonset = WHOLE.replace("deployment/", "daemonset/");
+    let message = "`replicas` is of a Deployment, and `daemonset/controller` is none";
+    is_refused(&study(&daemonset, arms), message);
+    let own = study(WHOLE, arms).replace(
+        &format!(", address: '10.96.7.7:80', controller: {{{WHOLE}}}"),
+        "",
+    );
+    is_refused(
+        &own,
+        "`cpu_limit` is of pods, and the proxy has no `controller`",
+    );
 }
 
 #[track_caller]

@@ -41,6 +41,7 @@ fn level(row: &Parameter, way: &Way<'_>, nofile: Option<u64>) -> Option<String> 
         EffectiveFrom::Value { .. }
         | EffectiveFrom::Sysctl { .. }
         | EffectiveFrom::Launcher
+        | EffectiveFrom::Workload(_)
         | EffectiveFrom::Transport { .. } => None,
     };
     row.read_back(found.as_deref()).or(found)

@@ -9,6 +9,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use weir_model::record::Record;
 
+use crate::kube_stand_in;
 use crate::kube_support::Test;
 use crate::kubernetes::start;
 use crate::place::{self, Place};
@@ -303,64 +304,6 @@ pub(crate) fn what_a_killed_run_has_changed_is_put_back(test: &Test) {
     test.kubectl("delete configmap settings", "");
 }
 
-/// What the pods of the stand-in have in their image besides programs.
-pub(crate) const FILES: [(&str, &str); 2] = [
-    ("/etc/passwd", "root:x:0:0::/:/bin/sh\n"),
-    (
-        "/etc/nginx/nginx.conf",
-        "user root; pid /tmp/nginx.pid; events { }\n\
-         http {\n\
-         access_log off; client_body_temp_path /tmp/a; proxy_temp_path /tmp/b; fastcgi_temp_path /tmp/c;\n\
-         uwsgi_temp_path /tmp/d; scgi_temp_path /tmp/e;\n\
-         server { listen 8080; location / { return 200 served; } }\n\
-         }\n",
-    ),
-];
-
-/// A Deployment whose pods have a proxy of a fixed configuration: only kernel settings can be varied.
-const DEPLOYMENT: &str = r#"
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: settings}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: proxy}
-spec:
-  replicas: 1
-  strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}
-  selector: {matchLabels: {app: proxy}}
-  template:
-    metadata: {labels: {app: proxy}}
-    spec:
-      automountServiceAccountToken: false
-      terminationGracePeriodSeconds: 1
-      containers:
-      - name: controller
-        image: localhost/weir:test
-        imagePullPolicy: Never
-        command: [/usr/sbin/nginx, -e, stderr, -g, "daemon off;"]
-        env: [{name: PATH, value: "/usr/sbin:/bin"}]
-        readinessProbe: {tcpSocket: {port: 8080}, periodSeconds: 1}
----
-apiVersion: v1
-kind: Service
-metadata: {name: proxy}
-spec:
-  clusterIP: 10.96.7.9
-  selector: {app: proxy}
-  ports: [{port: 80, targetPort: 8080}]
-"#;
-
-fn study_of_pods(setting: &str) -> String {
-    format!(
-        "weir: 1\nname: tried\nquestion: Is it so?\nproxy:\n  kind: nginx\n  address: '10.96.7.9:80'\n  controller:\n    \
-         is: ingress-nginx\n    namespace: default\n    config: configmap/settings\n    workload: deployment/proxy\n\
-         loads:\n- {{name: closed, closed: true, connections: 4, duration: 6s}}\nblocks: {{at-least: 6}}\na/a: false\n\
-         arms:\n- {{name: other, settings: {{{setting}}}}}\n"
-    )
-}
-
 /// What the Deployment says, and its ReplicaSets.
 fn of_pods(test: &Test) -> (String, String) {
     let spec = "get deployment proxy --output jsonpath={.spec}";
@@ -370,11 +313,10 @@ fn of_pods(test: &Test) -> (String, String) {
 
 pub(crate) fn kernel_settings_of_pods_are_measured_by_roll_outs(test: &Test) {
     let place = Place::new();
-    test.kubectl("apply --filename -", DEPLOYMENT);
-    test.kubectl("rollout status deployment/proxy --timeout=60s", "");
+    kube_stand_in::start(test);
     let before = of_pods(test);
-    let text = study_of_pods("net.ipv4.ip_local_port_range: 1024 65000");
-    place.write("study.yaml", &text);
+    let arm = "- {name: other, settings: {net.ipv4.ip_local_port_range: 1024 65000}}\n";
+    place.write("study.yaml", &kube_stand_in::study("6s", arm));
     let line = format!("run study.yaml --out tried {}", crate::kubernetes::PODS);
     start(test, &place, &line).end_within(RUN).with_code(0);
     assert_eq!(of_pods(test), before);
@@ -394,8 +336,10 @@ pub(crate) fn kernel_settings_of_pods_are_measured_by_roll_outs(test: &Test) {
 
 pub(crate) fn a_sysctl_that_the_kubelet_forbids_is_taken_back(test: &Test) {
     let place = Place::new();
+    kube_stand_in::start(test);
     let before = of_pods(test);
-    place.write("study.yaml", &study_of_pods("net.core.somaxconn: 32768"));
+    let arm = "- {name: other, settings: {net.core.somaxconn: 32768}}\n";
+    place.write("study.yaml", &kube_stand_in::study("6s", arm));
     let ended = start(test, &place, &format!("run study.yaml --out tried {ON}")).end_within(RUN);
     ended.with_code(1).stderr.has_all(&[
         "arm `other`: pod `proxy-",
@@ -408,8 +352,7 @@ pub(crate) fn a_sysctl_that_the_kubelet_forbids_is_taken_back(test: &Test) {
         let pods = "get pods --selector app=proxy --output name";
         test.kubectl(pods, "").lines().count() == 1
     });
-    test.kubectl("delete deployment,service proxy", "");
-    test.kubectl("delete configmap settings", "");
+    kube_stand_in::stop(test);
 }
 
 /// What an arm would change is shown, and what that needs; without a cluster nothing of it is done.

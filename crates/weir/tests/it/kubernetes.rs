@@ -12,8 +12,11 @@ use weir_model::record::NetworkUsed;
 
 use crate::controlled;
 use crate::controlled_envoy;
+use crate::kube_published;
+use crate::kube_stand_in;
 use crate::kube_support::{Named, Test, tier};
 use crate::kubernetes_doctor;
+use crate::kubernetes_kills;
 use crate::place::{self, Place};
 use crate::program::{HasAll, Running, run, wait_until};
 
@@ -24,7 +27,7 @@ pub(crate) const PODS: &str =
     "--on kubernetes:weir-test --image localhost/weir:test --share-nodes --pod-memory 256MiB";
 
 /// All of them, in one cluster and one after the other.
-const TESTS: [Named; 16] = [
+const TESTS: [Named; 20] = [
     (
         "a_study_is_run_by_generators_in_pods",
         a_study_is_run_by_generators_in_pods,
@@ -83,6 +86,22 @@ const TESTS: [Named; 16] = [
         "what_pods_have_in_force_is_read_over_a_port",
         controlled_envoy::what_pods_have_in_force_is_read_over_a_port,
     ),
+    (
+        "kernel_and_keepalive_tuning_is_repeated",
+        kube_published::kernel_and_keepalive_tuning_is_repeated,
+    ),
+    (
+        "a_daemonset_in_its_nodes_network_is_measured",
+        kube_published::a_daemonset_in_its_nodes_network_is_measured,
+    ),
+    (
+        "what_pods_have_is_varied_by_roll_outs",
+        kube_published::what_pods_have_is_varied_by_roll_outs,
+    ),
+    (
+        "kills_leave_nothing_behind",
+        kubernetes_kills::kills_leave_nothing_behind,
+    ),
 ];
 
 #[test]
@@ -97,8 +116,7 @@ fn node_tier() {
 fn written() -> Vec<u8> {
     let weir = Path::new(env!("CARGO_BIN_EXE_weir"));
     let program = fs::read(weir).expect("it was built");
-    // What the stand-in of a controller runs, besides.
-    let others = ["/usr/sbin/nginx", "/bin/cat"].map(Path::new);
+    let others = kube_stand_in::PROGRAMS.map(Path::new);
     let mut paths: BTreeSet<String> = others.map(|path| path.display().to_string()).into();
     for program in others.into_iter().chain([weir]) {
         let listed = Command::new("ldd").arg(program).output().expect("ldd");
@@ -116,7 +134,7 @@ fn written() -> Vec<u8> {
         mode: 0o755,
     };
     let read = |path: &String| file(path, fs::read(path).expect("a program or a library"));
-    let own = controlled::FILES.map(|(path, text)| file(path, text.into()));
+    let own = kube_stand_in::FILES.map(|(path, text)| file(path, text.into()));
     let files = paths.iter().map(read).chain(own).collect();
     image::with(IMAGE, program, files).expect("an ELF program")
 }
@@ -183,7 +201,7 @@ pub(crate) fn start(test: &Test, place: &Place, line: &str) -> Running {
 }
 
 /// The names of weir's Jobs and pods.
-fn left(test: &Test) -> String {
+pub(crate) fn left(test: &Test) -> String {
     test.kubectl(
         "get jobs,pods --selector app.kubernetes.io/managed-by=weir --output name",
         "",

@@ -22,12 +22,16 @@ mod fail_if;
 mod faulty;
 mod install;
 mod kills;
+mod kube_foreign;
+mod kube_published;
+mod kube_stand_in;
 // A cluster for tests, shared with those of the crate that reaches clusters; those use all of it.
 #[allow(dead_code, clippy::unwrap_used)]
 #[path = "../../../weir-kube/tests/it/support.rs"]
 mod kube_support;
 mod kubernetes;
 mod kubernetes_doctor;
+mod kubernetes_kills;
 mod limiter;
 mod load;
 mod load_calibrate;

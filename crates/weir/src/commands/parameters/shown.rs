@@ -11,6 +11,9 @@ use weir_parameters::{
     Severity, Spelling, Write,
 };
 
+/// Where pods stand in a workload.
+const TEMPLATE: &str = "/spec/template";
+
 /// Name and version of the JSON output's format.
 pub(crate) const FORMAT: &str = "weir-parameters/1";
 
@@ -159,6 +162,9 @@ fn by_hand(
         (EffectiveFrom::ProcessLimit { name }, Scope::ProcessLaunch) => {
             vec![format!("prlimit --{}={level}: PROGRAM", name.name())]
         }
+        (EffectiveFrom::Workload(place), _) => {
+            vec![format!("kubectl edit deployment NAME: {}", place.at)]
+        }
         _ => row
             .writes
             .iter()
@@ -210,6 +216,11 @@ fn read_back(row: &Parameter, catalog: &Catalog, proxy: ProxyKind) -> String {
             format!("sysctl -n {name}, in the network namespace of the proxy")
         }
         EffectiveFrom::Sysctl { name } => format!("sysctl -n {name}"),
+        EffectiveFrom::Workload(place) => match (&place.group, place.at.strip_prefix(TEMPLATE)) {
+            (Some(_), _) => "the control group of each pod's container".to_owned(),
+            (None, Some(at)) => format!("{at} of each pod that runs"),
+            (None, None) => "the number of pods that run".to_owned(),
+        },
         EffectiveFrom::ProcessLimit { name } => {
             let name = name.name();
             format!("/proc/PID/limits of a worker: the soft limit {name}")

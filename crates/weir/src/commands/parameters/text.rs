@@ -7,13 +7,14 @@ use super::shown::{Shown, in_words};
 
 /// Sections of the table, in order: scope, what it is called, and the heading of its values.
 #[rustfmt::skip]
-const SECTIONS: [(Scope, &str, &str); 6] = [
+const SECTIONS: [(Scope, &str, &str); 7] = [
     (Scope::ProxyDirective, "its configuration", "default"),
     (Scope::ProcessLaunch, "How the proxy is started", "here"),
     (Scope::Transport, "What carries its bytes", "default"),
     (Scope::CpuSet, "CPUs of the proxy", "here"),
     (Scope::KernelNetns, "Kernel: for each network namespace", "here (default)"),
     (Scope::KernelHost, "Kernel: for the whole host", "here (default)"),
+    (Scope::Workload, "Pods of the proxy, of a study with a controller", "default"),
 ];
 
 /// Columns of the longest id that shares a line with its levels.
@@ -209,6 +210,7 @@ fn scope(scope: Scope, proxy: ProxyKind) -> String {
         Scope::CpuSet => "the CPUs of the proxy",
         Scope::KernelNetns => "a kernel parameter of each network namespace",
         Scope::KernelHost => "a kernel parameter of the whole host",
+        Scope::Workload => "the pods of a controller's proxy in a cluster",
     };
     words.to_owned()
 }

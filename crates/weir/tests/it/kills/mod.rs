@@ -22,7 +22,8 @@ use weir_stats::SplitMix64;
 
 use crate::program::Ended;
 use crate::ssh_support::skipped;
-use records::{end, is_clear, recover, whole_lines};
+pub(crate) use records::is_clear;
+use records::{end, recover, whole_lines};
 use scene::Victim::{self, *};
 use scene::{Network, Remote, Scene, When};
 use table::{Row, Table};

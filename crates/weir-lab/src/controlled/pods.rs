@@ -1,0 +1,121 @@
+//! What the pods of a workload tell of how they were made.
+
+use serde_json::Value;
+use weir_kube::{Cluster, KubeError, ObjectRef};
+use weir_parameters::{GroupLimit, InWorkload, Parameter};
+
+/// Where pods stand in a workload.
+const TEMPLATE: &str = "/spec/template";
+/// From here on a limit of memory is none: version 1 of control groups has a number where there is no limit.
+const UNLIMITED: u64 = 1 << 62;
+
+/// What is asked of a container for a limit of its control group, in version 2 and in version 1 (cgroups(7)).
+fn files(limit: GroupLimit) -> [&'static [&'static str]; 2] {
+    match limit {
+        GroupLimit::Cpu => [
+            &["/sys/fs/cgroup/cpu.max"],
+            &[
+                "/sys/fs/cgroup/cpu/cpu.cfs_quota_us",
+                "/sys/fs/cgroup/cpu/cpu.cfs_period_us",
+            ],
+        ],
+        GroupLimit::Memory => [
+            &["/sys/fs/cgroup/memory.max"],
+            &["/sys/fs/cgroup/memory/memory.limit_in_bytes"],
+        ],
+    }
+}
+
+/// The level of a row in every pod of a workload that runs, by the pod's name.
+pub(super) fn levels(
+    cluster: &Cluster,
+    workload: &ObjectRef,
+    container: &str,
+    (row, place): (&Parameter, &InWorkload),
+) -> Result<Vec<(String, String)>, KubeError> {
+    let at = place.at_of(container);
+    let in_pod = at.strip_prefix(TEMPLATE);
+    let found = weir_kube::of_pods(cluster, workload, in_pod.unwrap_or("/spec"))?;
+    let count = found.len().to_string();
+    let said = found.into_iter().map(|(pod, value)| {
+        let level = match (in_pod, value) {
+            (None, _) => count.clone(),
+            (Some(_), Some(value)) => level_of(row, &value),
+            (Some(_), None) => place.absent.clone(),
+        };
+        (pod, level)
+    });
+    let said: Vec<(String, String)> = said.collect();
+    let Some(limit) = place.group else {
+        return Ok(said);
+    };
+    let ask = |files: &[&str]| {
+        let words = ["cat"].iter().chain(files).map(ToString::to_string);
+        let words: Vec<String> = words.collect();
+        weir_kube::in_pods(cluster, workload, container, &words).ok()
+    };
+    let [newer, older] = files(limit);
+    // A container in which neither can be read is believed what it was made with.
+    let told = ask(newer).or_else(|| ask(older)).unwrap_or_default();
+    let level = |(pod, said): (String, String)| {
+        let own = told.iter().find(|(of, _)| *of == pod);
+        let found = own.and_then(|(_, text)| limit_of(limit, text));
+        let found = found.map(|limit| match limit {
+            Some(text) => row.check(&text).unwrap_or(text),
+            None => place.absent.clone(),
+        });
+        (pod, found.unwrap_or(said))
+    };
+    Ok(said.into_iter().map(level).collect())
+}
+
+/// The level behind a value of an object.
+fn level_of(row: &Parameter, value: &Value) -> String {
+    match value {
+        Value::Bool(true) => "on".to_owned(),
+        Value::Bool(false) => "off".to_owned(),
+        Value::String(text) => row.check(text).unwrap_or_else(|_| text.clone()),
+        other => other.to_string(),
+    }
+}
+
+/// The limit in what was read of a control group, in words of Kubernetes; nothing within: there is no limit.
+fn limit_of(limit: GroupLimit, text: &str) -> Option<Option<String>> {
+    let mut words = text.split_whitespace();
+    let first = words.next()?;
+    if first == "max" || first == "-1" {
+        return Some(None);
+    }
+    let first: u64 = first.parse().ok()?;
+    match limit {
+        GroupLimit::Memory => Some((first < UNLIMITED).then(|| first.to_string())),
+        GroupLimit::Cpu => {
+            let period: u64 = words.next()?.parse().ok().filter(|period| *period > 0)?;
+            Some(Some(format!("{}m", first * 1000 / period)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_read_in_both_versions_of_control_groups() {
+        use GroupLimit::{Cpu, Memory};
+        for (limit, text, expected) in [
+            (Cpu, "50000 100000\n", Some(Some("500m"))),
+            (Cpu, "max 100000\n", Some(None)),
+            (Cpu, "-1\n100000\n", Some(None)),
+            (Cpu, "200000\n100000\n", Some(Some("2000m"))),
+            (Cpu, "50000", None),
+            (Cpu, "", None),
+            (Memory, "max\n", Some(None)),
+            (Memory, "9223372036854771712\n", Some(None)),
+            (Memory, "536870912\n", Some(Some("536870912"))),
+        ] {
+            let expected = expected.map(|limit| limit.map(str::to_owned));
+            assert_eq!(limit_of(limit, text), expected, "{text}");
+        }
+    }
+}

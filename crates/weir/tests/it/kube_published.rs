@@ -1,0 +1,169 @@
+//! Published studies of ingress controllers, shortened, against a stand-in that runs as pods: what they change is changed by
+//! the same means, is in force in the pods, and is put back.
+
+use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use weir_model::record::Record;
+use weir_record::Run;
+
+use crate::kube_foreign::Foreign;
+use crate::kube_stand_in;
+use crate::kube_support::Test;
+use crate::kubernetes::{PODS, start};
+use crate::place::Place;
+use crate::program::HasAll;
+
+const TUNING: &str = include_str!("../data/published/tuning.yaml");
+const REQUESTS: &str = include_str!("../data/published/requests.yaml");
+const TRANSACTIONS: &str = include_str!("../data/published/transactions.yaml");
+const DAEMONSET: &str = include_str!("../data/published/daemonset.yaml");
+/// Where the studies change something, and where that could leave something.
+const KINDS: &str = "configmaps,deployments,replicasets,daemonsets,controllerrevisions,secrets";
+
+/// Far longer than the longest of them takes.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Runs a study to its end, which leaves the cluster's objects as they were.
+fn whole(test: &Test, place: &Place, study: &str) -> Run {
+    let before = Foreign::look(test, KINDS);
+    place.write("study.yaml", study);
+    let line = format!("run study.yaml --out tried {PODS}");
+    let ended = start(test, place, &line).end_within(PATIENCE);
+    ended.with_code(0);
+    let changed = before.changed(&Foreign::look(test, KINDS));
+    assert!(changed.is_empty(), "{}", changed.join("\n"));
+    Run::read(&place.path("tried")).expect("a run")
+}
+
+/// Levels that were in force of an arm, whenever it was looked.
+fn in_force(run: &Run, arm: &str, id: &str) -> BTreeSet<String> {
+    let of_arm = run.records.iter().filter_map(|record| match record {
+        Record::Proxy(proxy) if proxy.arm == arm => proxy.effective.get(id),
+        _ => None,
+    });
+    let words = of_arm.map(|level| level.split_whitespace().collect::<Vec<_>>().join(" "));
+    words.collect()
+}
+
+#[track_caller]
+fn is_in_force(run: &Run, arm: &str, id: &str, level: &str) {
+    assert_eq!(
+        in_force(run, arm, id),
+        BTreeSet::from([level.to_owned()]),
+        "{id} of {arm}"
+    );
+}
+
+/// A study's trials with figures that count, by arm and load.
+fn trials(run: &Run) -> BTreeSet<(String, String)> {
+    let of = run.records.iter().filter_map(|record| match record {
+        Record::Trial(trial) => Some((trial.arm.clone(), trial.load.clone())),
+        _ => None,
+    });
+    of.collect()
+}
+
+pub(crate) fn kernel_and_keepalive_tuning_is_repeated(test: &Test) {
+    let place = Place::new();
+    kube_stand_in::start(test);
+    let log = test.kubectl("logs deployment/proxy", "");
+    log.has("a stand-in of an ingress controller for tests");
+    let run = whole(test, &place, TUNING);
+    assert_eq!(trials(&run).len(), 6, "{:?}", trials(&run));
+    for (id, before, after) in [
+        ("keepalive_requests", "1000", "10000"),
+        ("origin_keepalive_requests", "10000", "1000"),
+        ("worker_connections", "16384", "65535"),
+        ("gzip", "off", "on"),
+    ] {
+        is_in_force(&run, "baseline", id, before);
+        is_in_force(&run, "keepalive", id, after);
+        is_in_force(&run, "ports", id, before);
+    }
+    let ports = "net.ipv4.ip_local_port_range";
+    is_in_force(&run, "ports", ports, "1024 65000");
+    is_in_force(&run, "keepalive", ports, "32768 60999");
+
+    // What its guide sets besides, and no pod can.
+    let backlog = "- {name: backlog, settings: {net.core.somaxconn: 32768}}\n";
+    let before = Foreign::look(test, KINDS);
+    place.write("study.yaml", &format!("{TUNING}{backlog}"));
+    let line = format!("run study.yaml --out refused {PODS}");
+    let ended = start(test, &place, &line).end_within(PATIENCE);
+    let said = ended.with_code(1).stderr;
+    said.has_all(&[
+        "arm `backlog`: pod `proxy-",
+        "SysctlForbidden",
+        "net.core.somaxconn",
+    ]);
+    let changed = before.changed(&Foreign::look(test, KINDS));
+    assert!(changed.is_empty(), "{}", changed.join("\n"));
+    place.write(
+        "study.yaml",
+        &format!(
+            "{TUNING}{}",
+            backlog.replace("net.core.somaxconn", "fs.file-max")
+        ),
+    );
+    let refused = place.ends("run study.yaml --check").with_code(2).stderr;
+    refused.has("ingress-nginx cannot set `fs.file-max`");
+    kube_stand_in::stop(test);
+}
+
+pub(crate) fn a_daemonset_in_its_nodes_network_is_measured(test: &Test) {
+    let place = Place::new();
+    certificate(&place);
+    let file = |name: &str| place.path(name).display().to_string();
+    let secret = format!(
+        "create secret tls nginx-tls --cert {} --key {}",
+        file("tls.crt"),
+        file("tls.key")
+    );
+    test.kubectl(&secret, "");
+    test.kubectl("apply --filename -", DAEMONSET);
+    test.kubectl("rollout status daemonset/nginx-ingress --timeout=60s", "");
+    let requests = whole(test, &place, REQUESTS);
+    is_in_force(&requests, "baseline", "worker_processes", "1");
+    is_in_force(&requests, "two", "worker_processes", "2");
+    is_in_force(&requests, "two", "worker_connections", "100000");
+    let place = Place::new();
+    let transactions = whole(test, &place, TRANSACTIONS);
+    is_in_force(&transactions, "baseline", "cpu_limit", "none");
+    is_in_force(&transactions, "share", "cpu_limit", "300m");
+    test.kubectl("delete daemonset,service nginx-ingress", "");
+    test.kubectl(
+        "delete ingress/cafe secret/nginx-tls configmap/nginx-config",
+        "",
+    );
+}
+
+/// Replicas, requests and limits, and the node's network, of a Deployment.
+pub(crate) fn what_pods_have_is_varied_by_roll_outs(test: &Test) {
+    let place = Place::new();
+    kube_stand_in::start(test);
+    let arms = "- {name: two, settings: {replicas: 2}}\n\
+                - {name: small, settings: {memory_limit: 256Mi, memory_request: 64Mi, cpu_request: 50m}}\n\
+                - {name: node, settings: {host_network: on}}\n";
+    let run = whole(test, &place, &kube_stand_in::study("6s", arms));
+    for (arm, id, before, after) in [
+        ("two", "replicas", "1", "2"),
+        ("small", "memory_limit", "none", "256Mi"),
+        ("small", "memory_request", "none", "64Mi"),
+        ("small", "cpu_request", "none", "50m"),
+        ("node", "host_network", "off", "on"),
+    ] {
+        is_in_force(&run, "baseline", id, before);
+        is_in_force(&run, arm, id, after);
+    }
+    kube_stand_in::stop(test);
+}
+
+fn certificate(place: &Place) {
+    let line = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=cafe.example -keyout tls.key -out tls.crt";
+    let mut command = Command::new("openssl");
+    command.args(line.split(' ')).current_dir(place.path(""));
+    let status = command.stderr(Stdio::null()).status();
+    assert!(status.is_ok_and(|status| status.success()), "openssl");
+}

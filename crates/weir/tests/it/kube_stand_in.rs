@@ -1,0 +1,81 @@
+//! A stand-in of an ingress controller that runs as a pod: it renders nginx.conf from its ConfigMap. It says of itself that it
+//! is one.
+
+use crate::kube_support::Test;
+
+/// What the stand-in runs, besides itself.
+pub(crate) const PROGRAMS: [&str; 4] = ["/usr/sbin/nginx", "/bin/bash", "/bin/cat", "/bin/sleep"];
+
+/// What its image has besides programs.
+pub(crate) const FILES: [(&str, &str); 4] = [
+    ("/etc/passwd", "root:x:0:0::/:/bin/bash\n"),
+    ("/etc/group", "root:x:0:\n"),
+    ("/controller", include_str!("../data/stand-in/controller")),
+    ("/etc/nginx/nginx.conf", "# Nothing is rendered yet.\n"),
+];
+
+/// A proxy behind a Service, as a Deployment. The ConfigMap has a key that is nobody's concern.
+const DEPLOYMENT: &str = r#"
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data: {other: x}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: proxy}
+spec:
+  replicas: 1
+  strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}
+  selector: {matchLabels: {app: proxy}}
+  template:
+    metadata: {labels: {app: proxy}}
+    spec:
+      automountServiceAccountToken: false
+      terminationGracePeriodSeconds: 1
+      containers:
+      - name: controller
+        image: localhost/weir:test
+        imagePullPolicy: Never
+        command: [/controller]
+        securityContext: {runAsUser: 0}
+        env: [{name: PATH, value: "/usr/sbin:/bin"}]
+        volumeMounts: [{name: settings, mountPath: /settings}]
+        readinessProbe: {tcpSocket: {port: 8080}, periodSeconds: 1}
+      volumes: [{name: settings, configMap: {name: settings}}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: proxy}
+spec:
+  clusterIP: 10.96.7.9
+  selector: {app: proxy}
+  ports: [{port: 80, targetPort: 8080}]
+"#;
+
+/// Starts it as a Deployment, and waits until it serves.
+pub(crate) fn start(test: &Test) {
+    test.kubectl("apply --filename -", DEPLOYMENT);
+    test.kubectl("rollout status deployment/proxy --timeout=60s", "");
+}
+
+/// Removes it, and waits until it is gone.
+pub(crate) fn stop(test: &Test) {
+    test.kubectl("delete deployment,service proxy", "");
+    test.kubectl("delete configmap settings", "");
+    test.kubectl(
+        "wait --for=delete pod --selector app=proxy --timeout=60s",
+        "",
+    );
+}
+
+/// A study of it with such lines of arms. Its load lasts so long.
+pub(crate) fn study(duration: &str, arms: &str) -> String {
+    format!(
+        "weir: 1\nname: tried\nquestion: Is it so?\nproxy:\n  kind: nginx\n  address: '10.96.7.9:80'\n  controller:\n    \
+         is: ingress-nginx\n    namespace: default\n    config: configmap/settings\n    workload: deployment/proxy\n    \
+         within: 20s\n\
+         loads:\n- {{name: closed, closed: true, connections: 4, duration: {duration}}}\nblocks: {{at-least: 6}}\na/a: false\n\
+         arms:\n{arms}"
+    )
+}

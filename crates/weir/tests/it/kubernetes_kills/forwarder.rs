@@ -1,0 +1,119 @@
+//! What weir reaches the API server through, so that the way there can be cut.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use crate::kube_support::Test;
+
+/// The API server, as `scripts/kube` starts it.
+const SERVER: &str = "10.77.0.1:6443";
+/// Where weir finds it instead. The network is the cluster's own.
+pub(crate) const LISTENS: &str = "127.0.0.1:16443";
+/// How soon a change of the way is noticed.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How the way is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Way {
+    Open,
+    /// Connections are closed, and so is each new one.
+    Cut,
+    /// Nothing goes either way, and nobody is told.
+    Silent,
+    /// The test is over.
+    Ended,
+}
+
+/// Passes connections on to the API server.
+pub(crate) struct Forwarder(Arc<AtomicU8>);
+
+impl Forwarder {
+    pub(crate) fn start(test: &Test) -> Forwarder {
+        let way = Arc::new(AtomicU8::new(Way::Open as u8));
+        let (listens, told) = mpsc::channel();
+        let own = Arc::clone(&way);
+        thread::scope(|scope| {
+            // What a thread starts is in the network that it has entered.
+            scope.spawn(move || {
+                test.enter();
+                let listener = TcpListener::bind(LISTENS).expect("a free port");
+                thread::spawn(move || accept(&listener, &own));
+                listens.send(()).expect("the test waits for it");
+            });
+        });
+        told.recv().expect("it listens");
+        Forwarder(way)
+    }
+
+    /// From now on the way is so. What was under way in silence is lost.
+    pub(crate) fn set(&self, way: Way) {
+        if way == Way::Open && is(&self.0, Way::Silent) {
+            self.0.store(Way::Cut as u8, Ordering::SeqCst);
+            thread::sleep(LOOK * 5);
+        }
+        self.0.store(way as u8, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Forwarder {
+    fn drop(&mut self) {
+        self.set(Way::Ended);
+    }
+}
+
+fn is(way: &AtomicU8, what: Way) -> bool {
+    way.load(Ordering::SeqCst) == what as u8
+}
+
+fn accept(listener: &TcpListener, way: &Arc<AtomicU8>) {
+    listener.set_nonblocking(true).expect("a socket");
+    while !is(way, Way::Ended) {
+        match listener.accept() {
+            Ok((theirs, _)) if !is(way, Way::Cut) => pass_on(theirs, way),
+            // Closed as it is dropped.
+            Ok(_) => {}
+            Err(_) => thread::sleep(LOOK),
+        }
+    }
+}
+
+fn pass_on(theirs: TcpStream, way: &Arc<AtomicU8>) {
+    let Ok(ours) = TcpStream::connect(SERVER) else {
+        return;
+    };
+    let both = [&theirs, &ours].map(|stream| {
+        let _ = stream.set_nonblocking(false);
+        let _ = stream.set_nodelay(true);
+        stream.set_read_timeout(Some(LOOK)).expect("not zero");
+        stream.try_clone().expect("a descriptor")
+    });
+    let [back_to, forth_to] = both;
+    for (from, to) in [(theirs, forth_to), (ours, back_to)] {
+        let way = Arc::clone(way);
+        thread::spawn(move || carry(from, to, &way));
+    }
+}
+
+/// Carries one direction of a connection until either side ends, or the way is cut.
+fn carry(mut from: TcpStream, mut to: TcpStream, way: &AtomicU8) {
+    let mut buffer = [0; 16 << 10];
+    while !is(way, Way::Cut) && !is(way, Way::Ended) {
+        if is(way, Way::Silent) {
+            thread::sleep(LOOK);
+            continue;
+        }
+        match from.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(length) if to.write_all(&buffer[..length]).is_ok() => {}
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            _ => break,
+        }
+    }
+    let _ = from.shutdown(Shutdown::Both);
+    let _ = to.shutdown(Shutdown::Both);
+}

@@ -1,0 +1,354 @@
+//! `kill -9` of weir, of what it has in a cluster and of the controller, and loss of the way to the API server, at any
+//! moment of a run that changes objects: nothing of weir's is left after `weir restore --on`, and every object of others is
+//! as before.
+//!
+//! By itself it kills a few times; `WEIR_KUBE_KILLS=50` makes it the long one (`make kube-kills`). Moments and victims are
+//! drawn from a seed, which is printed and can be given again (`WEIR_KILLS_SEED`).
+
+mod forwarder;
+mod table;
+
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use weir_probe::process::command_line;
+use weir_stats::SplitMix64;
+
+use crate::kills::is_clear;
+use crate::kube_foreign::{self, Foreign};
+use crate::kube_stand_in;
+use crate::kube_support::Test;
+use crate::kubernetes::{PODS, left};
+use crate::place::{self, Place};
+use crate::program::{Ended, Running};
+use forwarder::{Forwarder, Way};
+use table::{Row, Table};
+
+/// Who or what is struck.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Victim {
+    Weir,
+    /// Up to a second after it was asked to stop, while it puts things back.
+    WeirAtItsEnd,
+    /// And then the first `weir restore`.
+    WeirAndRestore,
+    /// The agent's process in a generator's pod.
+    Agent,
+    /// The generator's pod is deleted.
+    Pod,
+    /// The process of the controller, in whose pod the proxy is.
+    Controller,
+    /// Connections to the API server are closed, and new ones as well.
+    Connection,
+    /// The API server is not heard of any more.
+    Silence,
+}
+
+use Victim::{Agent, Connection, Controller, Pod, Silence, Weir, WeirAndRestore, WeirAtItsEnd};
+
+const ALL: [Victim; 8] = [
+    Weir,
+    WeirAtItsEnd,
+    WeirAndRestore,
+    Agent,
+    Pod,
+    Controller,
+    Connection,
+    Silence,
+];
+/// What CI has time for.
+const FEW: [Victim; 3] = [Weir, Agent, Connection];
+
+/// When is struck, at the latest, after the start of weir: the arms have taken turns once by then.
+const LATEST: Duration = Duration::from_secs(18);
+/// How long weir may go on after the controller was struck until it is asked to stop.
+const GOES_ON: Duration = Duration::from_secs(6);
+/// How long weir may take to end, far above the sum of what it waits for.
+const PATIENCE: Duration = Duration::from_secs(150);
+/// How long the cluster may take until nothing moves any more.
+const REST: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(100);
+
+const ARMS: &str = "- {name: few, settings: {keepalive_requests: 7}}\n\
+                    - {name: ports, settings: {net.ipv4.ip_local_port_range: 1024 65000}}\n";
+const RESTORE: &str = "restore --on kubernetes:weir-test";
+
+pub(crate) fn kills_leave_nothing_behind(test: &Test) {
+    let number = |variable: &str| {
+        let text = std::env::var(variable).ok()?;
+        Some(text.parse::<u64>().expect("a number"))
+    };
+    let seed = number("WEIR_KILLS_SEED").unwrap_or_else(|| u64::from(std::process::id()));
+    let plan: Vec<Victim> = match number("WEIR_KUBE_KILLS") {
+        Some(kills) => ALL.into_iter().cycle().take(kills as usize).collect(),
+        None => FEW.into(),
+    };
+    say(&format!("WEIR_KILLS_SEED={seed}, {} kills", plan.len()));
+    kube_stand_in::start(test);
+    let kinds = kube_foreign::kinds(test);
+    let chaos = Chaos {
+        test,
+        before: Foreign::look(test, &kinds),
+        kinds,
+        forwarder: Forwarder::start(test),
+    };
+    let mut table = Table::default();
+    for (kill, victim) in plan.into_iter().enumerate() {
+        let mut rng = SplitMix64::new(seed ^ ((kill as u64 + 1) << 40));
+        let row = chaos.kill(victim, &mut rng);
+        say(&format!("{kill:3} {victim:?}: {row}"));
+        table.add(victim, row);
+    }
+    say(&table.to_string());
+    drop(chaos);
+    kube_stand_in::stop(test);
+    assert!(table.faults().is_empty(), "{}", table.faults().join("\n"));
+}
+
+struct Chaos<'t> {
+    test: &'t Test,
+    /// Every object before anything was run.
+    before: Foreign,
+    kinds: String,
+    forwarder: Forwarder,
+}
+
+impl Chaos<'_> {
+    fn kill(&self, victim: Victim, rng: &mut SplitMix64) -> Row {
+        let place = Place::new();
+        let text = fs::read_to_string(self.test.configuration()).expect("the cluster's");
+        let other = format!(
+            "server: https://{}\n    tls-server-name: kubernetes",
+            forwarder::LISTENS
+        );
+        place.write(
+            "kubeconfig",
+            &text.replace("server: https://10.77.0.1:6443", &other),
+        );
+        place.write("study.yaml", &kube_stand_in::study("18s", ARMS));
+        let begun = Instant::now();
+        let mut run = self.start(&place, &format!("run study.yaml --out tried {PODS}"));
+        let moment = LATEST.mul_f64(rng.unit());
+        while begun.elapsed() < moment && run.is_alive() {
+            std::thread::sleep(LOOK / 20);
+        }
+        let mut row = self.strike(victim, &mut run, rng);
+        row.at(begun.elapsed());
+        match ended(run, &victim) {
+            Ok(ended) => judge_end(victim, &ended, &mut row),
+            Err(words) => row.fault(words),
+        }
+        self.forwarder.set(Way::Open);
+        self.judge_left(victim, &place, &mut row);
+        if victim == WeirAndRestore {
+            let restore = self.start(&place, RESTORE);
+            std::thread::sleep(Duration::from_secs_f64(1.5 * rng.unit()));
+            drop(restore);
+        }
+        self.restore(&place, &mut row);
+        if victim == Controller {
+            // The kubelet starts it again, each time later.
+            self.test.kubectl(
+                "delete pod --selector app=proxy --grace-period 0 --force",
+                "",
+            );
+        }
+        if let Some(words) = self.at_rest() {
+            row.fault(words);
+        }
+        row
+    }
+
+    /// weir in the cluster's network, which reaches the API server through the forwarder.
+    fn start(&self, place: &Place, line: &str) -> Running {
+        let mut command: Command = self.test.command("env");
+        command
+            .arg(format!("KUBECONFIG={}", place.path("kubeconfig").display()))
+            .arg(env!("CARGO_BIN_EXE_weir"))
+            .args(line.split_whitespace())
+            .env("TMPDIR", place.temporary())
+            .env("XDG_CONFIG_HOME", "/nonexistent")
+            .env("WEIR_JOURNAL", place.path("journal"))
+            .current_dir(place.path(""));
+        Running::start(&mut command)
+    }
+
+    fn strike(&self, victim: Victim, run: &mut Running, rng: &mut SplitMix64) -> Row {
+        let mut row = Row::default();
+        match victim {
+            Weir | WeirAndRestore if run.is_alive() => place::kill(run.pid()),
+            WeirAtItsEnd if run.is_alive() => {
+                run.signal(Signal::INT);
+                std::thread::sleep(Duration::from_secs_f64(rng.unit()));
+                if run.is_alive() {
+                    place::kill(run.pid());
+                }
+            }
+            Agent => self.strike_process(run, "app.kubernetes.io/managed-by=weir", "/weir agent"),
+            Controller => self.strike_process(run, "app=proxy", "/bin/bash /controller"),
+            Pod => {
+                let found = until(|| {
+                    let pods = left(self.test);
+                    let pod = pods.lines().find_map(|line| line.strip_prefix("pod/"));
+                    pod.map(str::to_owned)
+                        .or_else(|| (!run.is_alive()).then(String::new))
+                });
+                if let Some(pod) = found.filter(|pod| !pod.is_empty()) {
+                    self.test
+                        .kubectl(&format!("delete pod {pod} --grace-period 0 --force"), "");
+                }
+            }
+            Connection => self.forwarder.set(Way::Cut),
+            Silence => self.forwarder.set(Way::Silent),
+            Weir | WeirAndRestore | WeirAtItsEnd => row.fault("weir had ended before".to_owned()),
+        }
+        if victim == Controller {
+            let since = Instant::now();
+            while since.elapsed() < GOES_ON && run.is_alive() {
+                std::thread::sleep(LOOK);
+            }
+            if run.is_alive() {
+                run.signal(Signal::INT);
+            }
+        }
+        row
+    }
+
+    /// Kills a process in the pods with a label, as soon as there is one.
+    fn strike_process(&self, run: &mut Running, label: &str, line: &str) {
+        let found = until(|| {
+            let uids = "get pods --output jsonpath={.items[*].metadata.uid} --selector";
+            let uids = self.test.kubectl(&format!("{uids} {label}"), "");
+            let uids: Vec<&str> = uids.split_whitespace().collect();
+            let found = processes(line).into_iter().find(|pid| {
+                let group = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+                uids.iter().any(|uid| group.contains(uid))
+            });
+            found.or_else(|| (!run.is_alive()).then_some(0))
+        });
+        if let Some(pid) = found.filter(|pid| *pid > 0) {
+            place::kill(pid);
+        }
+    }
+
+    /// What there is before anybody has restored anything: none of weir's where it could put things back itself.
+    fn judge_left(&self, victim: Victim, place: &Place, row: &mut Row) {
+        let own = matches!(victim, Agent | Pod | Controller);
+        if own {
+            until(|| left(self.test).trim().is_empty().then_some(()));
+        }
+        let shown = self.start(place, &format!("{RESTORE} --dry-run")).end();
+        row.left = shown.code != Some(0) || !shown.stdout.contains("Nothing to remove");
+        if own && row.left {
+            row.fault(format!(
+                "weir lived and has left: {}{}",
+                shown.stdout, shown.stderr
+            ));
+        }
+        row.was_told(&shown.stdout);
+    }
+
+    /// `weir restore`, after which nothing is left and the journal is empty.
+    fn restore(&self, place: &Place, row: &mut Row) {
+        let begun = Instant::now();
+        let restored = self.start(place, RESTORE).end();
+        row.restored(begun.elapsed());
+        if restored.code != Some(0) {
+            row.fault(format!("weir restore: {restored:?}"));
+        }
+        let again = self.start(place, RESTORE).end();
+        if !again.stdout.contains("Nothing to remove") {
+            row.fault(format!("weir restore, once more: {again:?}"));
+        }
+        let of_weir = left(self.test);
+        if !of_weir.trim().is_empty() {
+            row.fault(format!("after weir restore there is {of_weir}"));
+        }
+    }
+
+    /// Waits until the controller's pod serves and every object is as before; else what is not.
+    fn at_rest(&self) -> Option<String> {
+        let rollout = "rollout status deployment/proxy --timeout=90s";
+        self.test.kubectl(rollout, "");
+        let mut changed = Vec::new();
+        until(|| {
+            changed = self.before.changed(&Foreign::look(self.test, &self.kinds));
+            changed.is_empty().then_some(())
+        });
+        let pods = self
+            .test
+            .kubectl("get pods --selector app=proxy --output name", "");
+        match (changed.is_empty(), pods.lines().count()) {
+            (true, 1) => None,
+            (true, pods) => Some(format!("the proxy has {pods} pods")),
+            (false, _) => Some(format!("other than before: {}", changed.join("\n"))),
+        }
+    }
+}
+
+/// The processes with this command line.
+fn processes(line: &str) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").expect("/proc").flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| command_line(*pid).is_ok_and(|found| found == line))
+        .collect()
+}
+
+/// Looks until there is something; `None` after a while.
+fn until<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let begun = Instant::now();
+    while begun.elapsed() < REST {
+        if let Some(found) = look() {
+            return Some(found);
+        }
+        std::thread::sleep(LOOK);
+    }
+    None
+}
+
+/// Waits for the end of weir, within bounds.
+fn ended(mut run: Running, victim: &Victim) -> Result<Ended, String> {
+    let begun = Instant::now();
+    while run.is_alive() {
+        if begun.elapsed() > PATIENCE {
+            return Err(format!("weir hangs after {victim:?}:\n{}", run.stderr()));
+        }
+        std::thread::sleep(LOOK / 10);
+    }
+    Ok(run.end())
+}
+
+/// weir that was not killed itself says what happened.
+fn judge_end(victim: Victim, ended: &Ended, row: &mut Row) {
+    row.ended(ended);
+    let says = |words: &str| ended.stderr.contains(words);
+    let expected: &[Option<i32>] = match victim {
+        Weir | WeirAndRestore => &[None],
+        // It may have been done before the second strike.
+        WeirAtItsEnd => &[None, Some(130)],
+        Agent | Pod | Connection | Silence => &[Some(1)],
+        // The proxy is back soon; what failed meanwhile may spoil a trial.
+        Controller => &[Some(130), Some(1), Some(0)],
+    };
+    if !expected.contains(&ended.code) {
+        row.fault(format!("exit code {:?}: {}", ended.code, ended.stderr));
+    }
+    if ended.code == Some(1) && !is_clear(ended) {
+        row.fault(format!("no clear words: {}", ended.stderr));
+    }
+    let is_named = match victim {
+        Agent | Pod => says("pod weir-") || says("pod `weir-") || says("Job `weir-"),
+        Connection | Silence => says("context `weir-test`") || says("is gone"),
+        _ => true,
+    };
+    if !is_named {
+        row.fault(format!("what happened is not said: {}", ended.stderr));
+    }
+}
+
+#[allow(clippy::print_stderr)]
+fn say(words: &str) {
+    eprintln!("{words}");
+}

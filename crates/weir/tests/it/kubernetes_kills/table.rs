@@ -1,0 +1,115 @@
+//! What came of the kills.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use super::Victim;
+use crate::program::Ended;
+
+/// What came of one.
+#[derive(Debug, Default)]
+pub(crate) struct Row {
+    at: Duration,
+    code: Option<i32>,
+    said: String,
+    /// Whether something of weir's was there, or changed by it, before anybody had restored it.
+    pub(crate) left: bool,
+    /// What that was.
+    told: String,
+    slowest_restore: Duration,
+    faults: Vec<String>,
+}
+
+impl Row {
+    pub(crate) fn fault(&mut self, words: String) {
+        self.faults.push(words);
+    }
+
+    /// When it was struck, since weir was started.
+    pub(crate) fn at(&mut self, at: Duration) {
+        self.at = at;
+    }
+
+    pub(crate) fn ended(&mut self, ended: &Ended) {
+        self.code = ended.code;
+        let own = ended
+            .stderr
+            .lines()
+            .filter(|line| line.starts_with("weir: "));
+        self.said = own.collect::<Vec<_>>().join(" / ");
+    }
+
+    pub(crate) fn was_told(&mut self, told: &str) {
+        self.told = told.lines().collect::<Vec<_>>().join(" / ");
+    }
+
+    pub(crate) fn restored(&mut self, took: Duration) {
+        self.slowest_restore = self.slowest_restore.max(took);
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (at, restored) = (self.at.as_secs_f64(), self.slowest_restore.as_secs_f64());
+        write!(
+            to,
+            "after {at:.2} s, exit code {:?}, `{}`",
+            self.code, self.said
+        )?;
+        if self.left {
+            write!(to, "; left: {}; restored in {restored:.1} s", self.told)?;
+        }
+        for fault in &self.faults {
+            write!(to, "\n  FAULT {fault}")?;
+        }
+        Ok(())
+    }
+}
+
+/// All of them, by victim.
+#[derive(Default)]
+pub(crate) struct Table(BTreeMap<Victim, Vec<Row>>);
+
+impl Table {
+    pub(crate) fn add(&mut self, victim: Victim, row: Row) {
+        self.0.entry(victim).or_default().push(row);
+    }
+
+    pub(crate) fn faults(&self) -> Vec<String> {
+        let rows = self.0.iter();
+        let rows = rows.flat_map(|(victim, rows)| rows.iter().map(move |row| (victim, row)));
+        rows.filter(|(_, row)| !row.faults.is_empty())
+            .map(|(victim, row)| format!("{victim:?}: {row}"))
+            .collect()
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            to,
+            "| struck | times | needed restore | left after restore, or other faults | longest restore, s |"
+        )?;
+        writeln!(to, "|---|---|---|---|---|")?;
+        let count =
+            |rows: &[Row], is: &dyn Fn(&Row) -> bool| rows.iter().filter(|row| is(row)).count();
+        for (victim, rows) in &self.0 {
+            let (left, faulty) = (
+                count(rows, &|row| row.left),
+                count(rows, &|row| !row.faults.is_empty()),
+            );
+            let longest = rows
+                .iter()
+                .map(|row| row.slowest_restore)
+                .max()
+                .unwrap_or_default();
+            let (times, longest) = (rows.len(), longest.as_secs_f64());
+            writeln!(
+                to,
+                "| {victim:?} | {times} | {left} | {faulty} | {longest:.1} |"
+            )?;
+        }
+        Ok(())
+    }
+}
