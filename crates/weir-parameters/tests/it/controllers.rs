@@ -78,7 +78,6 @@ fn a_level_stands_in_the_object_that_has_its_field() {
         (gateway, "max_connections_to_accept_per_socket_event: all", "client",
          "/spec/connection/maxAcceptPerSocketEvent", json!(0)),
         (gateway, "access_log: off", "proxy", "/spec/telemetry/accessLog/disable", json!(true)),
-        (gateway, "gzip: on", "backend", "/spec/compressor", json!([{"type": "Gzip"}])),
         (contour, "max_connections: 77", "service", annotation, json!("77")),
         (contour, "per_connection_buffer_limit: 32k", "config", bytes, json!(32768)),
         (contour, "route_timeout: 0s", "route", "/spec/routes/0/timeoutPolicy/response", json!("infinity")),

@@ -211,7 +211,7 @@ pub(crate) fn a_study_varies_the_real_envoy_gateway(test: &Test) {
 fn clusters_are_waited_for(varied: &Varied<'_>, own: &str, objects: &[&str]) {
     let before = said(varied.test, objects);
     let settings = "max_connections: 7, max_requests: 79, origin_connect_timeout: 3s, origin_keepalive_requests: 9, \
-                    origin_keepalive_timeout: 70s, per_upstream_preconnect_ratio: 1.5, route_timeout: 7s, gzip: on, \
+                    origin_keepalive_timeout: 70s, per_upstream_preconnect_ratio: 1.5, route_timeout: 7s, \
                     origin_per_connection_buffer_limit: 64k";
     let mut running = varied.start("clusters", own, settings);
     let written = varied.place.path("clusters/records.jsonl");
