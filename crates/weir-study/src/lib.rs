@@ -168,18 +168,17 @@ fn study(
     left_out.extend(room.check(&mut loads, check));
 
     let name = name?;
-    let blocks = plan::spread(blocks, proxy.as_ref());
     Some(Study {
         title: title.unwrap_or_else(|| name.clone()),
         name,
         question: question?,
+        blocks: plan::spread(blocks, proxy.as_ref()),
         proxy: proxy?.spec,
         origin,
         loads: loads.into_iter().map(|draft| draft.spec).collect(),
         arms: arms.drafts.into_iter().map(|draft| draft.arm).collect(),
         launchers,
         compare,
-        blocks,
         until,
         budget,
         objective,
