@@ -1,8 +1,9 @@
 //! What a controller of a cluster can set for the arms of its study.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
-use weir_model::study::Settings;
+use weir_model::study::{ControllerSpec, Settings};
 use weir_parameters::controller::Unplaced;
 use weir_parameters::{Catalog, Controller, EffectiveFrom, InWorkload, Parameter, Scope};
 
@@ -10,16 +11,18 @@ use super::Arms;
 use crate::check::{Checker, nearest, short};
 use crate::proxy::Draft;
 
-/// Reports what a controller cannot do for the arms of its study.
-pub(super) fn check_arms(arms: &Arms, of_study: &Draft, catalog: &Catalog, check: &mut Checker) {
-    let Some(spec) = &of_study.spec.controller else {
-        return check_without(arms, of_study, catalog, check);
-    };
-    let Some(controller) = Controller::named(&spec.is) else {
+/// Reports instances of a controller that arms cannot have side by side: too few, or with a proxy or an object in common.
+fn check_instances(
+    arms: &Arms,
+    of_study: &Draft,
+    (spec, controller, catalog): (&ControllerSpec, &Controller, &Catalog),
+    check: &mut Checker,
+) {
+    if spec.beside.is_empty() {
         return;
-    };
+    }
     let (arms_count, instances) = (arms.drafts.len(), 1 + spec.beside.len());
-    if instances > 1 && arms_count > instances {
+    if arms_count > instances {
         let message = format!(
             "{arms_count} arms (the baseline and the A/A arm included) and {instances} instances of the controller: side by \
              side, each arm needs one of its own"
@@ -29,6 +32,37 @@ pub(super) fn check_arms(arms: &Arms, of_study: &Draft, catalog: &Catalog, check
             "add instances to `beside`, write `a/a: false`, or leave `beside` out: then arms have the one in turn",
         );
     }
+    let own = of_study.spec.external.iter();
+    let addresses = own.chain(spec.beside.iter().map(|one| &one.at));
+    let addresses = addresses.map(|at| at.address.to_string());
+    let placed = arms.drafts.iter();
+    let placed = placed.flat_map(|draft| controller.placed(catalog, &draft.arm.settings));
+    let roles: BTreeSet<String> = placed.map(|placed| placed.object).collect();
+    let each = spec.beside.iter().map(|one| (&one.namespace, &one.objects));
+    let each = std::iter::once((&spec.namespace, &spec.objects)).chain(each);
+    let objects = each.flat_map(|(namespace, objects)| {
+        let set = objects.iter().filter(|(role, _)| roles.contains(*role));
+        set.map(move |(_, object)| format!("{object} in {namespace}"))
+    });
+    let mut seen = BTreeSet::new();
+    for one in addresses.chain(objects) {
+        if !seen.insert(one.clone()) {
+            let message = format!("two instances of the controller have {one} in common");
+            let error = check.error(of_study.span.clone(), message);
+            error.hint("side by side, each needs a proxy and objects of its own");
+        }
+    }
+}
+
+/// Reports what a controller cannot do for the arms of its study.
+pub(super) fn check_arms(arms: &Arms, of_study: &Draft, catalog: &Catalog, check: &mut Checker) {
+    let Some(spec) = &of_study.spec.controller else {
+        return check_without(arms, of_study, catalog, check);
+    };
+    let Some(controller) = Controller::named(&spec.is) else {
+        return;
+    };
+    check_instances(arms, of_study, (spec, controller, catalog), check);
     let all = || std::iter::once(&spec.objects).chain(spec.beside.iter().map(|one| &one.objects));
     let has = |object: &String| all().all(|objects| objects.contains_key(object));
     let mut said = Settings::new();

@@ -54,7 +54,17 @@ fn each_arm_has_each_instance_of_a_controller_equally_often() {
     assert!(!study.is_in_turn());
     assert_eq!(study.blocks.instances, 6);
     let unread = "beside: [{address: '10.96.7.8:80', config: configmap/b}]";
+    let in_common = BESIDE.replace("configmap/b", "configmap/settings");
+    let one_proxy = BESIDE.replace("10.96.7.8", "10.96.7.7");
     for (beside, message) in [
+        (
+            &*in_common,
+            "two instances of the controller have configmap/settings in ingress-nginx in common",
+        ),
+        (
+            &one_proxy,
+            "two instances of the controller have 10.96.7.7:80 in common",
+        ),
         (unread, "weir could not tell whether a setting is in force"),
         (
             BESIDE,
