@@ -12,7 +12,7 @@ use crate::names;
 use crate::outcomes::sum;
 use crate::validity::BUSY;
 
-/// The share of the proxy's CPUs from which on others may be what requests wait for: as for steal, a fifth.
+/// The share of the proxy's CPUs from which on responses may well have waited for others: as for steal, a fifth.
 const CROWDED: f64 = 0.2;
 
 /// What was idle under a closed load.
@@ -30,8 +30,9 @@ impl Idle {
             return None;
         }
         let each = (0..data.study.arms.len()).map(|arm| everybody_idle(data, arm));
-        let each: Vec<Option<f64>> = each.collect();
-        let busiest = each.iter().flatten().copied().reduce(f64::max)?;
+        let each: Vec<Option<[f64; 2]>> = each.collect();
+        let both = each.iter().flatten().copied();
+        let [busiest, others] = both.reduce(|one, other| [0, 1].map(|i| one[i].max(other[i])))?;
         let connections = load.asking();
         // Of each arm: what is so of one is not of another that answers faster.
         let idle = (0..each.len()).filter(|arm| each[*arm].is_some());
@@ -41,14 +42,25 @@ impl Idle {
         let allowed = |seconds: f64| names::rate(connections as f64 / seconds.max(1e-9));
         let words = format!(
             "the connections were the limit: {connections} connections × {} ms for a response allow {}/s, and \
-             no CPU was busy ({:.0} % at most); this says nothing about how much the proxy carries",
+             no CPU was busy{} ({:.0} % at most); this says nothing about how much the proxy carries",
             ends(
                 format!("{:.3}", shortest * 1e3),
                 format!("{:.3}", longest * 1e3)
             ),
             ends(allowed(longest), allowed(shortest)),
+            match others >= CROWDED {
+                true => " with the run",
+                false => "",
+            },
             busiest * 100.0
         );
+        let words = match others >= CROWDED {
+            true => format!(
+                "{words}; responses may have waited for other processes, which had {:.0} % of the proxy's CPUs",
+                others * 100.0
+            ),
+            false => words,
+        };
         let arms = each.iter().map(Option::is_some).collect();
         Some(Idle { arms, words })
     }
@@ -107,9 +119,9 @@ fn ends(low: String, high: String) -> String {
     }
 }
 
-/// The share of its time that the busiest of proxy, generator and origin used while the arm had the load, 0..1;
-/// `None` where one of them was busy, or may have been.
-fn everybody_idle(data: &LoadData<'_>, arm: usize) -> Option<f64> {
+/// The share of its time that the busiest of proxy, generator and origin used while the arm had the load, and that of the
+/// proxy's CPUs which others had, 0..1; `None` where one of the three was busy, or may have been.
+fn everybody_idle(data: &LoadData<'_>, arm: usize) -> Option<[f64; 2]> {
     let spec = &data.study.arms[arm];
     if !data.sees_process(spec) {
         return None;
@@ -121,21 +133,22 @@ fn everybody_idle(data: &LoadData<'_>, arm: usize) -> Option<f64> {
     let workers = workers
         .map_or(1.0, |workers| workers as f64)
         .clamp(1.0, cpus.max(1.0));
-    let (mut used, mut count) = ([0.0; 3], 0.0);
+    let (mut used, mut of_others, mut count) = ([0.0; 3], 0.0, 0.0);
     for trial in data.usable_of(arm) {
-        let [proxy, not_idle, peer] = shares(trial, data)?;
+        let [proxy, not_idle, peer, others] = shares(trial, data)?;
+        of_others += others;
         used[0] += proxy / workers;
         used[1] += not_idle;
         used[2] += peer;
         count += 1.0;
     }
     let busiest = used.into_iter().map(|used| used / count).reduce(f64::max)?;
-    (busiest < BUSY).then_some(busiest)
+    (busiest < BUSY).then(|| [busiest, of_others / count])
 }
 
 /// CPUs that the proxy's processes used, the share of its CPUs' time that was not idle, and that of the busier of
 /// generator and origin.
-fn shares(trial: &TrialRecord, data: &LoadData<'_>) -> Option<[f64; 3]> {
+fn shares(trial: &TrialRecord, data: &LoadData<'_>) -> Option<[f64; 4]> {
     let slices = evidence(trial, data.header).slices?;
     let (_, peer) = slices.peer?;
     let own = sum([trial], |slice| slice.proxy_cpu_ns) / slices.whole_ns;
@@ -143,11 +156,7 @@ fn shares(trial: &TrialRecord, data: &LoadData<'_>) -> Option<[f64; 3]> {
     let others = sum([trial], |slice| {
         slice.held_up.proxy.map_or(0, |held_up| held_up.others_ns)
     });
-    // Where they take much, what waits may wait for them.
-    if slices.of_proxy(others) >= CROWDED {
-        return None;
-    }
     // Idle time comes in ticks: one more than was counted is possible.
     let not_idle = 1.0 - slices.of_proxy(slices.proxy_idle_ns + others);
-    Some([own, not_idle, peer])
+    Some([own, not_idle, peer, slices.of_proxy(others)])
 }

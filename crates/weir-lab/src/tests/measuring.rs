@@ -429,6 +429,10 @@ fn arms_that_their_connections_limit_are_not_equivalent() {
         );
         assert_eq!(said, (is_idle, is_idle), "{found:?}");
         assert_eq!(found.because.contains("allow 800/s"), is_idle, "{found:?}");
+        let waits = found
+            .because
+            .contains("have waited for other processes, which had");
+        assert_eq!(waits, others, "{found:?}");
         assert_eq!(
             findings.answer.contains("The connections were the limit"),
             is_idle
