@@ -54,7 +54,9 @@ fn nothing_of_the_system_s_services_is_named_or_open() {
         let workers = arm.proxy.worker_pids().into_iter();
         for file in workers.chain([arm.proxy.master_pid()]).flat_map(files_of) {
             let is_own = own.iter().any(|own| file.starts_with(own));
-            assert!(is_own, "{kind:?}: {file}");
+            // A thread that ends has the C library load another one, which is open for an instant.
+            let is_library = file.starts_with("/usr/lib/") && file.contains(".so");
+            assert!(is_own || is_library, "{kind:?}: {file}");
         }
     }
 }
