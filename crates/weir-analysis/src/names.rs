@@ -88,7 +88,15 @@ pub(crate) fn rate(value: f64) -> String {
     if value < 99.95 {
         return format!("{value:.1}").trim_end_matches(".0").to_owned();
     }
-    let digits = format!("{value:.0}");
+    grouped(&format!("{value:.0}"))
+}
+
+/// A number of things: `12,310`.
+pub(crate) fn count(value: u64) -> String {
+    grouped(&value.to_string())
+}
+
+fn grouped(digits: &str) -> String {
     let (mut text, count) = (String::new(), digits.len());
     for (place, digit) in digits.chars().enumerate() {
         if place > 0 && (count - place).is_multiple_of(3) {

@@ -17,6 +17,7 @@ use crate::blocks::LoadData;
 use crate::compare::Comparer;
 use crate::figures::Clock;
 use crate::findings::PhaseChange;
+use crate::names;
 use crate::outcomes::sum;
 
 /// Chance of calling an arm another one that is not. Small: every arm is tried with two metrics.
@@ -252,7 +253,9 @@ fn evidence(run: &Run, data: &LoadData<'_>, arm: usize, phases: [&[usize]; 2]) -
     {
         let ports = ports(run, &data.study.arms[arm].name);
         said.push(format!(
-            "its namespace kept {now} ended connections in TIME_WAIT, {then} before{ports}"
+            "its namespace kept {} ended connections in TIME_WAIT, {} before{ports}",
+            names::count(now),
+            names::count(then)
         ));
     }
     let mut compare = |name: &str, field: fn(&SliceRecord) -> u64| {
@@ -324,7 +327,8 @@ pub(crate) fn fresh(data: &LoadData<'_>) -> String {
     let name = &data.study.arms[arm].name;
     format!(
         "Arms were seen fresh: the load lasted {seconds:.0} s, and ended connections keep their ports for \
-         {TIME_WAIT_S:.0} s (up to {most} in TIME_WAIT, {name}); more than twice that long shows what they do later."
+         {TIME_WAIT_S:.0} s (up to {} in TIME_WAIT, {name}); more than twice that long shows what they do later.",
+        names::count(most)
     )
 }
 

@@ -39,6 +39,7 @@ pub use facts::{
 pub use generators::Generators;
 pub use object_ref::ObjectRef;
 pub use pods::Pod;
+pub use pointer::put;
 pub use remove::{Removed, remove};
 pub use rights::{Asks, Used, manifest, manifest_of};
 pub use workload::{ask_port, in_pods, of_pods};

@@ -14,6 +14,12 @@ enum Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pointer(Vec<Step>);
 
+/// Has a value stand at a place, a pointer as for [`crate::Changes::set`]; what leads to it is made where it is missing.
+/// `false`: something else is in the way.
+pub fn put(object: &mut Value, at: &str, value: Value) -> bool {
+    Pointer::parse(at).set(object, value)
+}
+
 impl Pointer {
     pub(crate) fn parse(text: &str) -> Pointer {
         let steps = text.split('/').skip(1).map(|word| {

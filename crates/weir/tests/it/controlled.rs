@@ -176,26 +176,30 @@ pub(crate) fn the_settings_of_a_controller_are_measured_in_turn(test: &Test) {
     what_an_arm_had_is_printed_for_kubectl_and_helm(test, &place);
 }
 
+/// Carries out what `weir patch tried` prints with these options.
+pub(crate) fn patched(test: &Test, place: &Place, options: &str) -> String {
+    let ended = start(test, place, &format!("patch tried {options}")).end();
+    let commands = ended.with_code(0).stdout;
+    let mut shell = test.command("sh");
+    let done = shell.args(["-c", &commands]).stdout(Stdio::null()).status();
+    assert!(done.is_ok_and(|status| status.success()), "{commands}");
+    commands
+}
+
 /// The commands are carried out, and the diff is of a file with comments.
 fn what_an_arm_had_is_printed_for_kubectl_and_helm(test: &Test, place: &Place) {
-    let patch = |more: &str| {
-        let line = format!("patch tried --arm few{more}");
-        start(test, place, &line).end().with_code(0).stdout
-    };
     for (more, level) in [("", "1"), (" --revert", "1000")] {
-        let commands = patch(more);
-        commands
+        patched(test, place, &format!("--arm few{more}"))
             .has("kubectl patch configmaps/settings --namespace default --type merge --patch '");
-        let mut shell = test.command("sh");
-        let done = shell.args(["-c", &commands]).stdout(Stdio::null()).status();
-        assert!(done.is_ok_and(|status| status.success()), "{commands}");
         let expected = format!(r#"{{"keep-alive-requests":"{level}","other":"x"}}"#);
         assert_eq!(data(test), expected);
     }
     test.kubectl("delete configmap settings", "");
     let values = "controller:\n  config:\n    use-gzip: \"true\" # ours\n";
     place.write("values.yaml", values);
-    patch(" --values values.yaml").has_all(&[
+    let line = "patch tried --arm few --values values.yaml";
+    let diff = start(test, place, line).end().with_code(0).stdout;
+    diff.has_all(&[
         "     use-gzip: \"true\" # ours\n",
         "+    keep-alive-requests: \"1\"\n",
     ]);

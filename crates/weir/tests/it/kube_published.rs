@@ -8,6 +8,7 @@ use std::time::Duration;
 use weir_model::record::Record;
 use weir_record::Run;
 
+use crate::controlled::patched;
 use crate::kube_foreign::Foreign;
 use crate::kube_stand_in;
 use crate::kube_support::Test;
@@ -156,6 +157,15 @@ pub(crate) fn what_pods_have_is_varied_by_roll_outs(test: &Test) {
     ] {
         is_in_force(&run, "baseline", id, before);
         is_in_force(&run, arm, id, after);
+    }
+    // A list of containers keeps what else they have, and a limit that was not there goes.
+    for (more, has_limit) in [("", true), (" --revert", false)] {
+        patched(test, &place, &format!("--arm small{more}"));
+        let container =
+            "get deployment proxy --output jsonpath={.spec.template.spec.containers[0]}";
+        let shown = test.kubectl(container, "");
+        shown.has("localhost/weir:test");
+        assert_eq!(shown.contains("256Mi"), has_limit, "{shown}");
     }
     kube_stand_in::stop(test);
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use weir_configuration::document::{self, Edit, Format, Pointer};
 use weir_kube::ObjectRef;
 use weir_model::record::Record;
@@ -34,24 +34,22 @@ pub(super) fn print(
     };
     let arm = choice.arm;
     tell(&[format!("{}: {}", arm.name, choice.verdict)]);
-    let settings = match args.revert {
-        false => arm.settings.clone(),
-        true => former(run, arm),
-    };
-    if settings.is_empty() {
+    if arm.settings.is_empty() {
         tell(&["it changes no setting".to_owned()]);
         return Ok(true);
     }
+    let former = args.revert.then(|| former(run, catalog, arm));
     match &args.values {
-        Some(file) => of_values((controller, catalog), &settings, file)?,
-        None => of_objects(study, catalog, arm, &settings)?,
+        Some(file) => of_values((controller, catalog), (arm, former.as_ref()), file)?,
+        None => of_objects(study, catalog, (arm, former.as_ref()))?,
     }
     Ok(true)
 }
 
-/// What was in force of an arm's settings in the first arm.
-fn former(run: &Run, arm: &Arm) -> Settings {
-    let first = run.header.study.arms.first();
+/// What was in force of an arm's settings in the first arm, without what was not there, such as a limit that pods had not.
+fn former(run: &Run, catalog: &Catalog, arm: &Arm) -> Settings {
+    let study = &run.header.study;
+    let first = study.arms.first();
     let read = run.records.iter().find_map(|record| match record {
         Record::Proxy(proxy) if first.is_some_and(|first| first.name == proxy.arm) => {
             Some(&proxy.effective)
@@ -59,91 +57,88 @@ fn former(run: &Run, arm: &Arm) -> Settings {
         _ => None,
     });
     let ids = arm.settings.keys();
-    let levels = ids.filter_map(|id| Some((id.clone(), read?.get(id)?.clone())));
+    let levels = ids.filter_map(|id| {
+        let row = catalog.get(study.proxy_of(arm).kind, id)?;
+        Some((id.clone(), row.check(read?.get(id)?).ok()?))
+    });
     levels.collect()
 }
 
-/// A command for each object.
+/// A command for each object. `former` is what takes the place of the arm's settings; what it does not have is removed.
 fn of_objects(
     study: &Study,
     catalog: &Catalog,
-    arm: &Arm,
-    settings: &Settings,
+    (arm, former): (&Arm, Option<&Settings>),
 ) -> Result<(), Failure> {
-    let arm = Arm {
-        settings: settings.clone(),
-        ..arm.clone()
+    let of = |settings: &Settings| {
+        let arm = Arm {
+            settings: settings.clone(),
+            ..arm.clone()
+        };
+        weir_lab::changes_of(study, catalog, &arm)
     };
+    let before = former.map(of);
     let mut patches: BTreeMap<ObjectRef, Value> = BTreeMap::new();
-    let mut has_lists = false;
-    for (object, at, value) in weir_lab::changes_of(study, catalog, &arm) {
-        has_lists |= at.contains("/[");
-        let patch = patches.entry(object).or_insert(Value::Null);
-        put(patch, &at, value);
-    }
-    tell(&[
-        "these commands write what the arm had into the objects that the study names, by JSON merge patches (RFC 7396); \
-         add --context, and --dry-run=server first"
-            .to_owned(),
-    ]);
-    if has_lists {
-        tell(&[
-            "a merge patch replaces a list as a whole: add what else has to be in it".to_owned(),
-        ]);
-    }
-    let lines = patches.iter().map(|(object, patch)| {
-        let group = object.api.rsplit_once('/');
-        let group = group.map_or(String::new(), |(group, _)| format!(".{group}"));
-        let ObjectRef {
-            resource,
-            namespace,
-            name,
-            ..
-        } = object;
-        let patch = patch.to_string().replace('\'', r"'\''");
-        format!("kubectl patch {resource}{group}/{name} --namespace {namespace} --type merge --patch '{patch}'\n")
-    });
-    terminal::print(&lines.collect::<String>())
-}
-
-/// Puts a value into a merge patch, at a pointer as [`weir_parameters::controller::Site::at`] has them.
-fn put(patch: &mut Value, at: &str, value: Value) {
-    let mut here = patch;
-    for part in at.split('/').skip(1) {
-        let element = part
-            .strip_prefix('[')
-            .and_then(|part| part.strip_suffix(']')?.split_once('='));
-        here = match element {
-            Some((field, named)) => {
-                if !here.is_array() {
-                    *here = Value::Array(Vec::new());
-                }
-                let Value::Array(items) = here else { return };
-                let known = items.iter().position(|item| item[field] == *named);
-                let place = known.unwrap_or(items.len());
-                if known.is_none() {
-                    let own = (field.to_owned(), Value::from(named));
-                    items.push(Value::Object(Map::from_iter([own])));
-                }
-                &mut items[place]
-            }
-            None => {
-                if !here.is_object() {
-                    *here = Value::Object(Map::new());
-                }
-                let Value::Object(fields) = here else { return };
-                let key = part.replace("~1", "/").replace("~0", "~");
-                fields.entry(key).or_insert(Value::Null)
+    let mut by_hand = Vec::new();
+    for (object, at, value) in of(&arm.settings) {
+        let value = match &before {
+            None => value,
+            Some(before) => {
+                let mut same = before.iter().filter(|one| one.0 == object && one.1 == at);
+                same.next().map_or(Value::Null, |one| one.2.clone())
             }
         };
+        // A patch replaces a list as a whole, but for those of pods, whose elements have names.
+        match at.split('/').any(|step| step.parse::<usize>().is_ok()) {
+            true => by_hand.push(format!("by hand: {object}: {at} = {value}")),
+            false => {
+                let patch = patches.entry(object).or_insert(Value::Null);
+                weir_kube::put(patch, &at, value);
+            }
+        }
     }
-    *here = value;
+    tell(&[
+        "these commands write what the arm had into the objects that the study names; add --context, and \
+         --dry-run=server first"
+            .to_owned(),
+    ]);
+    if patches
+        .values()
+        .any(|patch| patch.to_string().contains("\"sysctls\""))
+    {
+        tell(&[
+            "kernel settings replace all others of the pods: add what else has to be among them"
+                .to_owned(),
+        ]);
+    }
+    tell(&by_hand);
+    terminal::print(&patches.iter().map(command).collect::<String>())
+}
+
+/// A JSON merge patch (RFC 7396); of a workload a strategic one, which keeps what else its containers have.
+fn command((object, patch): (&ObjectRef, &Value)) -> String {
+    let ObjectRef {
+        api,
+        resource,
+        namespace,
+        name,
+        ..
+    } = object;
+    let (group, kind) = match api.rsplit_once('/') {
+        Some(("apps", _)) => (".apps".to_owned(), "strategic"),
+        Some((group, _)) => (format!(".{group}"), "merge"),
+        None => (String::new(), "merge"),
+    };
+    let patch = patch.to_string().replace('\'', r"'\''");
+    format!(
+        "kubectl patch {resource}{group}/{name} --namespace {namespace} --type {kind} --patch '{patch}'\n"
+    )
 }
 
 /// A diff of a values file.
 fn of_values(
     (controller, catalog): (&Controller, &Catalog),
-    settings: &Settings,
+    (arm, former): (&Arm, Option<&Settings>),
     file: &Path,
 ) -> Result<(), Failure> {
     let title = &controller.title;
@@ -155,15 +150,21 @@ fn of_values(
     }
     let mut edits = Vec::new();
     let mut elsewhere = Vec::new();
-    for (id, level) in settings {
-        let row = catalog.get(controller.proxy, id);
-        match row.and_then(|row| controller.place_in_values(row, level)) {
-            Some((at, value)) => edits.push(Edit {
-                at: Pointer::parse(&at),
-                value: Some(value.to_string()),
-            }),
-            None => elsewhere.push(id.as_str()),
-        }
+    for (id, level) in &arm.settings {
+        let place =
+            |level: &String| controller.place_in_values(catalog.get(controller.proxy, id)?, level);
+        let Some((at, own)) = place(level) else {
+            elsewhere.push(id.as_str());
+            continue;
+        };
+        let value = match former {
+            None => Some(own),
+            Some(former) => former.get(id).and_then(place).map(|(_, value)| value),
+        };
+        edits.push(Edit {
+            at: Pointer::parse(&at),
+            value: value.map(|value| value.to_string()),
+        });
     }
     if !elsewhere.is_empty() {
         let all = elsewhere.join(", ");
@@ -185,34 +186,4 @@ fn of_values(
             .to_owned(),
     ]);
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn places_of_one_object_are_one_patch() {
-        let mut patch = Value::Null;
-        put(&mut patch, "/data/keep-alive", json!("7"));
-        put(&mut patch, "/metadata/annotations/a~1b", json!("x"));
-        for (name, value) in [
-            ("net.core.somaxconn", "9"),
-            ("net.ipv4.tcp_syncookies", "0"),
-        ] {
-            let at = format!("/spec/sysctls/[name={name}]/value");
-            put(&mut patch, &at, json!(value));
-        }
-        let expected = json!({
-            "data": {"keep-alive": "7"},
-            "metadata": {"annotations": {"a/b": "x"}},
-            "spec": {"sysctls": [
-                {"name": "net.core.somaxconn", "value": "9"},
-                {"name": "net.ipv4.tcp_syncookies", "value": "0"},
-            ]},
-        });
-        assert_eq!(patch, expected);
-    }
 }
