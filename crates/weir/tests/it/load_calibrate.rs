@@ -66,17 +66,17 @@ fn people_are_told_what_it_means() {
 
 #[test]
 fn the_floor_is_counted_by_the_server_too() {
-    let origin = origin();
-    let url = origin.url();
     for io in ["epoll", "auto"] {
-        let before = origin.counters(0).requests;
+        // One of its own each: what the load before left unread may be counted late.
+        let origin = origin();
+        let url = origin.url();
         let mut command = weir([
             "load", "--floor", "-d", "200ms", "-c", "5", "--io", io, &url,
         ]);
         let ended = Running::start(&mut command).end().with_code(0);
         let said: serde_json::Value = ended.document();
         let counted = said["counts"]["completed"].as_u64().expect("a count");
-        let seen = origin.counters(0).requests - before;
+        let seen = origin.counters(0).requests;
         // Those in flight at the end were sent and are not counted.
         assert!(
             counted > 0 && (counted..=counted + 5).contains(&seen),
