@@ -57,7 +57,7 @@ fn main() -> ExitCode {
             return ExitCode::from(failure::BAD_INPUT);
         }
     };
-    match commands::dispatch(args.command) {
+    match commands::dispatch(args.command.settled()) {
         Ok(code) => code,
         Err(failure) => {
             let code = failed(&failure);

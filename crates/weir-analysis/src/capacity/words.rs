@@ -149,7 +149,7 @@ fn nothing(found: &Capacity) -> String {
         Some(CapacityEnd::TooShort(_)) => format!(
             "How much {arm} carries within {within} cannot be claimed after {seconds:.0} s of trials.{so_far} {}",
             match found.enough_s {
-                Some(enough) => format!("A longer search can: --budget {enough:.0}s."),
+                Some(enough) => format!("Give it more time: at least --budget {enough:.0}s."),
                 None => "Repeat the search while nothing else runs, or with a shorter --hold."
                     .to_owned(),
             }

@@ -313,8 +313,8 @@ const ENDS: [(Change, &str); 17] = [
     ),
     (
         |found| (found.end, found.enough_s) = (CapacityEnd::TooShort(240.0), Some(290.0)),
-        "cannot be claimed after 125 s of trials. So far it seems to be between 4,750 and 4,880 requests/s. A longer \
-             search can: --budget 290s.",
+        "cannot be claimed after 125 s of trials. So far it seems to be between 4,750 and 4,880 requests/s. Give it \
+             more time: at least --budget 290s.",
     ),
     (
         |found| found.end = CapacityEnd::TooShort(240.0),

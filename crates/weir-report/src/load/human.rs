@@ -263,6 +263,27 @@ mod tests {
     }
 
     #[test]
+    fn figures_stay_below_each_other_where_the_terminal_is_narrow() {
+        let of = |width| human(&sample::open_loop(), None, false, false, width);
+        let rates = "rate          intended        1,000.0 requests/s\n              offered           999.9 requests/s\n\
+                     \x20             99.99 % of intended\n              completed         999.8 requests/s\n";
+        assert!(of(60).contains(rates), "{}", of(60));
+        let (intended, received) = ("\nrate          intended 1,000.0", "received 1.17 MiB/s\n");
+        assert!(
+            of(40).contains(intended) && of(40).contains(received),
+            "{}",
+            of(40)
+        );
+        for text in [of(60), of(40)] {
+            assert!(
+                text.contains("\nresolution    the response time's"),
+                "{text}"
+            );
+            assert!(text.contains("\nconnections   50 asked for,"), "{text}");
+        }
+    }
+
+    #[test]
     fn responses_that_the_rate_leaves_out_are_told_from_the_others() {
         let mut report = sample::closed_loop();
         report.phases.ramp_up = 0.0;

@@ -173,9 +173,13 @@ impl Page {
                         self.put(&format!("{label}{line}"));
                     }
                     false => {
-                        let whole = format!("{label}{}", clean(&line.words()));
-                        let lines = wrap(whole.trim_end(), self.width, width);
-                        lines.iter().for_each(|line| self.put(line));
+                        for line in narrow(
+                            &clean(&line.words()),
+                            self.width - width.min(self.width / 2),
+                        ) {
+                            self.put(format!("{label}{line}").trim_end());
+                            label = " ".repeat(width.min(self.width / 2));
+                        }
                     }
                 }
                 label = " ".repeat(width);
@@ -379,4 +383,17 @@ fn joined(cell: &Cell) -> String {
     let first = cell.text.words();
     let lines = std::iter::once(&first).chain(&cell.more);
     lines.cloned().collect::<Vec<_>>().join("; ")
+}
+
+/// A fact in at most `room` columns: figures stay below each other as long as they fit, and what is remarked behind them goes
+/// below.
+fn narrow(text: &str, room: usize) -> Vec<String> {
+    let is_figure = |text: &str| text.contains(|c: char| c.is_ascii_digit());
+    match text.rsplit_once("   ") {
+        Some((figures, remark)) if width_of(figures) <= room && is_figure(figures) => {
+            let below = wrap(remark, room, 0);
+            std::iter::once(figures.to_owned()).chain(below).collect()
+        }
+        _ => wrap(text.trim_end(), room, 0),
+    }
 }

@@ -89,6 +89,21 @@ pub(crate) enum Command {
     TryUserNamespace,
 }
 
+impl Command {
+    /// The same, in which `-o -` is what it is to most programs: standard output, as without the option.
+    pub(crate) fn settled(mut self) -> Command {
+        let output = match &mut self {
+            Command::Load(args) => &mut args.output,
+            Command::Capacity(args) => &mut args.output,
+            Command::Run(args) => &mut args.output,
+            Command::Report(args) => &mut args.output,
+            _ => return self,
+        };
+        output.take_if(|path| path.as_os_str() == "-");
+        self
+    }
+}
+
 /// How hosts are reached.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct SshArgs {

@@ -20,7 +20,7 @@ type Line = (
 );
 
 #[rustfmt::skip]
-const LINES: [Line; 50] = [
+const LINES: [Line; 51] = [
     ("wrk", "-t1 -c2 -d1 URL", None),
     ("wrk", "-t 1 -c 2 -d 1s --latency URL", None),
     ("wrk", "-t1 -c2 -d1s --timeout 2s -H 'Host: weir.test' URL", None),
@@ -53,6 +53,8 @@ const LINES: [Line; 50] = [
     ("h2load", "--warm-up-time=1 -D 1 -c 2 URL", Some((&["`--warm-up-time 1` (h2load) is `--ramp-up 1`"], TYPED))),
     ("h2load", "-n20 -c2 -p h2c URL", Some((&["`-p` (h2load): weir speaks HTTP/1.1 alone"], IN_WORDS))),
     ("oha", "-n 20 -c 2 URL", None),
+    // Standard output, and no file of that name.
+    ("oha", "-n 20 -c 2 -q -o - URL", None),
     ("oha", "-n 20 -c 2 --no-tui URL", Some((&["`--no-tui` (oha) is `-q`"], TYPED))),
     ("oha", "-z 300ms -c 2 URL", Some((&["`-z 300ms` (hey, oha) is `-d 300ms`"], TYPED))),
     ("oha", "-z 300ms -q 100 -c 2 --latency-correction URL", Some((&["is `-R 100`", "`--latency-correction` (oha) is not needed"], TYPED))),
