@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use weir_model::study::ProxyRole;
 
 use crate::constraint::Constraint;
@@ -182,12 +183,26 @@ pub struct InWorkload {
     pub group: Option<GroupLimit>,
     /// The level of a pod that says nothing.
     pub absent: String,
+    /// What stands there for each level, where that is not the level itself; see `Placed::value`.
+    #[serde(default)]
+    pub values: BTreeMap<String, Value>,
+    /// The field of those that tells the level, as a JSON pointer (RFC 6901) within them.
+    #[serde(default)]
+    pub told_by: String,
 }
 
 impl InWorkload {
     /// The pointer, of a proxy in this container.
     pub fn at_of(&self, container: &str) -> String {
         self.at.replace("{container}", container)
+    }
+
+    /// The level that is told by this value of the field that tells it.
+    pub fn level_of(&self, told: &Value) -> Option<&str> {
+        let is_it = |value: &Value| value.pointer(&self.told_by) == Some(told);
+        let mut values = self.values.iter();
+        let found = values.find(|(_, value)| is_it(value));
+        found.map(|(level, _)| level.as_str())
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::json;
 use weir_model::study::ProxyKind;
 use weir_parameters::controller::{Given, Placed};
-use weir_parameters::{Catalog, Controller, Spelling};
+use weir_parameters::{Catalog, Controller, EffectiveFrom, Spelling};
 
 fn spelling(kind: ProxyKind, id: &str, controller: &str) -> Spelling {
     let catalog = Catalog::builtin();
@@ -99,6 +99,30 @@ fn a_level_stands_in_the_object_that_has_its_field() {
         let place = controller.place(row, level, &Given::default());
         assert_eq!(place, Ok(expected), "{id}");
     }
+}
+
+/// A level that stands for more than itself, of which a pod tells one field.
+#[test]
+fn pods_are_spread_by_a_constraint_with_the_selector_of_their_workload() {
+    let catalog = Catalog::builtin();
+    let controller = Controller::named("ingress-nginx").unwrap();
+    let row = catalog.get(controller.proxy, "spread").unwrap();
+    let EffectiveFrom::Workload(place) = &row.effective else {
+        panic!("it is of a workload");
+    };
+    for (level, when) in [
+        ("preferred", "ScheduleAnyway"),
+        ("required", "DoNotSchedule"),
+    ] {
+        let placed = controller.place(row, level, &Given::default()).unwrap();
+        assert_eq!(
+            placed.value["labelSelector"],
+            json!({"$from": "/spec/selector"})
+        );
+        assert_eq!(placed.value["whenUnsatisfiable"], when);
+        assert_eq!(place.level_of(&json!(when)), Some(level));
+    }
+    assert_eq!(place.level_of(&json!("Never")), None);
 }
 
 /// A row that one route can have for itself goes there where the study names the route; all others stay where they were.
