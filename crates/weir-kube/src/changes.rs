@@ -21,11 +21,13 @@ use weir_host::journal::ledger::{self, Ledger};
 use crate::cluster::Cluster;
 use crate::error::KubeError;
 use crate::inner::Inner;
+use crate::node;
 use crate::object_ref::ObjectRef;
 use crate::pointer::{self, Pointer};
 use crate::workload;
 
 mod entry;
+mod object;
 
 use entry::is_same;
 
@@ -256,8 +258,8 @@ impl Changes {
         Ok(self.open.len() - 1)
     }
 
-    /// Has these values stand in an object, `None` for what stood there before weir. Gives whether anything had to be
-    /// changed.
+    /// Has these values stand in an object, `None` for what stood there before weir. `{"$from": POINTER}` within a value is
+    /// what stands at that place of the object. Gives whether anything had to be changed.
     ///
     /// # Errors
     /// There is no such object; it has a value that weir does not know; the cluster refuses it.
@@ -267,19 +269,20 @@ impl Changes {
         values: &BTreeMap<String, Option<Value>>,
     ) -> Result<bool, KubeError> {
         for _ in 0..ATTEMPTS {
-            let now = object.now(&self.inner)?;
+            let now = object::now(&self.inner, object)?;
             let now = now.ok_or_else(|| KubeError::Request {
                 doing: format!("cannot change {object}"),
                 why: "there is no such object".to_owned(),
             })?;
             let place = self.known(object, &now)?;
             self.open[place].asked.extend(values.keys().cloned());
+            let values = &self.open[place].resolved(values)?;
             let wanted = self.open[place].wanted(&now, values)?;
             if is_same(&wanted, &now) {
                 return Ok(false);
             }
             // The cluster may put defaults beside a value, which have to go with it, and write the value otherwise.
-            let Some(rehearsed) = object.rehearse(&self.inner, &wanted)? else {
+            let Some(rehearsed) = object::rehearse(&self.inner, object, &wanted)? else {
                 continue;
             };
             let given = values.iter();
@@ -304,7 +307,7 @@ impl Changes {
             for (at, value) in pointer::added(&wanted, &rehearsed, former) {
                 self.announce(place, &at, &value)?;
             }
-            if object.replace(&self.inner, &wanted)?.is_some() {
+            if object::replace(&self.inner, object, (&now, &wanted))?.is_some() {
                 return Ok(true);
             }
         }
@@ -362,6 +365,7 @@ impl Changes {
             }
             all.push(became);
         }
+        node::leave(&self.inner);
         all
     }
 }
@@ -403,6 +407,10 @@ pub fn undo(cluster: &Cluster, folder: &Path, dry_run: bool) -> Result<Vec<PutBa
     }
     let mut ledger = Ledger::open(&folder, "weir restore").map_err(&held)?;
     let open = opened(ledger.read().map_err(&held)?);
+    let mut kept = open.iter().map(|entry| &entry.former.text);
+    if let Some(image) = kept.find_map(node::image_of) {
+        node::reach_by(inner, image);
+    }
     let mut changes = Changes {
         inner: Arc::clone(inner),
         ledger,

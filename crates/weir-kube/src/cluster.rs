@@ -1,8 +1,8 @@
 //! The way to a cluster: a context of the user's configuration, and a runtime for what is asynchronous.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
@@ -82,6 +82,7 @@ impl Cluster {
             namespace,
             server,
             is_silent: AtomicBool::new(false),
+            hands: Mutex::default(),
         };
         inner.run("ask for its version", async {
             let version = inner.client.apiserver_version().await;

@@ -98,7 +98,7 @@ impl Drop for Generators {
 }
 
 /// A name that no other run has.
-fn name() -> Result<String, KubeError> {
+pub(crate) fn name() -> Result<String, KubeError> {
     let mut random = [0; 4];
     File::open("/dev/urandom")?.read_exact(&mut random)?;
     Ok(format!("weir-{:08x}", u32::from_ne_bytes(random)))
@@ -111,15 +111,21 @@ async fn create(inner: &Inner, wanted: &Wanted, run: &str) -> Result<(), KubeErr
         run,
     };
     let job = objects::job(wanted, place);
-    let uid = make::<Job>(inner, job, "the Job of the generators").await?;
+    let uid = make::<Job>(inner, place.namespace, job, "the Job of the generators").await?;
     if let Some(origin) = objects::origin(wanted, place, Some(&uid)) {
-        make::<v1::Pod>(inner, origin, "the pod of the origin server").await?;
+        let what = "the pod of the origin server";
+        make::<v1::Pod>(inner, place.namespace, origin, what).await?;
     }
     Ok(())
 }
 
 /// Makes an object, just as it is rendered: what a type did not know would be lost without a word. Gives its identity.
-async fn make<K>(inner: &Inner, object: Value, what: &str) -> Result<String, KubeError>
+pub(crate) async fn make<K>(
+    inner: &Inner,
+    namespace: &str,
+    object: Value,
+    what: &str,
+) -> Result<String, KubeError>
 where
     K: Resource<DynamicType = ()>,
 {
@@ -130,8 +136,7 @@ where
     let object: DynamicObject =
         serde_json::from_value(object).map_err(|error| refused(error.to_string()))?;
     let resource = ApiResource::erase::<K>(&());
-    let api: Api<DynamicObject> =
-        Api::namespaced_with(inner.client.clone(), &inner.namespace, &resource);
+    let api: Api<DynamicObject> = Api::namespaced_with(inner.client.clone(), namespace, &resource);
     match api.create(&PostParams::default(), &object).await {
         Ok(made) => Ok(made.metadata.uid.unwrap_or_default()),
         Err(kube::Error::Api(status))

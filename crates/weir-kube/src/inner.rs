@@ -1,6 +1,8 @@
 //! The client of a cluster, and the runtime for what is asynchronous.
 
+use std::collections::BTreeMap;
 use std::future::Future;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -13,6 +15,14 @@ use crate::error::KubeError;
 /// How long the API server may take to answer.
 const ANSWER: Duration = Duration::from_secs(15);
 
+/// The pods by which nodes are reached: see `node`.
+#[derive(Debug, Default)]
+pub(crate) struct Hands {
+    pub(crate) image: String,
+    /// Namespace and name, by node.
+    pub(crate) pods: BTreeMap<String, (String, String)>,
+}
+
 /// A namespace of a cluster that can be asked.
 pub(crate) struct Inner {
     pub(crate) runtime: Runtime,
@@ -23,6 +33,8 @@ pub(crate) struct Inner {
     pub(crate) server: String,
     /// Whether a stream did not end when it should have.
     pub(crate) is_silent: AtomicBool,
+    /// What reaches nodes.
+    pub(crate) hands: Mutex<Hands>,
 }
 
 impl Inner {

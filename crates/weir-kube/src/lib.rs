@@ -18,10 +18,12 @@ mod facts;
 mod generators;
 pub mod image;
 mod inner;
+mod node;
 mod object_ref;
 mod objects;
 mod pods;
 mod pointer;
+mod refusals;
 mod remove;
 mod rights;
 mod trouble;
@@ -37,12 +39,22 @@ pub use facts::{
     Budget, ClusterFacts, ContainerFacts, KubeProxy, NodeFacts, PodFacts, Scaler, Scaling,
 };
 pub use generators::Generators;
+pub use node::{VALUE, nodes_of};
 pub use object_ref::ObjectRef;
 pub use pods::Pod;
 pub use pointer::put;
 pub use remove::{Removed, remove};
 pub use rights::{Asks, Used, manifest, manifest_of};
 pub use workload::{ask_port, in_pods, of_pods};
+
+/// The pod that would set the kernel of a node of this name for a run, as a YAML document.
+pub fn render_for_node(image: &str, namespace: &str, (run, node): (&str, &str)) -> String {
+    objects::yaml(&objects::hand(
+        image,
+        objects::Place { namespace, run },
+        node,
+    ))
+}
 
 /// The objects that [`Cluster::start`] would make in a namespace for a run of this name, as YAML documents.
 pub fn render(wanted: &Wanted, namespace: &str, run: &str) -> String {

@@ -9,6 +9,9 @@ use serde_json::Value;
 use crate::error::KubeError;
 use crate::inner::Inner;
 
+/// What stands for group and version of a setting of a node's kernel, which is no object of the API server.
+const SYSCTL: &str = "sysctl";
+
 /// An object of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct ObjectRef {
@@ -26,11 +29,32 @@ pub struct ObjectRef {
 
 impl std::fmt::Display for ObjectRef {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(to, "{} {}/{}", self.kind, self.namespace, self.name)
+        match (self.is_of_node(), &*self.name) {
+            (true, "") => write!(to, "{} of each node that has its pods", self.resource),
+            (true, node) => write!(to, "{} of node {node}", self.resource),
+            (false, name) => write!(to, "{} {}/{name}", self.kind, self.namespace),
+        }
     }
 }
 
 impl ObjectRef {
+    /// A setting of the kernel of a node, by its name with dots. The pod that sets it is made in `namespace`. Without a node it
+    /// stands for each that has pods of the proxy.
+    pub fn of_node(node: &str, sysctl: &str, namespace: &str) -> ObjectRef {
+        ObjectRef {
+            api: SYSCTL.to_owned(),
+            kind: "Node".to_owned(),
+            resource: sysctl.to_owned(),
+            namespace: namespace.to_owned(),
+            name: node.to_owned(),
+        }
+    }
+
+    /// Whether it is a setting of the kernel of a node.
+    pub fn is_of_node(&self) -> bool {
+        self.api == SYSCTL
+    }
+
     /// The API's group; empty for the first one.
     pub(crate) fn group(&self) -> &str {
         self.api.split_once('/').map_or("", |(group, _)| group)

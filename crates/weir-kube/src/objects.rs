@@ -14,6 +14,7 @@ const RUN: &str = "app.kubernetes.io/instance";
 const ROLE: &str = "app.kubernetes.io/component";
 const GENERATOR: &str = "generator";
 const ORIGIN: &str = "origin";
+const NODE: &str = "node";
 /// Where the origin server listens.
 const ORIGIN_PORT: u16 = 8000;
 
@@ -125,6 +126,41 @@ pub(crate) fn origin(
             json!([{"apiVersion": "batch/v1", "kind": "Job", "name": run, "uid": uid}]);
     }
     Some(json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}))
+}
+
+/// A privileged pod in the network namespace of a node, which reads and sets settings of the kernel there.
+pub(crate) fn hand(image: &str, Place { namespace, run }: Place<'_>, node: &str) -> Value {
+    let mut metadata = about_pods(run, NODE);
+    metadata["name"] = json!(run);
+    metadata["namespace"] = json!(namespace);
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {
+            "nodeName": node,
+            "hostNetwork": true,
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": false,
+            "enableServiceLinks": false,
+            "terminationGracePeriodSeconds": 1,
+            // The proxy's pods are there, whatever keeps others away.
+            "tolerations": [{"operator": "Exists"}],
+            "containers": [{
+                "name": CONTAINER,
+                "image": image,
+                "imagePullPolicy": "IfNotPresent",
+                "command": [PROGRAM, "wait", "--idle", IDLE],
+                "env": [{"name": "WEIR_USER_NAMESPACE", "value": "0"}],
+                "resources": {
+                    "requests": {"cpu": "10m", "memory": "32Mi"},
+                    "limits": {"memory": "128Mi"},
+                },
+                // /proc/sys is read-only in others.
+                "securityContext": {"privileged": true, "runAsUser": 0},
+            }],
+        },
+    })
 }
 
 /// A pod that the strictest of the Pod Security Standards allows, with what it runs.

@@ -79,7 +79,7 @@ pub(crate) async fn events(inner: &Inner, name: &str) -> Vec<v1::Event> {
     events_in(inner, &inner.namespace, name).await
 }
 
-async fn events_in(inner: &Inner, namespace: &str, name: &str) -> Vec<v1::Event> {
+pub(crate) async fn events_in(inner: &Inner, namespace: &str, name: &str) -> Vec<v1::Event> {
     let api: Api<v1::Event> = Api::namespaced(inner.client.clone(), namespace);
     let about = ListParams::default().fields(&format!("involvedObject.name={name}"));
     let mut events = api.list(&about).await.map_or(Vec::new(), |list| list.items);

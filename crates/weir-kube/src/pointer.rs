@@ -153,6 +153,35 @@ fn put_back(steps: &[Step], now: &mut Value, former: Option<&Value>) {
     }
 }
 
+/// The key of a value that stands for what is at another place of the same object.
+const FROM: &str = "$from";
+
+/// A value in which each `{"$from": POINTER}` is what stands there in an object.
+///
+/// # Errors
+/// The first place at which nothing stands.
+pub(crate) fn resolved(value: &Value, object: &Value) -> Result<Value, String> {
+    match value {
+        Value::Object(map) => match map.get(FROM).and_then(Value::as_str) {
+            Some(at) => {
+                let found = Pointer::parse(at).get(object);
+                found.cloned().ok_or_else(|| at.to_owned())
+            }
+            None => {
+                let each = map.iter();
+                let each = each.map(|(key, value)| Ok((key.clone(), resolved(value, object)?)));
+                each.collect::<Result<Map<_, _>, String>>()
+                    .map(Value::Object)
+            }
+        },
+        Value::Array(elements) => {
+            let each = elements.iter().map(|value| resolved(value, object));
+            each.collect::<Result<Vec<_>, String>>().map(Value::Array)
+        }
+        other => Ok(other.clone()),
+    }
+}
+
 /// What the cluster has added to what was sent, where there was nothing before: defaults beside what was set.
 pub(crate) fn added(sent: &Value, answer: &Value, former: &Value) -> Vec<(String, Value)> {
     let mut all = Vec::new();
@@ -206,13 +235,26 @@ mod tests {
             (sysctls, json!({"spec": {"template": {"spec": {}}}})),
             (sysctls, other),
             (
+                "/spec/template/spec/initContainers/[name=weir-sysctls]",
+                json!({"spec": {"template": {"spec": {"containers": []}}}}),
+            ),
+            (
+                "/spec/template/spec/initContainers/[name=weir-sysctls]",
+                json!({"spec": {"template": {"spec": {"initContainers": [{"name": "theirs", "image": "x"}]}}}}),
+            ),
+            (
+                "/metadata/annotations/nginx.ingress.kubernetes.io~1proxy-buffering",
+                json!({"metadata": {"name": "web"}}),
+            ),
+            (
                 "/spec/routes/0/timeoutPolicy/response",
                 json!({"spec": {"routes": [{"services": []}, {}]}}),
             ),
         ] {
             let (pointer, mut now) = (Pointer::parse(at), object.clone());
-            assert!(pointer.set(&mut now, json!("new")), "{at}");
-            assert_eq!(pointer.get(&now), Some(&json!("new")), "{now}");
+            let new = json!({"name": "weir-sysctls", "image": "y"});
+            assert!(pointer.set(&mut now, new.clone()), "{at}");
+            assert_eq!(pointer.get(&now), Some(&new), "{now}");
             assert_ne!(now, object);
             pointer.put_back(&mut now, &object);
             assert_eq!(now, object, "{at}");
@@ -237,6 +279,18 @@ mod tests {
             Pointer::parse(at).put_back(&mut answer, &former);
         }
         assert_eq!(answer["spec"], json!({"targetRefs": [], "other": true}));
+    }
+
+    #[test]
+    fn what_a_value_has_from_elsewhere_is_put_in_its_place() {
+        let object =
+            json!({"spec": {"containers": [{"name": "a", "image": "x:1"}], "labels": {"b": "c"}}});
+        let value = json!({"image": {"$from": "/spec/containers/[name=a]/image"},
+            "terms": [{"labels": {"$from": "/spec/labels"}}], "n": 1});
+        let expected = json!({"image": "x:1", "terms": [{"labels": {"b": "c"}}], "n": 1});
+        assert_eq!(resolved(&value, &object), Ok(expected));
+        let nowhere = json!([{"$from": "/spec/none"}]);
+        assert_eq!(resolved(&nowhere, &object), Err("/spec/none".to_owned()));
     }
 
     #[test]

@@ -75,8 +75,16 @@ pub(crate) fn of_pod(pod: &Pod) -> Option<Trouble> {
         }
         _ => {}
     }
+    // Init containers end, and only one that fails keeps a pod from running.
+    let has_failed = |state: &&ContainerState| {
+        let ended = state.terminated.as_ref();
+        ended.is_none_or(|ended| ended.exit_code != 0)
+    };
+    let first = status.init_container_statuses.iter().flatten();
+    let first = first.filter_map(|container| container.state.as_ref());
     let containers = status.container_statuses.iter().flatten();
-    for state in containers.filter_map(|container| container.state.as_ref()) {
+    let containers = containers.filter_map(|container| container.state.as_ref());
+    for state in first.filter(has_failed).chain(containers) {
         if let Some(trouble) = of_container(state) {
             return Some(trouble);
         }
@@ -107,11 +115,15 @@ fn of_container(state: &ContainerState) -> Option<Trouble> {
             Some("OOMKilled") => {
                 "it was killed because it used more memory than its limit".to_owned()
             }
-            reason => format!(
-                "its process ended with exit code {} ({})",
-                ended.exit_code,
-                reason.unwrap_or("no reason is given")
-            ),
+            reason => {
+                let said = ended.message.as_deref().unwrap_or_default().trim();
+                format!(
+                    "its process ended with exit code {} ({}){}{said}",
+                    ended.exit_code,
+                    reason.unwrap_or("no reason is given"),
+                    if said.is_empty() { "" } else { ": " }
+                )
+            }
         };
         let hint = (ended.reason.as_deref() == Some("OOMKilled"))
             .then_some("give it more with --pod-memory");
@@ -151,6 +163,18 @@ pub(crate) fn of_job(events: &[Event]) -> Option<Trouble> {
     })
 }
 
+/// Why a workload's new pods are not made, from what the cluster says of it.
+pub(crate) fn of_refused_pods(said: &str) -> Trouble {
+    Trouble {
+        why: format!("the cluster refuses them: {said}"),
+        hint: Some(
+            "a quota, a limit range or an admission policy of the namespace stands against them; Pod Security must allow \
+             `privileged` for `sysctls: init-container`",
+        ),
+        is_final: true,
+    }
+}
+
 /// An event as a line.
 pub(crate) fn line(event: &Event) -> String {
     let or = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -182,6 +206,12 @@ mod tests {
             json!({"phase": "Pending", "containerStatuses": [{"name": "weir", "image": "", "imageID": "",
             "ready": false, "restartCount": 0, "state": state}]})
         };
+        let init = |state: Value| {
+            let mut status = container(state);
+            status["initContainerStatuses"] = status["containerStatuses"].take();
+            status["containerStatuses"] = json!([]);
+            status
+        };
         for (status, why, is_final) in [
             (
                 json!({"phase": "Failed", "reason": "Evicted", "message": "low on memory"}),
@@ -211,6 +241,13 @@ mod tests {
                 true,
             ),
             (
+                init(
+                    json!({"terminated": {"exitCode": 2, "reason": "Error", "message": "sh: read-only\n"}}),
+                ),
+                "exit code 2 (Error): sh: read-only",
+                true,
+            ),
+            (
                 json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
                     "reason": "Unschedulable", "message": "0/1 nodes are available"}]}),
                 "no node can take it: 0/1 nodes are available",
@@ -225,6 +262,7 @@ mod tests {
             json!({"phase": "Running"}),
             json!({"phase": "Pending"}),
             container(json!({"waiting": {"reason": "ContainerCreating"}})),
+            init(json!({"terminated": {"exitCode": 0, "reason": "Completed"}})),
         ] {
             assert_eq!(of_pod(&pod(fine.clone())), None, "{fine}");
         }

@@ -17,6 +17,7 @@ use crate::inner::Inner;
 use crate::object_ref::ObjectRef;
 use crate::pods;
 use crate::pointer::Pointer;
+use crate::refusals::Refusals;
 use crate::trouble;
 
 /// Where what is of pods stands in what they are made from.
@@ -178,7 +179,10 @@ fn selector(now: &Value) -> String {
 }
 
 /// A workload, and its pods but for those that are going.
-fn with_pods(inner: &Inner, object: &ObjectRef) -> Result<(Value, Vec<v1::Pod>), KubeError> {
+pub(crate) fn with_pods(
+    inner: &Inner,
+    object: &ObjectRef,
+) -> Result<(Value, Vec<v1::Pod>), KubeError> {
     let now = object.now(inner)?.ok_or_else(|| KubeError::Request {
         doing: format!("cannot read {object}"),
         why: "there is no such object".to_owned(),
@@ -206,10 +210,19 @@ pub(crate) fn rolled_out(
         let mut owners = pod.owner_references().iter();
         !owners.any(|owner| before.is_some_and(|before| before.contains(&owner.name)))
     };
+    let mut refusals = Refusals::begin(inner, object);
     loop {
         let (now, pods) = with_pods(inner, object)?;
         if is_rolled_out(&now) {
             return Ok(());
+        }
+        if let Some(trouble) = refusals.last(inner, object, &now) {
+            return Err(KubeError::Pods {
+                what: format!("{object} has no new pods"),
+                why: trouble.why,
+                hint: trouble.hint,
+                events: Vec::new(),
+            });
         }
         let is_over = Instant::now() > until;
         let troubles = pods.iter().filter(is_new);
@@ -260,6 +273,23 @@ pub fn in_pods(
         Ok((name, printed))
     });
     each.collect()
+}
+
+/// What a command prints in a container of a pod, in a namespace.
+pub(crate) fn printed_in(
+    inner: &Inner,
+    (namespace, pod): (&str, &str),
+    container: &str,
+    command: &[String],
+) -> Result<String, KubeError> {
+    let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), namespace);
+    let printed = printed(inner, &api, (pod, container), command);
+    inner.within(COMMAND, printed).unwrap_or_else(|| {
+        Err(KubeError::Overdue {
+            what: format!("run `{}` in pod {namespace}/{pod}", command.join(" ")),
+            within: COMMAND,
+        })
+    })
 }
 
 /// Sends a request to a port of every pod of a workload that runs, which may listen on the pod's loopback alone: the

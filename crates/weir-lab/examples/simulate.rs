@@ -426,6 +426,7 @@ fn run_in(
         catalog: Catalog::builtin(),
         places: PlaceSpec::simulated(model.clone()),
         allow_host_settings: false,
+        node_image: None,
         check_alone,
         generator_carries: None,
         samples: None,

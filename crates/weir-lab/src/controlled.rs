@@ -18,6 +18,7 @@ use crate::{Event, LabError};
 
 mod command;
 mod instance;
+mod nodes;
 mod pods;
 
 use instance::{Instance, instances, meeting, used};
@@ -82,6 +83,7 @@ impl Controlled {
             }
         }
         cluster.check_changes(&used(study, controller, &catalog))?;
+        nodes::check(study, &instances, (&cluster, options))?;
         let purpose = format!("weir run {}", study.name);
         let folder = Journal::default_folder();
         let arms = study.arms.iter();
@@ -138,7 +140,9 @@ impl Controlled {
             self.changes.set(by, &BTreeMap::new()).map_err(refused)?;
         }
         let mut changed = BTreeSet::new();
-        for (object, places) in &instance.sites {
+        nodes::set(&mut self.changes, &self.cluster, (instance, &placed)).map_err(refused)?;
+        let sites = instance.sites.iter();
+        for (object, places) in sites.filter(|(object, _)| !object.is_of_node()) {
             let wanted = places.iter().map(|at| {
                 let mut own = placed.iter();
                 let own = own.find(|one| one.1 == *at && one.0 == *object);
@@ -208,7 +212,7 @@ impl Controlled {
 
     /// What the controller says against an object that has settings of some arm.
     fn refusal(&self, instance: &Instance) -> Option<String> {
-        let mut objects = instance.sites.keys();
+        let mut objects = instance.sites.keys().filter(|site| !site.is_of_node());
         objects.find_map(|object| {
             // What cannot be read now is looked at again.
             let said = weir_kube::not_taken(&self.cluster, object).ok().flatten()?;

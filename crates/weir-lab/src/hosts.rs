@@ -393,6 +393,7 @@ mod tests {
             catalog: Catalog::builtin(),
             places: PlaceSpec::default(),
             allow_host_settings: false,
+            node_image: None,
             check_alone: false,
             generator_carries: None,
             samples: None,

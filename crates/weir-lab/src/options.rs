@@ -32,6 +32,8 @@ pub struct Options {
     pub places: PlaceSpec,
     /// Whether settings of a whole host may be changed while the run lasts.
     pub allow_host_settings: bool,
+    /// The image of weir for pods that set the kernel of a cluster's nodes while the run lasts; `None`: nobody has allowed it.
+    pub node_image: Option<String>,
     /// Whether baseline and winner are measured one at a time when the plan is done. A run that goes on
     /// does as it began.
     pub check_alone: bool,

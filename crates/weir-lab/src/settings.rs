@@ -48,6 +48,10 @@ pub(crate) fn put_back(hosts: &Hosts, events: &mut dyn FnMut(Event)) -> Result<(
 }
 
 fn by_arm(study: &Study, catalog: &Catalog) -> Vec<BTreeMap<String, String>> {
+    // Those of a controller's proxy are of the cluster's nodes.
+    if study.controlled().is_some() {
+        return Vec::new();
+    }
     let of_arm = |arm: &Arm| catalog.split(study.proxy_of(arm).kind, &arm.settings).host;
     study.arms.iter().map(of_arm).collect()
 }

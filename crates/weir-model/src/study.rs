@@ -20,7 +20,7 @@ pub use asked::{AskSpec, HOST, RequestedSpec, server_name};
 pub use ends::{SearchSpec, Until};
 pub use proxy::{
     BesideSpec, ControllerSpec, ExternalSpec, LauncherSpec, OwnConfiguration, ProxyKind, ProxyRole,
-    ProxySpec,
+    ProxySpec, SysctlMeans,
 };
 pub use taken::{Taken, TakenFrom};
 

@@ -6,12 +6,13 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use weir_model::quantity::parse_duration;
-use weir_model::study::{ProxyKind, Settings};
+use weir_model::study::{ProxyKind, Settings, SysctlMeans};
 
 use crate::catalog::Catalog;
-use crate::row::{EffectiveFrom, Parameter, Scope, Spelling};
+use crate::row::{EffectiveFrom, Parameter, Scope};
+use crate::spelling::Spelling;
 
 /// The name of a controller, as rows have it, and its file.
 macro_rules! builtin {
@@ -32,6 +33,11 @@ const BUILTIN: [(&str, &str); 4] = [
 
 /// What a study calls the workload of a controller's pods.
 const WORKLOAD: &str = "workload";
+/// What stands for the nodes of those pods where an object's name does.
+pub const NODE: &str = "node";
+/// The init container that sets settings of the kernel, and where it stands in a workload.
+const INIT_CONTAINER: &str = "weir-sysctls";
+const INIT_CONTAINERS: &str = "/spec/template/spec/initContainers";
 
 /// A controller.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -146,15 +152,44 @@ pub struct Restarts {
     pub by: Site,
 }
 
+/// What a study lets weir change for its arms, which decides where settings go.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Given {
+    /// The objects that it names, by what the controller's file calls them.
+    pub objects: BTreeSet<String>,
+    /// How pods get settings of the kernel.
+    pub sysctls: SysctlMeans,
+}
+
+impl Given {
+    /// Those of a study that names these objects.
+    pub fn of<T>(objects: &BTreeMap<String, T>, sysctls: SysctlMeans) -> Given {
+        Given {
+            objects: objects.keys().cloned().collect(),
+            sysctls,
+        }
+    }
+}
+
 /// What a setting is to a controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed {
-    /// What the study calls the object.
+    /// What the study calls the object, or [`NODE`].
     pub object: String,
-    /// Where in it.
+    /// Where in it; of nodes, `/` and the name of the setting.
     pub at: String,
-    /// What stands there for a level.
+    /// What stands there for a level. `{"$from": POINTER}` within it is what stands at that place of the object.
     pub value: Value,
+}
+
+impl Placed {
+    /// The object that a study has to name for it: nodes are known by the pods of the workload.
+    pub fn named(&self) -> &str {
+        match &*self.object {
+            NODE => WORKLOAD,
+            object => object,
+        }
+    }
 }
 
 /// Why a controller does not have a setting.
@@ -207,37 +242,92 @@ impl Controller {
         fit.then_some((kind, namespace, name))
     }
 
-    /// Where a setting stands, and as what.
+    /// Where a setting stands, and as what. In an object of one route, where the row has a word for that and the study names
+    /// one: that counts for the route, and what all routes have stays as it is.
     ///
     /// # Errors
     /// The controller does not have it.
-    pub fn place(&self, row: &Parameter, level: &str) -> Result<Placed, Unplaced> {
-        let (object, at, key, value) = match (row.scope, row.controllers.get(&self.name)) {
-            (Scope::KernelNetns, _) => {
-                let Site { object, at } = self.sysctls.as_ref().ok_or(Unplaced::Parameter)?;
-                (object, at, &row.id, Some(Value::from(level)))
-            }
-            (Scope::Workload, _) => return self.place_in_workload(row, level),
+    pub fn place(&self, row: &Parameter, level: &str, means: &Given) -> Result<Placed, Unplaced> {
+        match (row.scope, self.spelling(row, means)) {
+            (scope, _) if scope.is_kernel() => self.place_sysctl(row, level, means.sysctls),
+            (Scope::Workload, _) => self.place_in_workload(row, level),
             (_, Some(spelling)) => {
                 let (object, at) = self.site_of(spelling).ok_or(Unplaced::Parameter)?;
-                (object, at, &spelling.key, spelling.json_value(level))
+                Ok(Placed {
+                    object: object.clone(),
+                    at: filled(at, &spelling.key, row),
+                    value: spelling.json_value(level).ok_or(Unplaced::Level)?,
+                })
             }
-            (_, None) => return Err(Unplaced::Parameter),
+            (_, None) => Err(Unplaced::Parameter),
+        }
+    }
+
+    /// The same of a setting of the kernel. What is of the whole host, only nodes have.
+    fn place_sysctl(
+        &self,
+        row: &Parameter,
+        level: &str,
+        by: SysctlMeans,
+    ) -> Result<Placed, Unplaced> {
+        let Site { object, at } = self.sysctls.as_ref().ok_or(Unplaced::Parameter)?;
+        match by {
+            SysctlMeans::Node => Ok(Placed {
+                object: NODE.to_owned(),
+                at: format!("/{}", row.id),
+                value: Value::from(level),
+            }),
+            _ if row.scope == Scope::KernelHost => Err(Unplaced::Parameter),
+            SysctlMeans::Pods => Ok(Placed {
+                object: object.clone(),
+                at: filled(at, "", row),
+                value: Value::from(level),
+            }),
+            SysctlMeans::InitContainer => {
+                let init = self.init_container(&[(row, level)]);
+                init.ok_or(Unplaced::Parameter)
+            }
+        }
+    }
+
+    /// The one init container that sets these settings in the pods' network namespace, before the proxy starts. It has the
+    /// image of the proxy, which nodes have.
+    fn init_container(&self, settings: &[(&Parameter, &str)]) -> Option<Placed> {
+        let image = format!(
+            "/spec/template/spec/containers/[name={}]/image",
+            self.container()?
+        );
+        let line = |(row, level): &(&Parameter, &str)| {
+            Some(format!("echo '{level}' >/proc/sys/{}", sysctl_path(row)?))
         };
-        Ok(Placed {
-            object: object.clone(),
-            at: filled(at, key, row),
-            value: value.ok_or(Unplaced::Level)?,
+        let lines: Vec<String> = settings.iter().filter_map(line).collect();
+        Some(Placed {
+            object: WORKLOAD.to_owned(),
+            at: format!("{INIT_CONTAINERS}/[name={INIT_CONTAINER}]"),
+            value: json!({
+                "name": INIT_CONTAINER,
+                "image": {"$from": image},
+                "command": ["/bin/sh", "-ec", lines.join("\n")],
+                // /proc/sys is read-only in others.
+                "securityContext": {"privileged": true, "runAsUser": 0, "runAsNonRoot": false},
+                "terminationMessagePolicy": "FallbackToLogsOnError",
+            }),
         })
     }
 
     /// Where a setting stands in the values of the controller's Helm chart, as a JSON pointer, and as what; `None`: the
     /// chart has no place for it, or the controller does not have it.
-    pub fn place_in_values(&self, row: &Parameter, level: &str) -> Option<(String, Value)> {
-        let placed = self.place(row, level).ok()?;
+    pub fn place_in_values(
+        &self,
+        row: &Parameter,
+        level: &str,
+        means: &Given,
+    ) -> Option<(String, Value)> {
+        let placed = self.place(row, level, means).ok()?;
         let at = self.helm.get(&placed.object)?;
-        let key = match (row.scope, row.controllers.get(&self.name)) {
-            (Scope::KernelNetns, _) => "",
+        let key = match (row.scope, self.spelling(row, means)) {
+            (Scope::KernelNetns, _) if means.sysctls == SysctlMeans::Pods => "",
+            (Scope::KernelNetns, _) => return None,
             (_, Some(spelling)) => &spelling.key,
             (_, None) => return None,
         };
@@ -252,7 +342,10 @@ impl Controller {
         Ok(Placed {
             object: WORKLOAD.to_owned(),
             at: place.at_of(self.container().ok_or(Unplaced::Parameter)?),
-            value: row.level.json(level),
+            value: match place.values.get(level) {
+                Some(value) => value.clone(),
+                None => row.level.json(level),
+            },
         })
     }
 
@@ -264,18 +357,33 @@ impl Controller {
         }
     }
 
-    /// The object that has a row, and the pointer: the only one, where the row names none.
+    /// How it spells a row for a study with these means.
+    fn spelling<'r>(&self, row: &'r Parameter, means: &Given) -> Option<&'r Spelling> {
+        let usual = row.controllers.get(&self.name)?;
+        let is_named = |route: &&Spelling| {
+            let object = route.object.as_ref();
+            object.is_some_and(|object| means.objects.contains(object))
+        };
+        Some(usual.route.as_deref().filter(is_named).unwrap_or(usual))
+    }
+
+    /// The object that has a row, and the pointer: where the row names none, the one that every study names.
     fn site_of(&self, spelling: &Spelling) -> Option<(&String, &String)> {
+        let is_always_there = |role: &String| {
+            let kinds = self.objects.get(role);
+            kinds.is_some_and(|kinds| !kinds.optional)
+        };
         match &spelling.object {
             Some(object) => self.rows.get_key_value(object),
-            None => self.rows.iter().next().filter(|_| self.rows.len() == 1),
+            None => self.rows.iter().find(|(role, _)| is_always_there(role)),
         }
     }
 
-    /// Ids of the parameters that it can set: of the proxy, and of the pods' network namespace.
-    pub fn can_set<'c>(&self, catalog: &'c Catalog) -> BTreeSet<&'c str> {
+    /// Ids of the parameters that it can set: of the proxy, of its pods, and of the kernel by these means.
+    pub fn can_set<'c>(&self, catalog: &'c Catalog, by: SysctlMeans) -> BTreeSet<&'c str> {
         let has = |row: &&Parameter| match row.scope {
             Scope::KernelNetns => self.sysctls.is_some(),
+            Scope::KernelHost => self.sysctls.is_some() && by == SysctlMeans::Node,
             Scope::Workload => self.container().is_some(),
             _ => {
                 let spelling = row.controllers.get(&self.name);
@@ -287,12 +395,19 @@ impl Controller {
     }
 
     /// All settings of an arm where they stand. What the controller does not have was refused with the study.
-    pub fn placed(&self, catalog: &Catalog, settings: &Settings) -> Vec<Placed> {
-        let rows = settings
-            .iter()
-            .filter_map(|(id, level)| Some((catalog.get(self.proxy, id)?, level)));
-        rows.filter_map(|(row, level)| self.place(row, level).ok())
-            .collect()
+    pub fn placed(&self, catalog: &Catalog, settings: &Settings, means: &Given) -> Vec<Placed> {
+        let rows = settings.iter();
+        let rows = rows.filter_map(|(id, level)| Some((catalog.get(self.proxy, id)?, &**level)));
+        let is_together = |row: &Parameter| {
+            row.scope == Scope::KernelNetns && means.sysctls == SysctlMeans::InitContainer
+        };
+        let (together, others): (Vec<_>, Vec<_>) = rows.partition(|(row, _)| is_together(row));
+        let init = self
+            .init_container(&together)
+            .filter(|_| !together.is_empty());
+        let others = others.into_iter();
+        let others = others.filter_map(|(row, level)| self.place(row, level, means).ok());
+        others.chain(init).collect()
     }
 
     /// Whether a parameter is in force with a level, where this was read of the data plane. A word that stands for a

@@ -9,6 +9,7 @@ use crate::constraint::{Clients, Rule};
 use crate::level::LevelKind;
 use crate::quantity::{DEEPEST, Quantities};
 use crate::row::{EffectiveFrom, Parameter, Scope};
+use crate::spelling::Spelling;
 use crate::template;
 
 /// Placeholders that a template may hold besides the level: folders of the arm.
@@ -175,7 +176,7 @@ impl<'a> All<'a> {
             .flat_map(|w| w.only.iter().chain(&w.except));
         let off = row.shows.iter().flat_map(|shows| &shows.off);
         let written = written.chain(off);
-        let spelled = row.controllers.values();
+        let spelled = row.controllers.values().flat_map(Spelling::all);
         let spelled = spelled.flat_map(|c| c.values.keys().chain(&c.except));
         let levels = levels.chain(&row.debian).chain(written).chain(spelled);
         check_levels(row, levels)?;
@@ -275,13 +276,14 @@ impl<'a> All<'a> {
 
 /// What a controller writes is made of the level and nothing else.
 fn check_spellings(row: &Parameter) -> Result<(), String> {
-    for of in row.controllers.values().filter(|of| of.json) {
+    let all = || row.controllers.values().flat_map(Spelling::all);
+    for of in all().filter(|of| of.json) {
         let is_json = |text: &&String| serde_json::from_str::<serde_json::Value>(text).is_ok();
         if let Some(text) = of.values.values().find(|text| !is_json(text)) {
             return Err(format!("`{text}` is to be JSON (`json: true`) and is not"));
         }
     }
-    let texts = row.controllers.values().filter_map(|of| of.text.as_ref());
+    let texts = all().filter_map(|of| of.text.as_ref());
     let mut names = texts.flat_map(|text| template::placeholders(text));
     match names.find(|name| !template::LEVELS.contains(name)) {
         Some(unknown) => Err(format!("`{unknown}` is no placeholder")),

@@ -25,6 +25,7 @@ mod quantity;
 mod row;
 mod scoped;
 mod shows;
+mod spelling;
 mod template;
 mod turn;
 
@@ -39,7 +40,8 @@ pub use level::{Bounds, LevelError, LevelKind};
 pub use quantity::{Quantity, Reading};
 pub use row::{
     Context, Directive, EffectiveFrom, GroupLimit, Hop, InWorkload, Kubernetes, Parameter,
-    ProcessLimit, Role, Safe, Scope, Spelling, Write,
+    ProcessLimit, Role, Safe, Scope, Write,
 };
 pub use scoped::Scoped;
 pub use shows::{Counter, ShownBy, Shows};
+pub use spelling::Spelling;

@@ -12,6 +12,7 @@ use crate::default::Defaults;
 use crate::grammar::first_number;
 use crate::level::{LevelError, LevelKind};
 use crate::shows::Shows;
+use crate::spelling::Spelling;
 use crate::template;
 
 /// A tunable.
@@ -59,60 +60,6 @@ pub struct Parameter {
     /// How Kubernetes controllers of this proxy spell it, by the controller's name.
     #[serde(default)]
     pub controllers: BTreeMap<String, Spelling>,
-}
-
-/// How a Kubernetes controller spells a parameter in an object that it reads.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Spelling {
-    /// Which object, by the name that the controller's file has for it; `None`: the only one that it has for rows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub object: Option<String>,
-    /// Key of the ConfigMap, or the field with dots.
-    pub key: String,
-    /// Whether the value is JSON, such as a number, `true` or a list; else it is text.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub json: bool,
-    /// Its value, a template as in [`Write::text`]; `None`: the level itself, or only what `values` has.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
-    /// What it writes where that is no template: level to value, `on: "true"`. Where `text` is not said
-    /// beside it, there is no word for any other level.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub values: BTreeMap<String, String>,
-    /// Levels that it has no word for: most are what leaving the key out comes to.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub except: Vec<String>,
-    /// What the controller sets when the key is not there, where that is another than the proxy's
-    /// own default; as it stands in the ConfigMap.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub default: Option<String>,
-    /// Address of the controller's documentation.
-    pub source: String,
-}
-
-impl Spelling {
-    /// The value for a level (canonical); `None`: the controller has no word for it.
-    pub fn value(&self, level: &str) -> Option<String> {
-        if let Some(value) = self.values.get(level) {
-            return Some(value.clone());
-        }
-        match &self.text {
-            _ if self.except.iter().any(|other| other == level) => None,
-            None if !self.values.is_empty() => None,
-            None => Some(level.to_owned()),
-            Some(text) => Some(template::fill(text, level)),
-        }
-    }
-
-    /// The same as it stands in the object.
-    pub fn json_value(&self, level: &str) -> Option<Value> {
-        let text = self.value(level)?;
-        match self.json {
-            true => serde_json::from_str(&text).ok(),
-            false => Some(Value::String(text)),
-        }
-    }
 }
 
 /// What a change of a tunable reaches, which decides what is needed to change it.
@@ -236,12 +183,26 @@ pub struct InWorkload {
     pub group: Option<GroupLimit>,
     /// The level of a pod that says nothing.
     pub absent: String,
+    /// What stands there for each level, where that is not the level itself; see `Placed::value`.
+    #[serde(default)]
+    pub values: BTreeMap<String, Value>,
+    /// The field of those that tells the level, as a JSON pointer (RFC 6901) within them.
+    #[serde(default)]
+    pub told_by: String,
 }
 
 impl InWorkload {
     /// The pointer, of a proxy in this container.
     pub fn at_of(&self, container: &str) -> String {
         self.at.replace("{container}", container)
+    }
+
+    /// The level that is told by this value of the field that tells it.
+    pub fn level_of(&self, told: &Value) -> Option<&str> {
+        let is_it = |value: &Value| value.pointer(&self.told_by) == Some(told);
+        let mut values = self.values.iter();
+        let found = values.find(|(_, value)| is_it(value));
+        found.map(|(level, _)| level.as_str())
     }
 }
 

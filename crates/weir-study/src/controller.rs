@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use weir_model::study::{BesideSpec, ControllerSpec, ProxyKind};
+use weir_model::study::{BesideSpec, ControllerSpec, ProxyKind, SysctlMeans};
 use weir_parameters::Controller;
 use weir_parameters::controller::{Reads, ReadsCommand, ReadsPort, Restarts};
 
@@ -14,7 +14,15 @@ use crate::tree::Node;
 /// What pods belong to, which therefore can be asked what they run with.
 const WORKLOAD: &str = "workload";
 /// Keys beside the names of objects.
-const OWN: [&str; 6] = ["is", "namespace", "read", "restart", "within", "beside"];
+const OWN: [&str; 7] = [
+    "is",
+    "namespace",
+    "read",
+    "restart",
+    "within",
+    "beside",
+    "sysctls",
+];
 /// How long settings may be waited for.
 const WITHIN: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(3600);
 
@@ -41,6 +49,8 @@ pub(crate) fn read(node: &Node, kind: ProxyKind, check: &mut Checker) -> Option<
     } = instance(&mut fields, &OWN, controller, check);
     let within = fields.get("within");
     let within = within.and_then(|node| check.duration(node, WITHIN));
+    let sysctls = fields.get("sysctls");
+    let sysctls = sysctls.and_then(|node| check.choice(node, &SysctlMeans::NAMES));
     let namespace = namespace?;
     let beside = fields.get("beside");
     let beside = beside.and_then(|node| check.list(node, "a list of further instances"));
@@ -55,6 +65,7 @@ pub(crate) fn read(node: &Node, kind: ProxyKind, check: &mut Checker) -> Option<
         restart,
         beside,
         within,
+        sysctls: sysctls.unwrap_or_default(),
     })
 }
 

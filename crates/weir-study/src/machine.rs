@@ -26,6 +26,8 @@ pub struct CheckContext {
     /// Whether all roles are on this machine. Where they are not, the lab checks their CPU sets, each
     /// against its own.
     pub one_machine: bool,
+    /// Whether settings of the kernel of a cluster's nodes may be changed, where the study asks for that.
+    pub node_sysctls: bool,
     /// What its loads are checked with.
     pub engine: Engine,
 }

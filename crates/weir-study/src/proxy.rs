@@ -5,7 +5,8 @@ use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 
 use weir_model::study::{
-    ExternalSpec, OwnConfiguration, ProxyKind, ProxyRole, ProxySpec, Settings,
+    ControllerSpec, ExternalSpec, OwnConfiguration, ProxyKind, ProxyRole, ProxySpec, Settings,
+    SysctlMeans,
 };
 use weir_parameters::{Catalog, LevelKind};
 
@@ -173,11 +174,24 @@ impl Reader<'_> {
         spec.configuration = configuration;
         spec.controller =
             controller.and_then(|entry| crate::controller::read(&entry.value, kind, check));
+        if let (Some(entry), Some(spec)) = (controller, &spec.controller) {
+            self.check_nodes(&entry.value, spec, check);
+        }
         spec.external = external(kind, fields, check);
         Draft {
             spec,
             places,
             span: fields.span(),
+        }
+    }
+
+    /// Refuses settings of nodes where nobody has allowed them.
+    fn check_nodes(&self, node: &Node, spec: &ControllerSpec, check: &mut Checker) {
+        if spec.sysctls == SysctlMeans::Node && !self.context.node_sysctls {
+            let message =
+                "the study sets the kernel of the cluster's nodes, for everything that runs there";
+            let error = check.error(node.span.clone(), message);
+            error.hint("`--node-sysctls` allows it; weir puts the settings back at the end");
         }
     }
 

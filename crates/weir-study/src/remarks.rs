@@ -1,8 +1,8 @@
 //! What is not wrong with a study and still worth saying before it is run.
 
 use weir_model::record::Remark;
-use weir_model::study::{ArmRole, LoadSpec, Study};
-use weir_parameters::{Catalog, Severity};
+use weir_model::study::{ArmRole, LoadSpec, Study, SysctlMeans};
+use weir_parameters::{Catalog, Scope, Severity};
 
 use crate::{CheckContext, effects};
 
@@ -14,6 +14,7 @@ pub fn remarks(study: &Study, catalog: &Catalog, context: &CheckContext) -> Vec<
     let about_run = scale
         .into_iter()
         .chain(study.left_out.iter().cloned())
+        .chain(sysctls(study, catalog))
         .chain(effects::without_effect(study, catalog));
     let mut remarks: Vec<Remark> = about_run.map(Remark::of_run).collect();
     for arm in &study.arms {
@@ -63,6 +64,28 @@ pub fn remarks(study: &Study, catalog: &Catalog, context: &CheckContext) -> Vec<
         }
     }
     remarks
+}
+
+/// What is done to a cluster for settings of the kernel, where that is more than its pods may have by themselves.
+fn sysctls(study: &Study, catalog: &Catalog) -> Option<String> {
+    let (proxy, controller) = study.controlled()?;
+    let mut ids = study.arms.iter().flat_map(|arm| arm.settings.keys());
+    let is_kernel = |id: &String| catalog.scope(proxy.kind, id).is_some_and(Scope::is_kernel);
+    if !ids.any(is_kernel) {
+        return None;
+    }
+    let words = match controller.sysctls {
+        SysctlMeans::Pods => return None,
+        SysctlMeans::InitContainer => {
+            "a privileged container (`weir-sysctls`) in the proxy's pods sets the kernel there, which the kubelet might forbid the \
+             pods themselves (`sysctls: init-container`): it may do anything on its node while it runs"
+        }
+        SysctlMeans::Node => {
+            "privileged pods set the kernel of the proxy's nodes (`sysctls: node`): everything on these nodes has the settings \
+             while an arm is measured"
+        }
+    };
+    Some(words.to_owned())
 }
 
 fn scaled(factor: f64) -> String {

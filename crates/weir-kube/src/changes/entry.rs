@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{ATTEMPTS, Entry, Left, NOTHING, PutBack};
+use super::{ATTEMPTS, Entry, Left, NOTHING, PutBack, object};
 use crate::error::KubeError;
 use crate::inner::Inner;
-use crate::pointer::Pointer;
+use crate::pointer::{self, Pointer};
 use crate::workload;
 
 /// Whether two texts of an object say the same, but for what the API server writes down at every change.
@@ -25,6 +25,23 @@ pub(super) fn is_same(one: &Value, other: &Value) -> bool {
 }
 
 impl Entry {
+    /// Values in which what they have from elsewhere in the object is in its place.
+    pub(super) fn resolved(
+        &self,
+        values: &BTreeMap<String, Option<Value>>,
+    ) -> Result<BTreeMap<String, Option<Value>>, KubeError> {
+        let former = &self.former.text;
+        let each = values.iter().map(|(at, value)| {
+            let value = value.as_ref().map(|value| pointer::resolved(value, former));
+            let value = value.transpose().map_err(|missing| KubeError::Request {
+                doing: format!("cannot change {}", self.former.object),
+                why: format!("nothing stands at {missing}"),
+            })?;
+            Ok((at.clone(), value))
+        });
+        each.collect()
+    }
+
     /// The object as it is now with these values, and without what the cluster has put beside weir's: it does so again.
     pub(super) fn wanted(
         &self,
@@ -98,9 +115,14 @@ impl Entry {
         became: &mut PutBack,
     ) -> Result<(), KubeError> {
         let object = &self.former.object;
+        if dry_run && object.is_of_node() {
+            // Whoever would look makes a pod.
+            became.put_back = self.given.keys().cloned().collect();
+            return Ok(());
+        }
         for _ in 0..ATTEMPTS {
             (became.put_back, became.left) = (Vec::new(), Vec::new());
-            let now = object.now(inner)?;
+            let now = object::now(inner, object)?;
             let Some(now) = now.filter(|now| now["metadata"]["uid"] == *self.former.uid) else {
                 became.left.push(Left {
                     at: String::new(),
@@ -124,7 +146,7 @@ impl Entry {
             if dry_run {
                 return Ok(());
             }
-            if wanted == now || object.replace(inner, &wanted)?.is_some() {
+            if wanted == now || object::replace(inner, object, (&now, &wanted))?.is_some() {
                 let sets = (&self.former.replica_sets, &self.given);
                 return workload::forget(inner, object, &self.former.uid, sets);
             }

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use serde_json::Value;
-use weir_kube::{Asks, ObjectRef, Used};
+use weir_kube::{Asks, ObjectRef, Used, VALUE};
 use weir_model::study::{
     Arm, BesideSpec, ExternalSpec, LoadSpec, ProxySpec, Settings, Study, server_name,
 };
-use weir_parameters::controller::Reads;
+use weir_parameters::controller::{Given, NODE, Placed, Reads};
 use weir_parameters::{Catalog, Controller};
 use weir_sut::Meeting;
 
@@ -20,6 +20,8 @@ pub(super) struct Instance {
     pub(super) at: ExternalSpec,
     /// Its objects, by what the controller's file calls them.
     pub(super) objects: BTreeMap<String, ObjectRef>,
+    /// The same, and how kernel settings are given.
+    means: Given,
     /// What prints what its proxy runs with; empty: it is asked in its pods.
     pub(super) read: Vec<String>,
     /// What starts it anew where it reads an object at its start only; empty: its pods are replaced.
@@ -29,6 +31,9 @@ pub(super) struct Instance {
     /// What was in force before the first change.
     pub(super) before: Settings,
 }
+
+/// The annotation of pods that says what their nodes were given.
+const NODES_HAVE: &str = "/spec/template/metadata/annotations/weir~1sysctls";
 
 /// A place in an object, and what stands there.
 pub(super) type Change = (ObjectRef, String, Value);
@@ -41,12 +46,30 @@ impl Instance {
         catalog: &Catalog,
         arm: &Arm,
     ) -> Vec<Change> {
-        let placed = controller.placed(catalog, &arm.settings).into_iter();
-        let placed = placed.filter_map(|one| {
-            let object = self.objects.get(&one.object)?.clone();
-            Some((object, one.at, one.value))
+        let placed = controller.placed(catalog, &arm.settings, &self.means);
+        let each = placed.iter().filter_map(|one| {
+            let (object, at) = match &*one.object {
+                NODE => {
+                    let sysctl = one.at.trim_start_matches('/');
+                    (ObjectRef::of_node("", sysctl, ""), VALUE.to_owned())
+                }
+                named => (self.objects.get(named)?.clone(), one.at.clone()),
+            };
+            Some((object, at, one.value.clone()))
         });
-        placed.collect()
+        each.chain(self.starts_pods_anew(&placed)).collect()
+    }
+
+    /// A text in the template of its pods that differs where settings of their nodes do: a program has some of them, such as
+    /// the length of the accept queue, from its start on.
+    fn starts_pods_anew(&self, placed: &[Placed]) -> Option<Change> {
+        let of_nodes = placed.iter().filter(|one| one.object == NODE);
+        let said: Vec<String> = of_nodes
+            .map(|one| format!("{}={}", one.at.trim_start_matches('/'), one.value))
+            .collect();
+        let workload = self.objects.get(WORKLOAD)?.clone();
+        let said = Value::String(said.join(" "));
+        (said != "").then(|| (workload, NODES_HAVE.to_owned(), said))
     }
 
     /// The object that its controller reads at its start only, if that is so of it.
@@ -132,6 +155,7 @@ pub(super) fn instances(proxy: &ProxySpec, controller: &Controller) -> Vec<Insta
         Instance {
             at: of.at.clone(),
             objects: of.objects.iter().filter_map(object).collect(),
+            means: Given::of(&of.objects, spec.sysctls),
             read: of.read.clone(),
             restart: of.restart.clone(),
             sites: BTreeMap::new(),
@@ -180,6 +204,7 @@ pub(super) fn used(study: &Study, controller: &Controller, catalog: &Catalog) ->
         let changed: BTreeSet<ObjectRef> = arms
             .flat_map(|arm| instance.changes(controller, catalog, arm))
             .map(|(object, ..)| object)
+            .filter(|object| !object.is_of_node())
             .collect();
         used.changed.extend(changed);
         used.asked.extend(instance.objects.get(WORKLOAD).cloned());

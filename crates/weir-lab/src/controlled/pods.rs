@@ -35,12 +35,16 @@ pub(super) fn levels(
 ) -> Result<Vec<(String, String)>, KubeError> {
     let at = place.at_of(container);
     let in_pod = at.strip_prefix(TEMPLATE);
-    let found = weir_kube::of_pods(cluster, workload, in_pod.unwrap_or("/spec"))?;
+    let told = format!("{}{}", in_pod.unwrap_or("/spec"), place.told_by);
+    let found = weir_kube::of_pods(cluster, workload, &told)?;
     let count = found.len().to_string();
     let said = found.into_iter().map(|(pod, value)| {
         let level = match (in_pod, value) {
             (None, _) => count.clone(),
-            (Some(_), Some(value)) => level_of(row, &value),
+            (Some(_), Some(value)) => match place.level_of(&value) {
+                Some(level) => level.to_owned(),
+                None => level_of(row, &value),
+            },
             (Some(_), None) => place.absent.clone(),
         };
         (pod, level)

@@ -74,6 +74,7 @@ impl Bench {
             catalog: Catalog::builtin(),
             places: PlaceSpec::simulated(self.model.clone()),
             allow_host_settings: false,
+            node_image: None,
             check_alone: self.check_alone,
             generator_carries: None,
             samples: Some(Duration::from_secs(1)),

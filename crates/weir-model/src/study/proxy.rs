@@ -78,6 +78,36 @@ pub struct ControllerSpec {
     /// How long a setting may take until it is in force; `None`: as long as that controller takes at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<Duration>,
+    /// How its pods get settings of the kernel.
+    #[serde(default, skip_serializing_if = "SysctlMeans::is_pods")]
+    pub sysctls: SysctlMeans,
+}
+
+/// How pods get settings of the kernel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SysctlMeans {
+    /// The securityContext of the pods names them, and the kubelet sets those that it allows.
+    #[default]
+    Pods,
+    /// A privileged init container of the pods sets them in the pods' network namespace.
+    InitContainer,
+    /// They are set on the nodes of the pods, for all that runs there.
+    Node,
+}
+
+impl SysctlMeans {
+    /// All of them, by the names that studies have for them.
+    pub const NAMES: [(&str, SysctlMeans); 3] = [
+        ("pods", SysctlMeans::Pods),
+        ("init-container", SysctlMeans::InitContainer),
+        ("node", SysctlMeans::Node),
+    ];
+
+    /// Whether it is the usual one.
+    pub fn is_pods(&self) -> bool {
+        *self == SysctlMeans::Pods
+    }
 }
 
 /// One more instance of a controller, with a proxy of its own.

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use weir_model::study::ProxyKind;
-use weir_parameters::controller::Placed;
-use weir_parameters::{Catalog, Controller, Spelling};
+use weir_parameters::controller::{Given, Placed};
+use weir_parameters::{Catalog, Controller, EffectiveFrom, Spelling};
 
 fn spelling(kind: ProxyKind, id: &str, controller: &str) -> Spelling {
     let catalog = Catalog::builtin();
@@ -96,7 +96,84 @@ fn a_level_stands_in_the_object_that_has_its_field() {
             at: at.to_owned(),
             value,
         };
-        assert_eq!(controller.place(row, level), Ok(expected), "{id}");
+        let place = controller.place(row, level, &Given::default());
+        assert_eq!(place, Ok(expected), "{id}");
+    }
+}
+
+/// A level that stands for more than itself, of which a pod tells one field.
+#[test]
+fn pods_are_spread_by_a_constraint_with_the_selector_of_their_workload() {
+    let catalog = Catalog::builtin();
+    let controller = Controller::named("ingress-nginx").unwrap();
+    let row = catalog.get(controller.proxy, "spread").unwrap();
+    let EffectiveFrom::Workload(place) = &row.effective else {
+        panic!("it is of a workload");
+    };
+    for (level, when) in [
+        ("preferred", "ScheduleAnyway"),
+        ("required", "DoNotSchedule"),
+    ] {
+        let placed = controller.place(row, level, &Given::default()).unwrap();
+        assert_eq!(
+            placed.value["labelSelector"],
+            json!({"$from": "/spec/selector"})
+        );
+        assert_eq!(placed.value["whenUnsatisfiable"], when);
+        assert_eq!(place.level_of(&json!(when)), Some(level));
+    }
+    assert_eq!(place.level_of(&json!("Never")), None);
+}
+
+/// A row that one route can have for itself goes there where the study names the route; all others stay where they were.
+#[test]
+fn an_annotation_is_taken_where_the_study_names_an_ingress() {
+    let catalog = Catalog::builtin();
+    let controller = Controller::named("ingress-nginx").unwrap();
+    let annotation = "/metadata/annotations/nginx.ingress.kubernetes.io~1";
+    for (setting, key, value, of_all) in [
+        ("proxy_buffering: on", "proxy-buffering", "on", "on"),
+        ("proxy_buffer_size: 16k", "proxy-buffer-size", "16k", "16k"),
+        (
+            "proxy_connect_timeout: 7s",
+            "proxy-connect-timeout",
+            "7",
+            "7",
+        ),
+        // The words are the other way round.
+        ("access_log: off", "enable-access-log", "false", "true"),
+        ("gzip: on", "", "", "true"),
+    ] {
+        let (id, level) = setting.split_once(": ").unwrap();
+        let row = catalog.get(controller.proxy, id).unwrap();
+        let placed = |objects: &[&str]| {
+            let means = Given {
+                objects: objects.iter().map(ToString::to_string).collect(),
+                ..Given::default()
+            };
+            let placed = controller.place(row, level, &means).unwrap();
+            let in_values = controller.place_in_values(row, level, &means);
+            (placed, in_values.is_some())
+        };
+        let (usual, has_values) = placed(&["config"]);
+        assert_eq!(
+            (&*usual.object, usual.value.clone()),
+            ("config", json!(of_all)),
+            "{id}"
+        );
+        assert!(has_values, "{id}");
+        let (of_route, has_values) = placed(&["config", "ingress"]);
+        if key.is_empty() {
+            assert_eq!(of_route, usual, "{id}");
+            continue;
+        }
+        let expected = Placed {
+            object: "ingress".to_owned(),
+            at: format!("{annotation}{key}"),
+            value: json!(value),
+        };
+        assert_eq!(of_route, expected, "{id}");
+        assert!(!has_values, "{id}: the chart makes no Ingress");
     }
 }
 
@@ -120,7 +197,10 @@ fn every_spelling_names_a_key_and_its_source() {
     let mut spelled = 0;
     for kind in ProxyKind::ALL {
         for row in Catalog::builtin().parameters(kind) {
-            for (controller, spelling) in &row.controllers {
+            let each = row.controllers.iter();
+            for (controller, spelling) in
+                each.flat_map(|(name, of)| of.all().map(move |one| (name, one)))
+            {
                 let at = format!("{} of {controller}", row.id);
                 assert!(spelling.source.starts_with("https://"), "{at}");
                 let is_key = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use weir_model::study::ProxyKind;
 use weir_model::study::ProxyKind::Nginx;
-use weir_parameters::{Catalog, Directive, EffectiveFrom, Parameter, Scope};
+use weir_parameters::{Catalog, Directive, EffectiveFrom, Parameter, Scope, Spelling};
 
 fn row(id: &str) -> Parameter {
     Catalog::builtin().get(Nginx, id).expect("a row").clone()
@@ -125,7 +125,7 @@ fn what_nginx_says_is_read_back_as_a_level() {
 fn sample_levels(row: &Parameter) -> Vec<String> {
     let guesses = "on|off|auto|buffered|1|7|100|4096|10s|4k|max=1024 inactive=10s|none|64k|\
                    text/css text/plain|TLSv1.2 TLSv1.3|ECDHE-RSA-AES256-GCM-SHA384:HIGH:!aNULL|\
-                   1024 65000|4096 131072 6291456|cubic|fq|8080,9000-9010|512Mi";
+                   1024 65000|4096 131072 6291456|cubic|fq|8080,9000-9010|512Mi|preferred";
     let guesses = guesses.split('|').filter_map(|level| row.check(level).ok());
     let known = row
         .default
@@ -230,9 +230,11 @@ fn the_documentation_has_a_line_for_every_row_and_none_beside() {
         let is_row = |line: &&str| line.starts_with("| `") && line.matches(" |").count() == 4;
         assert_eq!(page.lines().filter(is_row).count(), described, "{kind:?}");
         for row in catalog.parameters(kind) {
-            let keys = row.controllers.values().map(|of| format!("`{}`", of.key));
-            for key in keys {
-                assert!(page.contains(&key), "{kind:?}: {} has no {key}", row.id);
+            let keys = row.controllers.values().flat_map(Spelling::all);
+            for key in keys.map(|of| format!("{}`", of.key)) {
+                let is_there =
+                    page.contains(&format!("`{key}")) || page.contains(&format!("/{key}"));
+                assert!(is_there, "{kind:?}: {} has no {key}", row.id);
             }
         }
     }

@@ -1,10 +1,10 @@
 //! What a controller of a cluster can set for the arms of its study.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use weir_model::study::{ControllerSpec, Settings};
-use weir_parameters::controller::Unplaced;
+use weir_parameters::controller::{Given, NODE, Unplaced};
 use weir_parameters::{Catalog, Controller, EffectiveFrom, InWorkload, Parameter, Scope};
 
 use super::Arms;
@@ -36,7 +36,8 @@ fn check_instances(
     let addresses = own.chain(spec.beside.iter().map(|one| &one.at));
     let addresses = addresses.map(|at| at.address.to_string());
     let placed = arms.drafts.iter();
-    let placed = placed.flat_map(|draft| controller.placed(catalog, &draft.arm.settings));
+    let means = Given::of(&spec.objects, spec.sysctls);
+    let placed = placed.flat_map(|draft| controller.placed(catalog, &draft.arm.settings, &means));
     let roles: BTreeSet<String> = placed.map(|placed| placed.object).collect();
     let each = spec.beside.iter().map(|one| (&one.namespace, &one.objects));
     let each = std::iter::once((&spec.namespace, &spec.objects)).chain(each);
@@ -64,7 +65,12 @@ pub(super) fn check_arms(arms: &Arms, of_study: &Draft, catalog: &Catalog, check
     };
     check_instances(arms, of_study, (spec, controller, catalog), check);
     let all = || std::iter::once(&spec.objects).chain(spec.beside.iter().map(|one| &one.objects));
-    let has = |object: &String| all().all(|objects| objects.contains_key(object));
+    let has = |object: &str| all().all(|objects| objects.contains_key(object));
+    // What one instance names decides where settings go, and all must have that.
+    let means = Given {
+        objects: all().flat_map(BTreeMap::keys).cloned().collect(),
+        sysctls: spec.sysctls,
+    };
     let mut said = Settings::new();
     for draft in &arms.drafts {
         if draft.arm.proxy.is_some() {
@@ -81,15 +87,20 @@ pub(super) fn check_arms(arms: &Arms, of_study: &Draft, catalog: &Catalog, check
                 continue;
             };
             let place = || draft.place_of(id);
-            match controller.place(row, level) {
+            match controller.place(row, level, &means) {
                 _ if is_said => {}
-                Ok(placed) if has(&placed.object) => {
+                Ok(placed) if placed.object == NODE && !spec.beside.is_empty() => {
+                    let message = format!("instances on one node have `{id}` in common");
+                    let error = check.error(place(), message);
+                    error.hint("leave `beside` out: then arms have the one instance in turn");
+                }
+                Ok(placed) if has(placed.named()) => {
                     for object in all().filter_map(|objects| objects.get(&placed.object)) {
                         check_kind(row, object, place(), check);
                     }
                 }
                 Ok(placed) => {
-                    let object = &placed.object;
+                    let object = placed.named();
                     let message = format!("`{id}` is set in the `{object}`, which is not named");
                     let what = controller.objects.get(object);
                     let what = what.map_or("", |kinds| &kinds.what);
@@ -102,7 +113,8 @@ pub(super) fn check_arms(arms: &Arms, of_study: &Draft, catalog: &Catalog, check
                     check.error(place(), message);
                 }
                 Err(Unplaced::Parameter) => {
-                    let can: Vec<&str> = controller.can_set(catalog).into_iter().collect();
+                    let can = controller.can_set(catalog, spec.sysctls);
+                    let can: Vec<&str> = can.into_iter().collect();
                     let message = format!("{} cannot set `{id}`", controller.title);
                     let error = check.error(place(), message);
                     error.hint(format!("it can set {}", can.join(", ")));

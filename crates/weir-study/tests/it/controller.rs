@@ -1,6 +1,8 @@
 //! A proxy that a controller of a cluster configures.
 
-use weir_parameters::Controller;
+use weir_model::study::SysctlMeans;
+use weir_parameters::{Catalog, Controller};
+use weir_study::CheckContext;
 
 use crate::{messages_of, read};
 
@@ -224,6 +226,84 @@ fn what_pods_have_is_of_a_workload() {
     );
 }
 
+/// How the kernel is set decides what can be, and where; an Ingress that a study names is one of its objects.
+#[test]
+fn the_kernel_is_set_by_the_means_that_a_study_names() {
+    let host = "arms: [{name: a, settings: {net.core.netdev_max_backlog: 5000}}]";
+    let of = |means: &str| format!("{WHOLE}, sysctls: {means}");
+    for (means, expected) in [
+        ("pods", SysctlMeans::Pods),
+        ("init-container", SysctlMeans::InitContainer),
+        ("node", SysctlMeans::Node),
+    ] {
+        let read = read(&study(&of(means), ARMS)).unwrap();
+        assert_eq!(read.controlled().unwrap().1.sysctls, expected);
+        let remarks = weir_study::remarks(&read, &Catalog::builtin(), &crate::context());
+        let is_told = remarks.iter().any(|one| one.text.contains("privileged"));
+        assert_eq!(
+            is_told,
+            expected != SysctlMeans::Pods,
+            "{means}: {remarks:?}"
+        );
+    }
+    read(&study(&of("node"), host)).unwrap();
+    let cannot = "ingress-nginx cannot set `net.core.netdev_max_backlog`";
+    is_refused(&study(&of("init-container"), host), cannot);
+    is_refused(&study(WHOLE, host), cannot);
+    is_refused(&study(&of("nobody"), ARMS), "`nobody` is not `pods`");
+    let unnamed = WHOLE.replace(", workload: deployment/controller", ", read: [nginx, -T]");
+    let message = "`net.core.somaxconn` is set in the `workload`, which is not named";
+    for means in ["pods", "init-container", "node"] {
+        is_refused(
+            &study(&format!("{unnamed}, sysctls: {means}"), ARMS),
+            message,
+        );
+    }
+    let beside = study(&format!("{}, {BESIDE}", of("node")), ARMS);
+    is_refused(
+        &beside,
+        "instances on one node have `net.core.somaxconn` in common",
+    );
+    // Nobody has allowed it.
+    let context = CheckContext {
+        node_sysctls: false,
+        ..crate::context()
+    };
+    let refused = |means: &str| {
+        let text = study(&of(means), ARMS);
+        weir_study::parse(&text, "study.yaml", &Catalog::builtin(), &context)
+    };
+    refused("init-container").unwrap();
+    let errors = refused("node").unwrap_err();
+    let first = &errors.errors()[0];
+    assert!(
+        first.message.contains("the kernel of the cluster's nodes"),
+        "{first:?}"
+    );
+}
+
+#[test]
+fn an_ingress_is_an_object_of_the_study() {
+    let arms = "arms: [{name: a, settings: {proxy_buffering: on}}]";
+    let whole = format!("{WHOLE}, ingress: ingress/shop/web");
+    let read = read(&study(&whole, arms)).unwrap();
+    assert_eq!(
+        read.controlled().unwrap().1.objects["ingress"],
+        "ingress/shop/web"
+    );
+    let wrong = format!("{WHOLE}, ingress: httpproxy/web");
+    is_refused(
+        &study(&wrong, arms),
+        "`httpproxy/web` is not `ingress/NAME`",
+    );
+    // What one instance has by its Ingress, the other must not have by its ConfigMap.
+    let beside = study(&format!("{whole}, {BESIDE}"), arms);
+    is_refused(
+        &beside,
+        "`proxy_buffering` is set in the `ingress`, which is not named",
+    );
+}
+
 #[track_caller]
 fn is_refused(text: &str, message: &str) {
     let messages = messages_of(text);
@@ -239,10 +319,11 @@ fn every_row_of_a_controller_has_a_place() {
     let catalog = weir_parameters::Catalog::builtin();
     for controller in Controller::all() {
         let mut placed = 0;
-        for id in controller.can_set(&catalog) {
+        let means = weir_parameters::controller::Given::default();
+        for id in controller.can_set(&catalog, means.sysctls) {
             let row = catalog.get(controller.proxy, id).unwrap();
             let mut levels = row.default.all().iter().filter_map(|one| one.level.clone());
-            let place = levels.find_map(|level| controller.place(row, &level).ok());
+            let place = levels.find_map(|level| controller.place(row, &level, &means).ok());
             let Some(place) = place else {
                 continue;
             };

@@ -28,6 +28,7 @@ fn context() -> CheckContext {
         local_ports: 28_232,
         cpus_available: "0-1".parse().ok(),
         one_machine: true,
+        node_sysctls: true,
         engine: weir_study::Engine::default(),
     }
 }

@@ -201,8 +201,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     use weir_configuration::nginx::directives;
+    use weir_model::study::HOST;
 
     use super::*;
+    use crate::met::Meeting;
 
     const TEXT: &str = r#"
         worker_processes 2;
@@ -327,6 +329,65 @@ mod tests {
             ];
             assert_eq!(ids.map(|id| &*levels[id]), expected);
         }
+    }
+
+    /// What an ingress controller prints has a server for each host, and a location for each path.
+    #[test]
+    fn what_was_printed_elsewhere_is_read_by_host_and_path() {
+        let text = "events { }
+            http {
+                init_by_lua_block { a = { b = \"}\" } }
+                server { listen 80 default_server; server_name _; location / { gzip on; proxy_pass http://a; } }
+                server {
+                    listen 80;
+                    server_name a.example;
+                    location / { proxy_buffering off; proxy_pass http://a; }
+                }
+                server {
+                    listen 80;
+                    listen 443 ssl;
+                    server_name b.example;
+                    location /api/ { proxy_buffering off; sendfile on; proxy_pass http://a; }
+                    location / { set $x y; proxy_buffering on; proxy_pass http://a; }
+                }
+            }";
+        let told = |host: &str, target: &str, is_secure| {
+            let meeting = Meeting {
+                at: "10.96.7.7:8080".parse().unwrap(),
+                is_secure,
+                host: host.to_owned(),
+                target: target.to_owned(),
+            };
+            let told = crate::told(
+                ProxyKind::Nginx,
+                text.to_owned(),
+                &meeting,
+                &Catalog::builtin(),
+            );
+            told.map(|told| {
+                ["gzip", "proxy_buffering", "sendfile"].map(|id| told.levels[id].clone())
+            })
+        };
+        for (host, target, is_secure, expected) in [
+            ("a.example", "/api/x", false, ["off", "off", "off"]),
+            ("b.example", "/", false, ["off", "on", "off"]),
+            ("b.example", "/", true, ["off", "on", "off"]),
+            ("b.example", "/api/x?y", false, ["off", "off", "on"]),
+            // Nobody's, and that of a load that names none.
+            ("c.example", "/", false, ["on", "on", "off"]),
+            (HOST, "/", false, ["on", "on", "off"]),
+        ] {
+            assert_eq!(
+                told(host, target, is_secure).unwrap(),
+                expected,
+                "{host}{target}"
+            );
+        }
+        let error = told("a.example", "/", true).unwrap_err().to_string();
+        assert!(
+            error.contains("no server there has the name `a.example`"),
+            "{error}"
+        );
     }
 
     #[test]

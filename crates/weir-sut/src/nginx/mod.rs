@@ -18,7 +18,6 @@ use weir_parameters::Catalog;
 
 use crate::admin;
 use crate::installed::{Installed, Marks, word_behind};
-use crate::met::Met;
 use crate::proxy::{Started, answer};
 use crate::{
     Configuration, Effective, Language, LoggedRequest, Proxy, RunningProxy, SutError, Task,
@@ -31,7 +30,7 @@ pub(crate) const MARKS: Marks = Marks {
     version_of,
     install: "apt-get install nginx-light",
     told: Some(|text, meeting, catalog| {
-        let met = Met::at(meeting.at, meeting.is_secure);
+        let met = own::met_by(&text, meeting)?;
         let tree = directives(&text)?;
         Ok(effective::read(text, &tree, vec![met], catalog, None))
     }),

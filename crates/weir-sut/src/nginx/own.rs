@@ -1,19 +1,24 @@
 //! A copy of a user's nginx.conf.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use weir_configuration::nginx::{Plain, adapt, asked, change, expanded, read};
-use weir_configuration::{Asked, ConfigurationError, Source, Surroundings, Wanted};
-use weir_model::study::AskSpec;
+use weir_configuration::{Asked, ConfigurationError, Source, SourceFile, Surroundings, Wanted};
+use weir_model::study::{AskSpec, HOST, RequestedSpec};
 use weir_probe::process::command_line;
 
 use super::Nginx;
 use super::configuration::{USERS, workers_of};
 use crate::configuration::Configuration;
+use crate::met::{Meeting, Met};
 use crate::own::Copying;
 use crate::proxy::Started;
 use crate::user::{Id, WorkerUser};
 use crate::{Language, Own, SutError, Task};
+
+/// What messages call what an nginx somewhere else has printed.
+const PRINTED: &str = "nginx -T";
 
 pub(super) fn write(
     nginx: &Nginx,
@@ -41,6 +46,34 @@ pub(super) fn write(
         shares_port: shares_port(&tree),
         ..configuration
     })
+}
+
+/// Where a load meets what `nginx -T` has printed: the server of its host, and the location of its path. What is included
+/// stands behind the main file there, and has no servers where a controller writes that file as a whole.
+pub(super) fn met_by(text: &str, meeting: &Meeting) -> Result<Met, SutError> {
+    let file = SourceFile {
+        path: PRINTED.into(),
+        text: text.to_owned(),
+    };
+    let source = Source {
+        files: vec![file],
+        base: PathBuf::new(),
+        includes: BTreeMap::new(),
+    };
+    let request = RequestedSpec {
+        target: meeting.target.clone(),
+        ..RequestedSpec::default()
+    };
+    let ask = AskSpec {
+        tls: meeting.is_secure,
+        certified: true,
+        host: (meeting.host != HOST).then(|| meeting.host.clone()),
+        requests: vec![request],
+        ..AskSpec::default()
+    };
+    let met = asked(&source, &ask, "")?;
+    let met = met.first().map(|asked| Met::of(meeting.at, asked));
+    Ok(met.unwrap_or_else(|| Met::at(meeting.at, meeting.is_secure)))
 }
 
 impl Language for Nginx {

@@ -119,6 +119,21 @@ pub(crate) struct RightsArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(crate) struct SysctlArgs {
+    /// Its name, such as net.core.somaxconn
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+
+    /// The value that it must have to be changed
+    #[arg(value_name = "FROM", requires = "to")]
+    pub(crate) from: Option<String>,
+
+    /// The value to give it
+    #[arg(value_name = "TO")]
+    pub(crate) to: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct WaitArgs {
     /// End when no other process has been there for this long
     #[arg(long, value_name = "TIME")]

@@ -19,7 +19,9 @@ mod progress;
 pub(crate) use capacity::{CapacityArgs, CapacityFormat};
 pub(crate) use doctor::{DoctorArgs, DoctorFormat};
 pub(crate) use generate::GenerateArgs;
-pub(crate) use kube::{ImageArgs, KubeArgs, PodArgs, RenderArgs, RightsArgs, WaitArgs, WantedArgs};
+pub(crate) use kube::{
+    ImageArgs, KubeArgs, PodArgs, RenderArgs, RightsArgs, SysctlArgs, WaitArgs, WantedArgs,
+};
 pub(crate) use load::{FlowArgs, FlowText, IoChoice, LoadArgs, LoadFormat};
 pub(crate) use patch::PatchArgs;
 pub(crate) use progress::{ProgressArgs, ProgressWord};
@@ -84,6 +86,9 @@ pub(crate) enum Command {
     /// Be the first process of a pod, which only waits; started by the cluster.
     #[command(hide = true)]
     Wait(WaitArgs),
+    /// Read a setting of the kernel, or change it; started by weir in a pod.
+    #[command(hide = true)]
+    Sysctl(SysctlArgs),
     /// Try whether a user namespace brings network namespaces; started by weir itself.
     #[command(hide = true)]
     TryUserNamespace,
@@ -155,6 +160,11 @@ pub(crate) struct LabArgs {
     /// Allow the study to change settings of the whole host while it runs; they are restored afterwards
     #[arg(long)]
     pub(crate) allow_host_settings: bool,
+
+    /// Allow a study with `sysctls: node` to set the kernel of the cluster's nodes while it runs, by privileged pods of --image; the
+    /// settings are restored afterwards
+    #[arg(long, requires = "on", help_heading = "Kubernetes")]
+    pub(crate) node_sysctls: bool,
 
     /// A file with parameters of your own (docs/parameters.md); repeatable
     #[arg(long, value_name = "FILE")]

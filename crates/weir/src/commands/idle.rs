@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use weir_model::study::{LoadSpec, Study};
+use weir_model::study::{LoadSpec, Study, SysctlMeans};
 use weir_parameters::Catalog;
 use weir_study::{CheckContext, Scale};
 
@@ -31,6 +31,14 @@ pub(crate) fn options(
         say(
             "--allow-host-settings",
             "no arm changes a setting of the whole host",
+        );
+    }
+    let controller = read.study.controlled();
+    if args.lab.node_sysctls && controller.is_none_or(|(_, spec)| spec.sysctls != SysctlMeans::Node)
+    {
+        say(
+            "--node-sysctls",
+            "the study has no controller with `sysctls: node`",
         );
     }
     if args.lab.place.is_empty() {

@@ -6,10 +6,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Parser;
-use weir_kube::{Cluster, KubeError, Target, Unclear, Wanted, image};
+use weir_kube::{Cluster, KubeError, Target, Unclear, Wanted, image as archive};
 use weir_lab::{PlaceSpec, Pods};
 use weir_model::quantity::{parse_bytes, parse_duration};
-use weir_model::study::{Arm, Study, Until};
+use weir_model::study::{Arm, Study, SysctlMeans, Until};
 use weir_parameters::Catalog;
 use weir_study::Scale;
 
@@ -60,7 +60,7 @@ fn write_image(args: &ImageArgs) -> Result<(), Failure> {
     let program =
         fs::read(path).map_err(|error| Failure::input(format!("{}: {error}", path.display())))?;
     let name = args.name.clone().unwrap_or_else(image_name);
-    let archive = image::of_program(&name, program).map_err(|error| {
+    let archive = archive::of_program(&name, program).map_err(|error| {
         let what = match &args.program {
             Some(path) => format!("{}: {error}", path.display()),
             None => format!("this weir cannot be an image: {error}"),
@@ -84,6 +84,11 @@ fn render(args: &RenderArgs) -> Result<(), Failure> {
     can_be_sent_to(&read.study)?;
     let wanted = wanted(&args.wanted)?;
     let mut text = weir_kube::render(&wanted, &args.namespace, RUN);
+    let controller = read.study.controlled();
+    if controller.is_some_and(|(_, spec)| spec.sysctls == SysctlMeans::Node) {
+        let place = (RUN, "NODE");
+        text += &weir_kube::render_for_node(&wanted.image, &args.namespace, place);
+    }
     for arm in &read.study.arms {
         text += &changes(&read.study, arm);
     }
@@ -152,8 +157,17 @@ pub(super) fn can_be_sent_to(study: &Study) -> Result<(), Failure> {
     ))
 }
 
-/// The places of a run with its generators in pods, where `--on` says so.
-pub(super) fn places(args: &PodArgs, places: PlaceSpec) -> Result<PlaceSpec, Failure> {
+/// The image of weir that pods have.
+pub(super) fn image(args: &WantedArgs) -> String {
+    args.image.clone().unwrap_or_else(image_name)
+}
+
+/// The places of a run with its generators in pods, where `--on` says so. `has_others`: there may be other pods.
+pub(super) fn places(
+    args: &PodArgs,
+    places: PlaceSpec,
+    has_others: bool,
+) -> Result<PlaceSpec, Failure> {
     let Some(on) = &args.on else {
         return match idle(&args.wanted) {
             Some(option) => Err(Failure::input(format!(
@@ -165,6 +179,7 @@ pub(super) fn places(args: &PodArgs, places: PlaceSpec) -> Result<PlaceSpec, Fai
     if args.wanted.generators == Some(0) {
         let others = WantedArgs {
             generators: None,
+            image: args.wanted.image.clone().filter(|_| !has_others),
             ..args.wanted.clone()
         };
         return match idle(&others) {
@@ -232,7 +247,7 @@ fn wanted(args: &WantedArgs) -> Result<Wanted, Failure> {
     let mib = |bytes: u64| u32::try_from(bytes.div_ceil(1 << 20)).unwrap_or(u32::MAX);
     Ok(Wanted {
         generators: at_least_one("--generators", args.generators)?,
-        image: args.image.clone().unwrap_or_else(image_name),
+        image: image(args),
         cpus: at_least_one("--pod-cpus", args.pod_cpus)?,
         memory_mib: memory.transpose()?.map_or(MEMORY_MIB, mib),
         nodes: read_all("--node-selector", &args.node_selector)?,

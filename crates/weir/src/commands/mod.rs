@@ -32,6 +32,7 @@ mod rootless;
 mod run;
 mod studies;
 mod study;
+mod sysctl;
 mod time;
 mod wait;
 
@@ -69,6 +70,7 @@ pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Studies(args) => studies::run(args),
         Command::Kube(args) => kube::run(&args),
         Command::Wait(args) => wait::run(&args),
+        Command::Sysctl(args) => sysctl::run(&args),
     }
 }
 

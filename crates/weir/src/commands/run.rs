@@ -51,6 +51,10 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
         true => study::context(),
         false => machine(&options)?,
     };
+    let machine = CheckContext {
+        node_sysctls: args.lab.node_sysctls || args.check,
+        ..machine
+    };
     let mut read = study::read(name, &options.catalog, scale, &machine)?;
     if args.lab.pods.on.is_some() {
         kube::can_be_sent_to(&read.study)?;
@@ -173,9 +177,11 @@ pub(super) fn options(args: &LabArgs) -> Result<Options, Failure> {
         catalog: parameters::catalog(&args.parameters)?,
         allow_host_settings: args.allow_host_settings,
         samples: args.samples.interval(),
+        node_image: args.node_sysctls.then(|| kube::image(&args.pods.wanted)),
         ..options_at(kube::places(
             &args.pods,
             place::roles(&args.place, &args.ssh)?,
+            args.node_sysctls,
         )?)?
     })
 }
@@ -193,6 +199,7 @@ pub(super) fn options_at(places: PlaceSpec) -> Result<Options, Failure> {
         remarks: Vec::new(),
         places,
         allow_host_settings: false,
+        node_image: None,
         check_alone: false,
         // What was found out is about this host.
         generator_carries: load::carries().filter(|_| is_here),

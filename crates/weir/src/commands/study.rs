@@ -114,6 +114,7 @@ pub(crate) fn elsewhere(facts: Facts) -> CheckContext {
         local_ports: facts.local_ports,
         cpus_available: Some(facts.cpus),
         one_machine: facts.one_machine,
+        node_sysctls: true,
         engine: ENGINE,
     }
 }
@@ -127,6 +128,7 @@ pub(crate) fn context() -> CheckContext {
         local_ports: weir_probe::local_ports(),
         cpus_available: weir_probe::allowed_cpus().ok(),
         one_machine: true,
+        node_sysctls: true,
         engine: ENGINE,
     }
 }

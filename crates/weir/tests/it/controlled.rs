@@ -19,9 +19,9 @@ use crate::program::{HasAll, Running, wait_until};
 const PROXY: &str = "127.0.0.1:8088";
 const ORIGIN: &str = "127.0.0.1:8089";
 /// A run takes as long as its roll-outs, beside other tests.
-const RUN: Duration = Duration::from_secs(600);
+pub(crate) const RUN: Duration = Duration::from_secs(600);
 /// Runs from this host.
-const ON: &str = "--on kubernetes:weir-test --generators 0";
+pub(crate) const ON: &str = "--on kubernetes:weir-test --generators 0";
 
 /// Another instance of the stand-in, its ConfigMap, and where its proxy listens.
 const BESIDE: (&str, &str) = ("settings-beside", "127.0.0.1:8090");
@@ -309,7 +309,7 @@ pub(crate) fn what_a_killed_run_has_changed_is_put_back(test: &Test) {
 }
 
 /// What the Deployment says, and its ReplicaSets.
-fn of_pods(test: &Test) -> (String, String) {
+pub(crate) fn of_pods(test: &Test) -> (String, String) {
     let spec = "get deployment proxy --output jsonpath={.spec}";
     let sets = "get replicasets --selector app=proxy --output name";
     (test.kubectl(spec, ""), test.kubectl(sets, ""))

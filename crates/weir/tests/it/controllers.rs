@@ -3,6 +3,7 @@
 use weir_model::load_report::LoadReport;
 use weir_model::record::Record;
 
+use crate::controlled::patched;
 use crate::controllers_envoy;
 use crate::deploy;
 use crate::kube_support::{Named, Test, tier};
@@ -142,51 +143,101 @@ spec:
     is_served(test, &address, &host);
 }
 
-/// The settings that a study gives the real controller are in force in its nginx, cost what they cost, and are gone.
+/// The settings that a study gives the real controller are in force in its nginx, cost what they cost, and are gone. What the
+/// Ingress has a word for is its own: another host's stays as it was.
 fn a_study_varies_the_real_ingress_nginx(test: &Test) {
     ingress(test, "ingress-nginx", "nginx");
     let address = test.controller("ingress-nginx");
     let _origin = serve(test);
+    let beside = "get ingress nginx --output json";
+    let beside = test
+        .kubectl(beside, "")
+        .replace("nginx.example", "a.example");
+    let beside = beside.replace("\"name\": \"nginx\"", "\"name\": \"beside\"");
+    test.kubectl("apply --filename -", &without_identity(&beside));
+    is_served(test, &address, "a.example");
     let place = Place::new();
     let words = words_within(test, "ingress-nginx", "nginx");
     let data = "get configmap ingress-nginx-controller --namespace ingress-nginx --output jsonpath={.data}";
-    let before = test.kubectl(data, "");
+    let annotations = "get ingress nginx --output jsonpath={.metadata.annotations}";
+    let before = [data, annotations].map(|line| test.kubectl(line, ""));
     place.write(
         "study.yaml",
         &format!(
             "weir: 1\nname: tried\nquestion: Is it so?\nproxy:\n  kind: nginx\n  address: '{address}'\n  controller:\n    \
              is: ingress-nginx\n    namespace: ingress-nginx\n    config: configmap/ingress-nginx-controller\n    \
-             read: [{words}, -T]\n\
+             ingress: ingress/default/nginx\n    read: [{words}, -T]\n\
              loads:\n- {{name: closed, closed: true, connections: 4, duration: 8s, request: {{fields: {{Host: nginx.example}}}}}}\n\
              blocks: {{at-least: 6}}\na/a: false\n\
-             arms:\n- {{name: few, settings: {{keepalive_requests: 1, gzip: on, worker_connections: 1024}}}}\n"
+             arms:\n- name: few\n  settings: {{keepalive_requests: 1, gzip: on, worker_connections: 1024, proxy_buffering: on, \
+             proxy_buffer_size: 8k, proxy_request_buffering: off, client_body_buffer_size: 32k, proxy_connect_timeout: 7s}}\n"
         ),
     );
     let line = "run study.yaml --out tried --on kubernetes:weir-test --generators 0";
     start(test, &place, line).end().with_code(0);
-    assert_eq!(test.kubectl(data, ""), before);
+    assert_eq!(
+        [data, annotations].map(|line| test.kubectl(line, "")),
+        before
+    );
     let run = weir_record::Run::read(&place.path("tried")).expect("a run");
     for record in &run.records {
-        if let Record::Proxy(proxy) = record {
-            let of = |id: &str| proxy.effective[id].clone();
-            let found = [
-                of("keepalive_requests"),
-                of("gzip"),
-                of("worker_connections"),
-            ];
-            assert_eq!(
-                found == ["1", "on", "1024"],
-                proxy.arm == "few",
-                "{found:?}"
-            );
+        let Record::Proxy(proxy) = record else {
+            continue;
+        };
+        for (id, usual, of_arm) in [
+            ("keepalive_requests", "1000", "1"),
+            ("gzip", "off", "on"),
+            ("worker_connections", "16384", "1024"),
+            ("proxy_buffering", "off", "on"),
+            ("proxy_buffer_size", "4k", "8k"),
+            ("proxy_request_buffering", "on", "off"),
+            ("client_body_buffer_size", "8k", "32k"),
+            ("proxy_connect_timeout", "5s", "7s"),
+        ] {
+            let expected = if proxy.arm == "few" { of_arm } else { usual };
+            assert_eq!(proxy.effective[id], expected, "{id} of {}", proxy.arm);
         }
     }
+    let text = std::fs::read_to_string(place.path("tried/arms/few/effective.conf"));
+    let text = text.expect("what nginx printed");
+    let sizes = text
+        .lines()
+        .filter(|line| line.contains("proxy_buffer_size "));
+    let sizes: Vec<bool> = sizes.map(|line| line.ends_with(" 8k;")).collect();
+    assert!(sizes.len() > 2, "{sizes:?}");
+    assert_eq!(sizes.iter().filter(|is_of_arm| **is_of_arm).count(), 1);
+    what_the_ingress_had_is_printed_for_kubectl(test, &place, annotations);
+    test.kubectl("delete ingress beside nginx", "");
     let found = weir_analysis::analyze(&run);
     let comparison = &found.loads[0].comparisons[0];
     assert!(
         comparison.n >= 6 && comparison.ratio < 0.9,
         "{comparison:?}"
     );
+}
+
+fn what_the_ingress_had_is_printed_for_kubectl(test: &Test, place: &Place, annotations: &str) {
+    for (more, size) in [("", "8k"), (" --revert", "4k")] {
+        patched(test, place, &format!("--arm few{more}"))
+            .has("kubectl patch ingresses.networking.k8s.io/nginx --namespace default --type merge --patch '");
+        test.kubectl(annotations, "").has(&format!(
+            "\"nginx.ingress.kubernetes.io/proxy-buffer-size\":\"{size}\""
+        ));
+    }
+    place.write("values.yaml", "controller: {}\n");
+    let line = "patch tried --arm few --values values.yaml";
+    let told = start(test, place, line).end().with_code(0);
+    told.stderr
+        .has("have no place for client_body_buffer_size, proxy_buffer_size");
+    told.stdout.has_none(&["proxy"]);
+}
+
+/// An object as another is to be made from it.
+fn without_identity(object: &str) -> String {
+    let mut object: serde_json::Value = serde_json::from_str(object).expect("an object");
+    object["metadata"] = serde_json::json!({"name": object["metadata"]["name"]});
+    object["status"] = serde_json::Value::Null;
+    object.to_string()
 }
 
 /// The words of a command where a controller runs, for a list of a study.

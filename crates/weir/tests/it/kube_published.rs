@@ -146,6 +146,7 @@ pub(crate) fn what_pods_have_is_varied_by_roll_outs(test: &Test) {
     kube_stand_in::start(test);
     let arms = "- {name: two, settings: {replicas: 2}}\n\
                 - {name: small, settings: {memory_limit: 256Mi, memory_request: 64Mi, cpu_request: 50m}}\n\
+                - {name: apart, settings: {spread: required}}\n\
                 - {name: node, settings: {host_network: on}}\n";
     let run = whole(test, &place, &kube_stand_in::study("6s", arms));
     for (arm, id, before, after) in [
@@ -153,6 +154,7 @@ pub(crate) fn what_pods_have_is_varied_by_roll_outs(test: &Test) {
         ("small", "memory_limit", "none", "256Mi"),
         ("small", "memory_request", "none", "64Mi"),
         ("small", "cpu_request", "none", "50m"),
+        ("apart", "spread", "none", "required"),
         ("node", "host_network", "off", "on"),
     ] {
         is_in_force(&run, "baseline", id, before);

@@ -4,7 +4,13 @@
 use crate::kube_support::Test;
 
 /// What the stand-in runs, besides itself.
-pub(crate) const PROGRAMS: [&str; 4] = ["/usr/sbin/nginx", "/bin/bash", "/bin/cat", "/bin/sleep"];
+pub(crate) const PROGRAMS: [&str; 5] = [
+    "/usr/sbin/nginx",
+    "/bin/bash",
+    "/bin/cat",
+    "/bin/sh",
+    "/bin/sleep",
+];
 
 /// What its image has besides programs.
 pub(crate) const FILES: [(&str, &str); 4] = [
@@ -56,6 +62,21 @@ spec:
 /// Starts it as a Deployment, and waits until it serves.
 pub(crate) fn start(test: &Test) {
     test.kubectl("apply --filename -", DEPLOYMENT);
+    test.kubectl("rollout status deployment/proxy --timeout=60s", "");
+}
+
+/// The same in its node's network, where one pod has the port.
+pub(crate) fn start_on_node(test: &Test) {
+    let text = DEPLOYMENT
+        .replace(
+            "maxSurge: 1, maxUnavailable: 0",
+            "maxSurge: 0, maxUnavailable: 1",
+        )
+        .replace(
+            "      containers:",
+            "      hostNetwork: true\n      containers:",
+        );
+    test.kubectl("apply --filename -", &text);
     test.kubectl("rollout status deployment/proxy --timeout=60s", "");
 }
 

@@ -12,6 +12,7 @@ use weir_model::record::NetworkUsed;
 
 use crate::controlled;
 use crate::controlled_envoy;
+use crate::controlled_sysctls;
 use crate::kube_published;
 use crate::kube_stand_in;
 use crate::kube_support::{Named, Test, tier};
@@ -27,7 +28,7 @@ pub(crate) const PODS: &str =
     "--on kubernetes:weir-test --image localhost/weir:test --share-nodes --pod-memory 256MiB";
 
 /// All of them, in one cluster and one after the other.
-const TESTS: [Named; 20] = [
+const TESTS: [Named; 23] = [
     (
         "a_study_is_run_by_generators_in_pods",
         a_study_is_run_by_generators_in_pods,
@@ -81,6 +82,18 @@ const TESTS: [Named; 20] = [
     (
         "a_sysctl_that_the_kubelet_forbids_is_taken_back",
         controlled::a_sysctl_that_the_kubelet_forbids_is_taken_back,
+    ),
+    (
+        "an_init_container_sets_the_kernel_of_pods",
+        controlled_sysctls::an_init_container_sets_the_kernel_of_pods,
+    ),
+    (
+        "an_admission_policy_that_refuses_is_told",
+        controlled_sysctls::an_admission_policy_that_refuses_is_told,
+    ),
+    (
+        "the_kernel_of_nodes_is_set_and_put_back",
+        controlled_sysctls::the_kernel_of_nodes_is_set_and_put_back,
     ),
     (
         "what_pods_have_in_force_is_read_over_a_port",

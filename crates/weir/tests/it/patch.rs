@@ -29,6 +29,7 @@ fn study(proxy: &str, arms: &str) -> Study {
         local_ports: 28_232,
         cpus_available: "0-1".parse().ok(),
         one_machine: true,
+        node_sysctls: true,
         engine: weir_study::Engine::default(),
     };
     weir_study::parse(&text, "study.yaml", &Catalog::builtin(), &context)

@@ -97,6 +97,7 @@ fn arms_that_follow_each_other_in_a_slot_have_nothing_of_each_other() {
         catalog,
         places: PlaceSpec::default(),
         allow_host_settings: false,
+        node_image: None,
         check_alone: false,
         generator_carries: None,
         samples: None,
@@ -148,6 +149,7 @@ fn context() -> CheckContext {
         local_ports: weir_probe::local_ports(),
         cpus_available: weir_probe::allowed_cpus().ok(),
         one_machine: true,
+        node_sysctls: true,
         engine: weir_study::Engine::default(),
     }
 }

@@ -73,6 +73,7 @@ fn told(
         catalog: Catalog::builtin(),
         places: PlaceSpec::default(),
         allow_host_settings: false,
+        node_image: None,
         check_alone: false,
         time: None,
         generator_carries: None,

@@ -102,6 +102,7 @@ fn refuse_idle(args: &CapacityArgs, options: &Options) -> Result<(), Failure> {
         (is_placed(Role::Proxy) || is_placed(Role::Origin), "--place", "for a URL only generators are started: generator=HOST,HOST"),
         (lab.confirm, "--confirm", "weir did not start the server and cannot change it; the option is for studies"),
         (lab.allow_host_settings, "--allow-host-settings", of_study),
+        (lab.node_sysctls, "--node-sysctls", of_study),
         (!lab.parameters.is_empty(), "--parameters", of_study),
     ];
     match all.into_iter().find(|(is_said, ..)| *is_said) {

@@ -70,7 +70,7 @@ pub(super) fn places(args: &LoadArgs) -> Result<PlaceSpec, Failure> {
         Some((_, flag)) if is_distant => Err(Failure::input(format!(
             "{flag}: not with generators on other hosts (--place, --on)"
         ))),
-        _ => kube::places(&args.pods, places),
+        _ => kube::places(&args.pods, places, false),
     }
 }
 

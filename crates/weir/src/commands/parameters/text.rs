@@ -151,7 +151,9 @@ pub(super) fn description(shown: &Shown<'_>, width: usize) -> String {
             &format!("{}: {because}; {}", rule.rule, rule.hint),
         );
     }
-    for (index, (controller, spelling)) in shown.controllers.iter().enumerate() {
+    let spelled = shown.controllers.iter();
+    let spelled = spelled.flat_map(|(name, spelling)| spelling.all().map(move |one| (name, one)));
+    for (index, (controller, spelling)) in spelled.enumerate() {
         let label = if index == 0 { "controllers" } else { "" };
         say(label, &in_object(controller, spelling));
     }

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use weir_configuration::document::{self, Edit, Format, Pointer};
 use weir_kube::ObjectRef;
 use weir_model::record::Record;
 use weir_model::study::{Arm, Settings, Study};
+use weir_parameters::controller::Given;
 use weir_parameters::{Catalog, Controller};
 use weir_record::Run;
 
@@ -26,10 +27,11 @@ pub(super) fn print(
     args: &PatchArgs,
 ) -> Result<bool, Failure> {
     let study = &run.header.study;
-    let controller = study
-        .controlled()
-        .and_then(|(_, spec)| Controller::named(&spec.is));
-    let Some(controller) = controller else {
+    let controller = study.controlled().and_then(|(_, spec)| {
+        let means = Given::of(&spec.objects, spec.sysctls);
+        Some((Controller::named(&spec.is)?, means))
+    });
+    let Some((controller, means)) = controller else {
         return Ok(false);
     };
     let arm = choice.arm;
@@ -40,7 +42,7 @@ pub(super) fn print(
     }
     let former = args.revert.then(|| former(run, catalog, arm));
     match &args.values {
-        Some(file) => of_values((controller, catalog), (arm, former.as_ref()), file)?,
+        Some(file) => of_values((controller, &means, catalog), (arm, former.as_ref()), file)?,
         None => of_objects(study, catalog, (arm, former.as_ref()))?,
     }
     Ok(true)
@@ -62,6 +64,23 @@ fn former(run: &Run, catalog: &Catalog, arm: &Arm) -> Settings {
         Some((id.clone(), row.check(read?.get(id)?).ok()?))
     });
     levels.collect()
+}
+
+/// What stands for what is elsewhere in an object.
+const FROM: &str = "\"$from\"";
+/// What stands for a value that nobody knows.
+const UNKNOWN: &str = "?";
+
+/// What a strategic patch says of a whole element of a list: that it goes, where nothing is to be there.
+fn of_list(at: &str, value: Value) -> Value {
+    let last = at
+        .rsplit('/')
+        .next()
+        .and_then(|step| step.strip_prefix("[name="));
+    match last.and_then(|step| step.strip_suffix(']')) {
+        Some(name) if value.is_null() => json!({"$patch": "delete", "name": name}),
+        _ => value,
+    }
 }
 
 /// A command for each object. `former` is what takes the place of the arm's settings; what it does not have is removed.
@@ -88,12 +107,19 @@ fn of_objects(
                 same.next().map_or(Value::Null, |one| one.2.clone())
             }
         };
+        if object.is_of_node() {
+            let (sysctl, value) = (&object.resource, value.as_str().unwrap_or(UNKNOWN));
+            by_hand.push(format!(
+                "by hand, on {object}: sysctl -w {sysctl}='{value}'"
+            ));
+            continue;
+        }
         // A patch replaces a list as a whole, but for those of pods, whose elements have names.
         match at.split('/').any(|step| step.parse::<usize>().is_ok()) {
             true => by_hand.push(format!("by hand: {object}: {at} = {value}")),
             false => {
                 let patch = patches.entry(object).or_insert(Value::Null);
-                weir_kube::put(patch, &at, value);
+                weir_kube::put(patch, &at, of_list(&at, value));
             }
         }
     }
@@ -108,6 +134,15 @@ fn of_objects(
     {
         tell(&[
             "kernel settings replace all others of the pods: add what else has to be among them"
+                .to_owned(),
+        ]);
+    }
+    if patches
+        .values()
+        .any(|patch| patch.to_string().contains(FROM))
+    {
+        tell(&[
+            "put what the proxy's container has in the place of each `$from`: a patch cannot"
                 .to_owned(),
         ]);
     }
@@ -137,7 +172,7 @@ fn command((object, patch): (&ObjectRef, &Value)) -> String {
 
 /// A diff of a values file.
 fn of_values(
-    (controller, catalog): (&Controller, &Catalog),
+    (controller, means, catalog): (&Controller, &Given, &Catalog),
     (arm, former): (&Arm, Option<&Settings>),
     file: &Path,
 ) -> Result<(), Failure> {
@@ -151,8 +186,9 @@ fn of_values(
     let mut edits = Vec::new();
     let mut elsewhere = Vec::new();
     for (id, level) in &arm.settings {
-        let place =
-            |level: &String| controller.place_in_values(catalog.get(controller.proxy, id)?, level);
+        let place = |level: &String| {
+            controller.place_in_values(catalog.get(controller.proxy, id)?, level, means)
+        };
         let Some((at, own)) = place(level) else {
             elsewhere.push(id.as_str());
             continue;

@@ -1,0 +1,84 @@
+//! Settings of the kernel that arms have on the nodes of the proxy's pods.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use weir_kube::{Changes, Cluster, KubeError, ObjectRef, VALUE};
+use weir_model::study::{Study, SysctlMeans};
+
+use super::WORKLOAD;
+use super::instance::{Change, Instance};
+use crate::LabError;
+use crate::options::Options;
+
+/// What settings of a network namespace begin with.
+const OF_NETWORK: &str = "net.";
+/// Where a pod says that it is in its node's network namespace.
+const HOST_NETWORK: &str = "/spec/hostNetwork";
+
+/// Whether nodes may be set as the study asks, and its pods would have it.
+///
+/// # Errors
+/// Nobody has allowed it; the user may not make pods; or the proxy's pods have a network namespace of their own.
+pub(super) fn check(
+    study: &Study,
+    instances: &[Instance],
+    (cluster, options): (&Cluster, &Options),
+) -> Result<(), LabError> {
+    let by = study.controlled().map(|(_, spec)| spec.sysctls);
+    let of_nodes = |instance: &&Instance| instance.sites.keys().any(ObjectRef::is_of_node);
+    let instance = instances.iter().find(of_nodes);
+    let (Some(SysctlMeans::Node), Some(instance)) = (by, instance) else {
+        return Ok(());
+    };
+    let Some(image) = &options.node_image else {
+        let words = "the study sets the kernel of the cluster's nodes: `--node-sysctls` allows it";
+        return Err(LabError::Controller(words.to_owned()));
+    };
+    cluster.check_rights()?;
+    cluster.reach_nodes_by(image);
+    let mut settings = instance.sites.keys().filter(|site| site.is_of_node());
+    let of_network = settings.find(|site| site.resource.starts_with(OF_NETWORK));
+    let Some((setting, workload)) = of_network.zip(instance.objects.get(WORKLOAD)) else {
+        return Ok(());
+    };
+    let pods = weir_kube::of_pods(cluster, workload, HOST_NETWORK)?;
+    let own = pods
+        .iter()
+        .find(|(_, says)| *says != Some(Value::Bool(true)));
+    match own {
+        None => Ok(()),
+        Some((pod, _)) => Err(LabError::Controller(format!(
+            "pod {pod} has a network namespace of its own (no `hostNetwork`), so `{}` of its node would not reach it: write \
+             `sysctls: init-container`, or `pods`",
+            setting.resource
+        ))),
+    }
+}
+
+/// Has an arm's settings stand on every node that has pods of an instance, those of the arm before taken back.
+pub(super) fn set(
+    changes: &mut Changes,
+    cluster: &Cluster,
+    (instance, placed): (&Instance, &[Change]),
+) -> Result<(), KubeError> {
+    let sites: Vec<&ObjectRef> = instance
+        .sites
+        .keys()
+        .filter(|site| site.is_of_node())
+        .collect();
+    let Some(workload) = instance.objects.get(WORKLOAD).filter(|_| !sites.is_empty()) else {
+        return Ok(());
+    };
+    // Ahead of the nodes, so that it is put back after them: the pods that come then have what their nodes had before.
+    changes.set(workload, &BTreeMap::new())?;
+    for node in weir_kube::nodes_of(cluster, workload)? {
+        for site in &sites {
+            let own = placed.iter().find(|(object, ..)| object == *site);
+            let value = own.map(|(.., value)| value.clone());
+            let object = ObjectRef::of_node(&node, &site.resource, cluster.namespace());
+            changes.set(&object, &BTreeMap::from([(VALUE.to_owned(), value)]))?;
+        }
+    }
+    Ok(())
+}
