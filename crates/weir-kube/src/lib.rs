@@ -24,6 +24,7 @@ mod pods;
 mod pointer;
 mod remove;
 mod rights;
+mod samples;
 mod trouble;
 mod workload;
 
@@ -41,7 +42,8 @@ pub use object_ref::ObjectRef;
 pub use pods::Pod;
 pub use pointer::put;
 pub use remove::{Removed, remove};
-pub use rights::{Asks, Used, manifest, manifest_of};
+pub use rights::{Asks, Used, manifest, manifest_of, manifest_of_samples};
+pub use samples::{PodsOf, ProxyPod, Talk};
 pub use workload::{ask_port, in_pods, of_pods};
 
 /// The objects that [`Cluster::start`] would make in a namespace for a run of this name, as YAML documents.

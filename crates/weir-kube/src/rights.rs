@@ -10,6 +10,7 @@ use kube::Api;
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
+use crate::asked::ProxyPods;
 use crate::error::KubeError;
 use crate::inner::Inner;
 use crate::object_ref::ObjectRef;
@@ -55,6 +56,7 @@ const fn rule<'r>(group: &'r str, resource: &'r str, verbs: &'r [&'r str]) -> Ru
 /// The names of the roles, and of their bindings.
 const ROLE: &str = "weir";
 const CONTROLLER_ROLE: &str = "weir-controller";
+const SAMPLES_ROLE: &str = "weir-samples";
 
 /// How the pods of workloads are asked what they run with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -218,6 +220,11 @@ pub fn manifest_of(used: &Used, user: &str) -> String {
         .collect()
 }
 
+/// Those that grant a user to sample pods of a proxy.
+pub fn manifest_of_samples(pods: &ProxyPods, user: &str) -> String {
+    documents(SAMPLES_ROLE, &pods.namespace, &[PODS, EXEC], user)
+}
+
 fn documents(role: &str, namespace: &str, rules: &[Rule<'_>], user: &str) -> String {
     let metadata = json!({
         "name": role,
@@ -323,5 +330,15 @@ mod tests {
         let text = text(&[&object, &elsewhere, &workload], Some(Asks::Command));
         assert_eq!(text.matches("kind: RoleBinding").count(), 2, "{text}");
         assert_eq!(text.matches("- events").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn what_is_only_read_is_granted_to_be_read() {
+        let text = manifest_of_samples(&"ingress/app=a".parse().unwrap(), "jane");
+        assert!(
+            text.contains("namespace: ingress") && text.contains("pods/exec"),
+            "{text}"
+        );
+        assert!(!text.contains("- delete"), "{text}");
     }
 }

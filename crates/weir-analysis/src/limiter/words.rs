@@ -19,7 +19,7 @@ pub fn sentence(found: &LimiterFindings) -> String {
             let named = format!("What limits {arm}: {} ({confidence}).", first.says);
             let tried: Vec<String> = found.confirmations.iter().map(tried).collect();
             let advice = match tried.is_empty() {
-                true => turn(first),
+                true => turn(first, found.pods.as_deref()),
                 false => Some(tried.join(" ")),
             };
             let parts = [Some(named), advice, first.behind.as_ref().and_then(behind)];
@@ -33,17 +33,21 @@ pub fn sentence(found: &LimiterFindings) -> String {
     }
 }
 
-/// Which parameters to change, and how.
-pub fn turn(finding: &Finding) -> Option<String> {
+/// Which parameters to change, and how. Those of pods are those of `pods`.
+pub fn turn(finding: &Finding, pods: Option<&str>) -> Option<String> {
     let each = finding
         .turn
         .iter()
         .zip(&finding.ways)
-        .map(|(parameter, way)| match way {
-            Way::Up => format!("raise {parameter}"),
-            Way::Down => format!("lower {parameter}"),
-            Way::To(level) => format!("set {parameter} to {level}"),
-            Way::Either => format!("change {parameter}"),
+        .map(|(parameter, way)| {
+            let of = pods.filter(|_| super::is_of_pods(parameter));
+            let of = of.map_or_else(String::new, |pods| format!(" of the {pods}"));
+            match way {
+                Way::Up => format!("raise {parameter}{of}"),
+                Way::Down => format!("lower {parameter}{of}"),
+                Way::To(level) => format!("set {parameter}{of} to {level}"),
+                Way::Either => format!("change {parameter}{of}"),
+            }
         });
     let each: Vec<String> = each.take(3).collect();
     (!each.is_empty()).then(|| format!("Try: {}.", each.join(", or ")))

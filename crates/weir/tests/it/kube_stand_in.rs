@@ -4,7 +4,14 @@
 use crate::kube_support::Test;
 
 /// What the stand-in runs, besides itself.
-pub(crate) const PROGRAMS: [&str; 4] = ["/usr/sbin/nginx", "/bin/bash", "/bin/cat", "/bin/sleep"];
+pub(crate) const PROGRAMS: [&str; 6] = [
+    "/usr/sbin/nginx",
+    "/bin/bash",
+    "/bin/cat",
+    "/bin/sleep",
+    "/bin/sh",
+    "/bin/head",
+];
 
 /// What its image has besides programs.
 pub(crate) const FILES: [(&str, &str); 4] = [

@@ -12,6 +12,7 @@ use weir_model::record::NetworkUsed;
 
 use crate::controlled;
 use crate::controlled_envoy;
+use crate::kube_limits;
 use crate::kube_published;
 use crate::kube_stand_in;
 use crate::kube_support::{Named, Test, tier};
@@ -27,7 +28,7 @@ pub(crate) const PODS: &str =
     "--on kubernetes:weir-test --image localhost/weir:test --share-nodes --pod-memory 256MiB";
 
 /// All of them, in one cluster and one after the other.
-const TESTS: [Named; 20] = [
+const TESTS: [Named; 21] = [
     (
         "a_study_is_run_by_generators_in_pods",
         a_study_is_run_by_generators_in_pods,
@@ -97,6 +98,10 @@ const TESTS: [Named; 20] = [
     (
         "what_pods_have_is_varied_by_roll_outs",
         kube_published::what_pods_have_is_varied_by_roll_outs,
+    ),
+    (
+        "what_limits_pods_is_found_in_them",
+        kube_limits::what_limits_pods_is_found_in_them,
     ),
     (
         "kills_leave_nothing_behind",
@@ -345,7 +350,11 @@ fn options_about_pods_need_a_cluster() {
     run("load http://10.96.7.7/ --image weir:1")
         .did_nothing(2, &["--image is about pods, and no --on names a cluster"]);
     run("load http://10.96.7.7/ --on kubernetes:a --observe")
-        .did_nothing(2, &["--observe: not with generators on other hosts"]);
+        .did_nothing(2, &["the proxy's pods that are looked at", "--proxy-pods"]);
+    run("load http://10.96.7.7/ --on kubernetes:a --generators 0").did_nothing(
+        2,
+        &["nothing of it is in a cluster", "--observe --proxy-pods"],
+    );
     run("run same-twice --on docker").did_nothing(2, &["--on: `docker` is not understood"]);
 }
 
@@ -387,6 +396,11 @@ fn what_would_be_made_is_printed() {
         .with_code(0)
         .stdout;
     shown.has_all(&["kind: RoleBinding", "name: jane", "pods/exec"]);
+    assert!(!shown.contains("weir-samples"), "{shown}");
+    let shown = run("kube rights jane --proxy-pods ingress/app=a")
+        .with_code(0)
+        .stdout;
+    shown.has_all(&["name: weir-samples", "namespace: ingress"]);
     run("kube render same-twice")
         .did_nothing(2, &["weir would start the proxy of arm", "kind: external"]);
 }
