@@ -17,6 +17,7 @@ mod exec;
 mod facts;
 mod generators;
 pub mod image;
+mod ingress;
 mod inner;
 mod object_ref;
 mod objects;
@@ -38,11 +39,12 @@ pub use facts::{
     Budget, ClusterFacts, ContainerFacts, KubeProxy, NodeFacts, PodFacts, Scaler, Scaling,
 };
 pub use generators::Generators;
+pub use ingress::Served;
 pub use object_ref::ObjectRef;
 pub use pods::Pod;
 pub use pointer::put;
 pub use remove::{Removed, remove};
-pub use rights::{Asks, Used, manifest, manifest_of, manifest_of_samples};
+pub use rights::{Asks, Used, manifest, manifest_of, manifest_of_ingress, manifest_of_samples};
 pub use samples::{PodsOf, ProxyPod, Talk};
 pub use workload::{ask_port, in_pods, of_pods};
 

@@ -62,13 +62,12 @@ pub(crate) fn begin(
     let mut nodes = BTreeSet::new();
     for arm in all {
         let found = arm.cluster.proxy_pods(&arm.of);
-        let (pods, why) = match found {
-            Err(error) => (Vec::new(), Some(error.to_string())),
+        let (pods, lacking) = match found {
+            Err(error) => (Vec::new(), missing(&error.to_string())),
             Ok(mut pods) => {
                 let left_out = pods.len().saturating_sub(MOST);
                 pods.truncate(MOST);
-                let why = format!("{left_out} of them are not sampled: {MOST} pods are at most");
-                (pods, (left_out > 0).then_some(why))
+                (pods, not_sampled(left_out))
             }
         };
         for pod in pods {
@@ -88,9 +87,9 @@ pub(crate) fn begin(
             thread::spawn(move || one.run(&|part| drop(to.send(Told::Samples(place, part)))));
             samplers.push(sampler);
         }
-        if let Some(why) = why {
+        if !lacking.is_empty() {
             let end = SampleEnd {
-                missing: missing(&why),
+                missing: lacking,
                 cpu_ns: 0,
             };
             let place = place + samplers.len();
@@ -113,6 +112,16 @@ fn missing(why: &str) -> Vec<MissingCounter> {
         why: why.to_owned(),
     });
     each.collect()
+}
+
+/// Of more pods than are sampled: of no table, because others of them tell as much.
+fn not_sampled(left_out: usize) -> Vec<MissingCounter> {
+    let one = MissingCounter {
+        role: PROXY.to_owned(),
+        why: format!("{left_out} of them are not sampled: at most {MOST} pods are"),
+        ..MissingCounter::default()
+    };
+    (left_out > 0).then_some(one).into_iter().collect()
 }
 
 struct OnePod {

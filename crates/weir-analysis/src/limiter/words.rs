@@ -1,6 +1,6 @@
 //! What limited an arm, in sentences.
 
-use weir_limits::{Answer, Behind, Finding, Quantities, Way, shown};
+use weir_limits::{Absent, Answer, Behind, Finding, Quantities, Way, shown};
 
 use weir_model::record::ConfirmationRecord;
 use weir_model::study::{Taken, TakenFrom};
@@ -25,11 +25,28 @@ pub fn sentence(found: &LimiterFindings) -> String {
             let parts = [Some(named), advice, first.behind.as_ref().and_then(behind)];
             parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
         }
-        ([], Answer::DoNotKnow) => format!("What limits {arm} is not known: {}.", why_not(found)),
-        ([], _) => match found.stretch.rate {
-            Some(rate) => format!("Nothing was used up by {arm} at {}.", shown(rate, "/s")),
-            None => format!("Nothing was used up by {arm}."),
-        },
+        ([], Answer::DoNotKnow) => {
+            let why = unread(found).unwrap_or_else(|| why_not(found));
+            format!("What limits {arm} is not known: {why}.")
+        }
+        ([], _) => {
+            let at = found
+                .stretch
+                .rate
+                .map(|rate| format!(" at {}", shown(rate, "/s")));
+            let but = unread(found).map(|why| format!(", as far as is known: {why}"));
+            let (at, but) = (at.unwrap_or_default(), but.unwrap_or_default());
+            format!("Nothing was used up by {arm}{at}{but}.")
+        }
+    }
+}
+
+/// Why pods that were to be sampled could not be read; `None`: they were, or there are none.
+fn unread(found: &LimiterFindings) -> Option<String> {
+    let pods = found.pods.as_ref()?;
+    match found.evidence.absent.get("throttled")? {
+        Absent::Missing { why, .. } => Some(format!("the {pods} could not be read ({why})")),
+        _ => None,
     }
 }
 

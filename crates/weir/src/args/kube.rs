@@ -121,6 +121,10 @@ pub(crate) struct RightsArgs {
     /// Pods of a proxy: what sampling them needs is printed as well
     #[arg(long, value_name = "NAMESPACE/KEY=VALUE")]
     pub(crate) proxy_pods: Option<String>,
+
+    /// Print as well what `ingress/NAME` in the place of a URL needs
+    #[arg(long)]
+    pub(crate) ingress: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -38,8 +38,12 @@ pub(crate) fn run(args: &KubeArgs) -> Result<ExitCode, Failure> {
                 namespace,
                 study,
                 proxy_pods,
+                ingress,
             } = args;
             let mut text = weir_kube::manifest(namespace, user);
+            if *ingress {
+                text += &weir_kube::manifest_of_ingress(namespace, user);
+            }
             if let Some(pods) = proxy_pods {
                 let pods = read("--proxy-pods", pods)?;
                 text += &weir_kube::manifest_of_samples(&pods, user);

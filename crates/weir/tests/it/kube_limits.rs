@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::kube_stand_in;
 use crate::kube_support::Test;
 use crate::kubernetes::{PODS, start};
-use crate::place::Place;
+use crate::place::{self, Place};
 use crate::program::{HasAll, wait_until};
 
 /// A pod whose image has a shell that its PATH does not lead to.
@@ -55,6 +55,83 @@ fn names(limiter: &Value, list: &str) -> Vec<String> {
     all.into_iter().flatten().filter_map(name).collect()
 }
 
+/// An Ingress of the stand-in, as its controller would write its status, and others that are not clear.
+const INGRESSES: &str = r#"
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: stand-in, labels: {app.kubernetes.io/name: stand-in}}
+spec: {controller: example.org/stand-in}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: shop}
+spec:
+  ingressClassName: stand-in
+  rules:
+  - host: shop.example
+    http: {paths: [{path: /tea, pathType: Prefix, backend: {service: {name: origin, port: {number: 80}}}}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: stars}
+spec: {rules: [{host: "*.example"}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: classless}
+spec: {rules: [{host: lost.example}]}
+"#;
+
+pub(crate) fn an_ingress_is_asked_by_its_name(test: &Test) {
+    let place = Place::new();
+    kube_stand_in::start(test);
+    test.kubectl("apply --filename -", INGRESSES);
+    let load = |ingress: &str, more: &str| {
+        let line = format!(
+            "load ingress/{ingress} -c 2 -d 3s --progress lines --format json {HERE} {more}"
+        );
+        start(test, &place, &line).end()
+    };
+    for (ingress, words) in [
+        ("nobody", "ingress/default/nobody does not exist"),
+        (
+            "stars",
+            "has the pattern *.example as the host of its first rule",
+        ),
+        (
+            "classless",
+            "it names no class, and the cluster has no default one",
+        ),
+        ("shop", "no Service with port 80 has the labels"),
+    ] {
+        let refused = load(ingress, "").with_code(2);
+        refused.stderr.has_all(&[words, "-H 'Host: NAME'"]);
+    }
+    // By the Service of its class's controller; then by its status.
+    await_service(test);
+    test.kubectl("label service proxy app.kubernetes.io/name=stand-in", "");
+    let ended = load("shop", "--observe").with_code(0);
+    ended.stderr.has_all(&[
+        "URL: http://shop.example/tea (the first rule of ingress/default/shop)",
+        "Address: 10.96.7.9 (Service default/proxy, of the controller of IngressClass stand-in, by its labels",
+        "Proxy: pods default/app=proxy (Service default/proxy)",
+    ]);
+    let report: Value = ended.document();
+    assert_eq!(report["target"]["url"], "http://shop.example/tea");
+    assert_eq!(report["limiter"]["pods"], "pods default/app=proxy");
+    assert!(report["limiter"]["evidence"]["quantities"]["throttled"].is_object());
+    let status = r#"{"status":{"loadBalancer":{"ingress":[{"ip":"10.96.7.9"}]}}}"#;
+    let line = format!("patch ingress shop --subresource=status --type=merge --patch {status}");
+    test.kubectl(&line, "");
+    let ended = load("default/shop", "").with_code(0);
+    ended
+        .stderr
+        .has("Address: 10.96.7.9 (the status of ingress/default/shop)");
+    test.kubectl("delete ingress shop stars classless", "");
+    test.kubectl("delete ingressclass stand-in", "");
+    kube_stand_in::stop(test);
+}
+
 pub(crate) fn what_limits_pods_is_found_in_them(test: &Test) {
     let place = Place::new();
     kube_stand_in::start(test);
@@ -79,8 +156,34 @@ pub(crate) fn what_limits_pods_is_found_in_them(test: &Test) {
         let said = unknown["evidence"]["absent"]["throttled"].to_string();
         said.has(why);
     }
+    let line =
+        format!("load http://10.96.7.9/ -c 2 -d 3s --observe --proxy-pods default/app=bare {HERE}");
+    let shown = start(test, &place, &line).end().with_code(0).stdout;
+    let words: Vec<&str> = shown.split_whitespace().collect();
+    words
+        .join(" ")
+        .has("the pods default/app=bare could not be read (cannot run `sh` in pod `bare`");
+    a_shell_ends_with_weir(test, &place);
     test.kubectl("delete pod bare --now", "");
     kube_stand_in::stop(test);
+}
+
+/// Of a weir that is killed, nothing goes on in the pods that it has sampled.
+fn a_shell_ends_with_weir(test: &Test, place: &Place) {
+    let line = format!(
+        "load http://10.96.7.9/ -c 2 -d 60s --observe --proxy-pods default/app=proxy {HERE}"
+    );
+    let shells = || {
+        let script = "for f in /proc/[0-9]*/cmdline; do read -r -d '' word < $f; echo \"<$word>\"; done; true";
+        let mut command = test.command("kubectl");
+        command.args(["exec", "deployment/proxy", "--", "bash", "-c", script]);
+        let printed = command.output().expect("kubectl").stdout;
+        String::from_utf8_lossy(&printed).matches("<sh>").count()
+    };
+    let running = start(test, place, &line);
+    wait_until("a shell of weir's", || shells() == 1);
+    place::kill(running.pid());
+    wait_until("no shell of weir's", || shells() == 0);
 }
 
 /// Without a limit, from this host.
