@@ -8,8 +8,9 @@ use weir_model::study::{ArmRole, Metric, Study};
 use crate::findings::{
     Comparison, Holding, Ineffective, InertArm, LimitFindings, LoadFindings, Verdict,
 };
+use crate::idle;
 use crate::looks;
-use crate::names::{self, are_different_proxies, are_steps, capitalized, find};
+use crate::names::{self, are_different_proxies, are_steps, capitalized, find, ms};
 use crate::outcomes::UNANSWERED;
 
 /// More names than this are counted rather than listed.
@@ -61,8 +62,11 @@ fn of_load(study: &Study, load: &LoadFindings, inert: &[InertArm], one_of_many: 
         .collect();
     let text = format!("{under}{}", both.join(" "));
     let others = unanswered(load).into_iter().chain(changed(load));
-    let noted = [&load.fresh, &load.idle].into_iter().cloned();
-    let noted = noted.chain([looks::early(load)]);
+    let idle = match &*load.idle {
+        "" => "",
+        _ => idle::ANSWER,
+    };
+    let noted = [load.fresh.clone(), idle.to_owned(), looks::early(load)].into_iter();
     let others = others.chain(noted.filter(|note| !note.is_empty()));
     let others = others.chain(load.ineffective.iter().map(Ineffective::sentence));
     let others = others.chain(load.rests.iter().cloned());
@@ -212,18 +216,6 @@ fn limit_of(study: &Study, found: &LimitFindings) -> String {
         ms(low),
         ms(high)
     )
-}
-
-/// Milliseconds with three significant digits or so: `30`, `2.1`, `0.094`.
-pub(crate) fn ms(ns: f64) -> String {
-    let ms = ns / 1e6;
-    let text = match ms {
-        ms if ms >= 100.0 => return format!("{ms:.0}"),
-        ms if ms >= 10.0 => format!("{ms:.1}"),
-        ms if ms >= 1.0 => format!("{ms:.2}"),
-        ms => format!("{ms:.3}"),
-    };
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 fn sentence(study: &Study, load: &LoadFindings, inert: &[InertArm]) -> String {

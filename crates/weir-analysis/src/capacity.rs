@@ -151,6 +151,7 @@ fn ended(record: &CapacityRecord) -> Capacity {
         rest_s: record.rest_s,
         connections: record.connections,
         end: Some(record.end),
+        enough_s: record.enough_s,
         ..so_far(&[])
     }
 }
@@ -186,6 +187,7 @@ fn so_far(steps: &[&BracketRecord]) -> Capacity {
         rest_s: 0.0,
         connections: 0,
         end: None,
+        enough_s: None,
         curve: Vec::new(),
         holds: Vec::new(),
         trials: Vec::new(),

@@ -10,6 +10,7 @@ use weir_stats::{
 
 use crate::blocks::LoadData;
 use crate::findings::{AtLook, Comparison, Verdict};
+use crate::names;
 use crate::replicates::{Replicates, group_size, replicates, samples_needed, together};
 use crate::values::Values;
 
@@ -234,7 +235,9 @@ impl<'a> Comparer<'a> {
                 let size = group_size(fewest, blocks.len(), needed);
                 size.map_err(|found| {
                     NotComparable(format!(
-                        "only {found} requests in a replicate, fewer than the {needed} that the quantile needs"
+                        "only {} requests in a replicate, fewer than the {} that the quantile needs",
+                        names::count(found),
+                        names::count(needed)
                     ))
                 })?
             }

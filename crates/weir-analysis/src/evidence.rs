@@ -5,6 +5,7 @@ use weir_model::record::{
     ConnectionCounts, GeneratorShare, Phase, RunHeader, SliceRecord, TrialRecord,
 };
 
+use crate::names;
 use crate::outcomes::sum;
 
 /// The kernel shows steal and idle time in ticks of 10 ms: one tick more or less is no evidence.
@@ -125,9 +126,9 @@ impl Slices {
     /// What is said of a CPU quota.
     pub(crate) fn held_back(&self, whose: &str, ns: f64) -> String {
         format!(
-            "a CPU quota of {whose} control group held its tasks back for {:.0} ms, summed over CPUs, in {:.0} ms",
-            ns / 1e6,
-            self.whole_ns / 1e6
+            "a CPU quota of {whose} control group held its tasks back for {}, summed over CPUs, in {}",
+            names::time(ns),
+            names::time(self.whole_ns)
         )
     }
 }

@@ -10,6 +10,7 @@ use crate::blocks::{Judged, LoadData};
 use crate::findings::{
     CountedReason, Findings, Headline, Incomplete, LeftOut, LoadFindings, MatrixFindings,
 };
+use crate::names;
 use crate::validity::Reason;
 
 /// A load is SUSPECT as a whole when more than this share of any arm's trials are, or of all blocks
@@ -127,11 +128,17 @@ fn because<'a>(validity: Validity, mut loads: impl Iterator<Item = &'a LoadFindi
     if load.blocks == 0 {
         return format!("nothing was measured under the load {}", load.load);
     }
-    let reason = most_frequent(&load.reasons);
+    // What makes it INVALID, before what would make it SUSPECT.
+    let of_it = |counted: &&CountedReason| counted.reason.validity == validity;
+    let gravest: Vec<CountedReason> = load.reasons.iter().filter(of_it).cloned().collect();
+    let reason = most_frequent(&gravest).or_else(|| most_frequent(&load.reasons));
     let reason = reason.unwrap_or_else(|| "no block has a trial of every arm".to_owned());
     let blocks = match load.blocks - load.blocks_used.min(load.blocks) {
         0 => String::new(),
-        lost => format!("; {lost} of {} blocks were left out", load.blocks),
+        lost => {
+            let [lost, of] = [lost, load.blocks].map(|blocks| names::count(blocks.into()));
+            format!("; {lost} of {of} blocks were left out")
+        }
     };
     format!("under the load {}, {reason}{blocks}", load.load)
 }
@@ -144,11 +151,11 @@ fn most_frequent(reasons: &[CountedReason]) -> Option<String> {
         .iter()
         .max_by(|a, b| share(a).total_cmp(&share(b)))?;
     let worst = if most.trials > 1 { "the worst of " } else { "" };
-    let CountedReason { trials, of, .. } = most;
+    let [trials, of] = [most.trials, most.of].map(|trials| names::count(trials.into()));
     Some(format!(
         "{} ({worst}{trials} of {of} trial{})",
         most.reason.seen,
-        if *of == 1 { "" } else { "s" }
+        if most.of == 1 { "" } else { "s" }
     ))
 }
 

@@ -15,6 +15,12 @@ use crate::validity::BUSY;
 /// The share of the proxy's CPUs from which on responses may well have waited for others: as for steal, a fifth.
 const CROWDED: f64 = 0.2;
 
+/// What an idle load is called, wherever its figures stand elsewhere.
+const WORDS: &str = "the connections were the limit";
+/// What the answer says of it.
+pub(crate) const ANSWER: &str = "The connections were the limit, so this does not show how much the proxy carries; more \
+                                 connections would.";
+
 /// What was idle under a closed load.
 pub(crate) struct Idle {
     /// By arm of the study, whether neither its proxy nor generator nor origin was busy.
@@ -41,7 +47,7 @@ impl Idle {
         let longest = means.iter().copied().fold(0.0, f64::max);
         let allowed = |seconds: f64| names::rate(connections as f64 / seconds.max(1e-9));
         let words = format!(
-            "the connections were the limit: {connections} connections × {} ms for a response allow {}/s, and \
+            "{WORDS}: {connections} connections × {} ms for a response allow {}/s, and \
              no CPU was busy{} ({:.0} % at most); this says nothing about how much the proxy carries",
             ends(
                 format!("{:.3}", shortest * 1e3),
@@ -65,7 +71,7 @@ impl Idle {
         Some(Idle { arms, words })
     }
 
-    /// What the answer says of the load, where it is true of every arm.
+    /// What is said of the load, where it is true of every arm.
     pub(crate) fn sentence(&self) -> String {
         match self.arms.iter().all(|is_idle| *is_idle) {
             true => {
@@ -84,6 +90,11 @@ impl Idle {
             let place = data.study.arms.iter().position(|arm| arm.name == name);
             place.is_some_and(|place| self.arms[place])
         };
+        // Where it is so of every arm, the load says it once, with its figures.
+        let words = match self.arms.iter().all(|is_idle| *is_idle) {
+            true => WORDS,
+            false => &*self.words,
+        };
         let is_rate = matches!(comparison.metric, Metric::Rate | Metric::ReceivedBytes);
         let is_valid = comparison.verdict != Verdict::Invalid;
         if !is_rate || !is_valid || !is_idle(&comparison.arm) || !is_idle(&comparison.against) {
@@ -92,9 +103,9 @@ impl Idle {
         comparison.because = match comparison.verdict {
             Verdict::Equivalent => {
                 comparison.verdict = Verdict::Inconclusive;
-                self.words.clone()
+                words.to_owned()
             }
-            _ => format!("{}; {}", comparison.because, self.words),
+            _ => format!("{}; {words}", comparison.because),
         };
     }
 }

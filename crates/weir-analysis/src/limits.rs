@@ -14,6 +14,7 @@ use weir_stats::{Interval, share_interval};
 use crate::blocks::LoadData;
 use crate::compare::Comparer;
 use crate::findings::{Holding, LimitFindings};
+use crate::names;
 use crate::outcomes::Answers;
 use crate::replicates::samples_needed;
 use crate::values::Values;
@@ -71,8 +72,11 @@ fn judge(found: &mut LimitFindings, comparer: &Comparer<'_>, arm: usize, quantil
     );
     let least = samples_needed(data.study.objective.metric);
     if requests < least {
-        found.because =
-            format!("only {requests} requests, fewer than the {least} that the quantile needs");
+        found.because = format!(
+            "only {} requests, fewer than the {} that the quantile needs",
+            names::count(requests),
+            names::count(least)
+        );
         return;
     }
     let Some(seen) = pooled(values, arm, &blocks, quantile, confidence) else {

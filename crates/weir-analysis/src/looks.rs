@@ -9,7 +9,7 @@ use weir_stats::{SignedRank, chance_to_decide, critical_of};
 use crate::blocks::LoadData;
 use crate::compare::{Compared, Comparer};
 use crate::findings::{Comparison, LoadFindings, Verdict};
-use crate::{equal, idle::Idle};
+use crate::{equal, idle::Idle, names};
 
 /// A comparison is given up when the last look will decide it with a smaller chance than this.
 const HOPELESS: f64 = 0.05;
@@ -205,8 +205,9 @@ pub(crate) fn early(load: &LoadFindings) -> String {
     };
     match last.open.is_empty() && last.blocks < *most && !last.is_last {
         true => format!(
-            "This was decided after {} of at most {most} blocks; the intervals allow for such an early end.",
-            last.blocks
+            "This was decided after {} of at most {} blocks; the intervals allow for such an early end.",
+            names::count(last.blocks.into()),
+            names::count((*most).into())
         ),
         false => String::new(),
     }

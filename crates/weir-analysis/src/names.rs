@@ -96,6 +96,27 @@ pub(crate) fn count(value: u64) -> String {
     grouped(&value.to_string())
 }
 
+/// Milliseconds with three significant digits or so: `30`, `2.1`, `0.094`.
+pub(crate) fn ms(ns: f64) -> String {
+    let ms = ns / 1e6;
+    let text = match ms {
+        ms if ms >= 100.0 => return format!("{ms:.0}"),
+        ms if ms >= 10.0 => format!("{ms:.1}"),
+        ms if ms >= 1.0 => format!("{ms:.2}"),
+        ms => format!("{ms:.3}"),
+    };
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A time given in nanoseconds, with three digits or so: `58 µs`, `2.34 ms`, `1,134 ms`.
+pub(crate) fn time(ns: f64) -> String {
+    match ns.max(0.0) {
+        ns if ns < 1e6 => format!("{:.0} µs", ns / 1e3),
+        ns if ns < 99.5e6 => format!("{} ms", ms(ns)),
+        ns => format!("{} ms", grouped(&format!("{:.0}", ns / 1e6))),
+    }
+}
+
 fn grouped(digits: &str) -> String {
     let (mut text, count) = (String::new(), digits.len());
     for (place, digit) in digits.chars().enumerate() {

@@ -291,7 +291,7 @@ fn most(slice: &SliceRecord) -> Option<u64> {
     edges.map(|SocketCounts { time_wait, .. }| time_wait).max()
 }
 
-/// ", of 28232 local ports (32768 60999)": what the arm's namespace had for its own connections.
+/// "; it has 28,232 local ports, …": what the arm's namespace had for its own connections.
 fn ports(run: &Run, arm: &str) -> String {
     let proxies = run.records.iter().filter_map(|record| match record {
         Record::Proxy(proxy) if proxy.arm == arm => Some(proxy),
@@ -307,8 +307,9 @@ fn ports(run: &Run, arm: &str) -> String {
     });
     count.map_or_else(String::new, |(ports, _)| {
         format!(
-            "; it has {ports} local ports, and connect(2) tries those of one parity first, so half of them taken is \
-             a search of all"
+            "; it has {} local ports, and connect(2) tries those of one parity first, so half of them taken is \
+             a search of all",
+            names::count(ports)
         )
     })
 }

@@ -6,6 +6,7 @@ use weir_record::Run;
 
 use crate::blocks::LoadData;
 use crate::findings::ArmFindings;
+use crate::names;
 use crate::outcomes::sum;
 
 /// From which share of a CPU on an arm that rests is named: as much as an effect that studies look for.
@@ -40,8 +41,9 @@ pub(crate) fn sentences(run: &Run, data: &LoadData<'_>, arms: &[ArmFindings]) ->
         let longest_ns = slices.map(|slice| slice.rest_ns).max().unwrap_or(0);
         let plural = if *lost == 1 { "" } else { "s" };
         format!(
-            "The arm {name} closed {lost} connection{plural} while it rested, for up to {:.1} s{}, and they were opened \
+            "The arm {name} closed {} connection{plural} while it rested, for up to {:.1} s{}, and they were opened \
              again at once{}.",
+            names::count(*lost),
             longest_ns as f64 / 1e9,
             timeout(run, name),
             others(closed.len())

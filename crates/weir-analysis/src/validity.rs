@@ -8,6 +8,7 @@
 use weir_model::load::ErrorCount;
 
 use crate::evidence::Evidence;
+use crate::names;
 
 mod grade;
 mod table;
@@ -48,7 +49,7 @@ fn count(evidence: &Evidence<'_>, is_such: fn(&ErrorCount) -> bool) -> u64 {
 fn mostly(evidence: &Evidence<'_>) -> String {
     let most = evidence.errors.iter().max_by_key(|error| error.count);
     most.map_or(String::new(), |most| {
-        format!(", {} times `{}`", most.count, most.words)
+        format!(", {} times `{}`", names::count(most.count), most.words)
     })
 }
 

@@ -133,7 +133,7 @@ impl Capacity {
             Ok(trials) => trials,
             Err(answer) => {
                 self.arms[first].done();
-                let record = self.frame.answer(&self.arms[first], &answer);
+                let record = self.frame.answer(&self.arms[first], &answer, self.passed);
                 let told = Event::Capacity(Box::new(record.clone()));
                 self.steps.push_back(Step::Tell(told));
                 let record = Record::Capacity(record);

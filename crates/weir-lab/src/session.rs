@@ -195,7 +195,9 @@ fn follow(proposer: &mut dyn Proposer, lab: &mut Lab<'_>) -> Result<(), LabError
                     let study = &lab.header.study;
                     let left = takes(lab.header, lab.history, renewal, lab.is_observed);
                     let passed = lab.hosts.now().saturating_sub(lab.begun);
-                    let takes = passed + left;
+                    // However slow its arms are, a run ends with its budget.
+                    let most = study.budget.map(|budget| budget.saturating_sub(before));
+                    let takes = (passed + left).min(most.unwrap_or(Duration::MAX));
                     let until = study.until;
                     (lab.events)(Event::Takes { takes, until });
                     if !study.capacity.is_empty() {

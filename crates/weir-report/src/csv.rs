@@ -2,7 +2,7 @@
 //! unless it counts things, and an empty cell is a value that there is not.
 
 use weir_analysis::findings::{
-    ArmFindings, Capacity, CapacityFindings, Comparison, Findings, LoadFindings, NEVER_NS,
+    ArmFindings, Capacity, CapacityFindings, Comparison, Findings, LoadFindings, NEVER_NS, Verdict,
 };
 use weir_model::load_report::{Counts, FlowReport, LoadReport, Rates, Target, TimeReport};
 use weir_model::record::Validity;
@@ -33,10 +33,12 @@ impl Row {
         self
     }
 
-    /// A figure; what is none (unknown, infinite) leaves the cell empty.
+    /// A figure with twelve significant digits: what lies beyond them is the computer's rounding. What is none (unknown,
+    /// infinite) leaves the cell empty.
     fn number(self, figure: impl Into<Option<f64>>) -> Row {
         let figure = figure.into().filter(|figure| figure.is_finite());
-        self.text(figure.map_or_else(String::new, |figure| figure.to_string()))
+        let rounded = figure.and_then(|figure| format!("{figure:.11e}").parse::<f64>().ok());
+        self.text(rounded.map_or_else(String::new, |figure| figure.to_string()))
     }
 
     /// Quantiles of a distribution, by its whole histogram or those that the document states; empty without values.
@@ -162,8 +164,11 @@ fn rows(load: &LoadFindings, arm: &ArmFindings, metric: Metric) -> Vec<Row> {
         false => compared,
     };
     let row = |found: Option<&Comparison>| {
-        let number = |figure: fn(&Comparison) -> f64| found.map(figure);
+        // Of what was not compared nothing is sure or likely, and of what was not measured nothing is zero.
+        let compared = found.filter(|found| found.verdict != Verdict::Invalid);
+        let number = |figure: fn(&Comparison) -> f64| compared.map(figure);
         let (name, value) = figure(arm, metric);
+        let value = value.filter(|_| load.blocks_used > 0);
         Row::default()
             .text(&load.load)
             .number(load.rate_intended)
@@ -238,6 +243,22 @@ mod tests {
             let p99 = p99.map_or_else(String::new, |(_, ns)| ns.to_string());
             assert_eq!(cell("response_time_p99_ns"), p99);
             assert_eq!(lines.count(), report.flows.len());
+        }
+    }
+
+    #[test]
+    fn figures_have_no_digits_of_rounding() {
+        for (figure, text) in [
+            (268_063_479.999_999_97, "268063480"),
+            (0.1 + 0.2, "0.3"),
+            (2_690.6, "2690.6"),
+            (1.25e-9, "0.00000000125"),
+            (0.0, "0"),
+            (-0.5, "-0.5"),
+            (f64::NAN, ""),
+            (f64::INFINITY, ""),
+        ] {
+            assert_eq!(Row::default().number(figure).0, [text]);
         }
     }
 

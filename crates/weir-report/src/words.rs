@@ -173,7 +173,7 @@ pub fn validity(validity: Validity) -> &'static str {
 pub(crate) fn stage(stage: SearchStage) -> &'static str {
     match stage {
         SearchStage::Closed => "a closed loop",
-        SearchStage::Ramp => "a rate far from others",
+        SearchStage::Ramp => "a wide step",
         SearchStage::Ladder => "short trials around the edge",
         SearchStage::Hold => "a long trial",
         SearchStage::Burst => "a burst",

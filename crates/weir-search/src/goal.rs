@@ -137,7 +137,7 @@ pub enum Why {
     Found,
     /// The time was over; a trial near the lower end has held.
     Budget,
-    /// The time was over before anything could be claimed; seconds of trials that would suffice.
+    /// The time was over before anything could be claimed; seconds of trials, those that were made included, that would suffice.
     TooShort(f64),
     /// No rate has held that was tried: [`Answer::floor`] and [`Answer::least`] say what is so at any rate.
     Never,

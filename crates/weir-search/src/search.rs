@@ -350,10 +350,7 @@ impl Search {
                 .filter(|_| self.changes.1 > 0 && self.failures == 0)
             {
                 Some(low) => self.state = State::Hold(low.min(self.ceiling)),
-                None => {
-                    let suffices_s = self.spent_s + self.claim_s();
-                    self.give_up(self.nothing(Why::TooShort(suffices_s)));
-                }
+                None => self.give_up(self.too_long()),
             }
         }
     }

@@ -7,9 +7,8 @@ use weir_model::limit::Limit;
 use weir_model::record::{CapacityEnd, CapacityRecord, CeilingOf};
 
 use super::{Capacity, CapacityFindings, CurvePoint, UNIT, curve};
-use crate::answer::ms;
 use crate::findings::Verdict;
-use crate::names::{self, rate};
+use crate::names::{self, ms, rate};
 
 /// How many times the connections to ask with where all were busy: two doublings tell whether they are the limit.
 const MORE: u32 = 4;
@@ -43,7 +42,7 @@ pub fn carries(found: &Capacity) -> String {
             found.connections.saturating_mul(MORE),
         ),
         Some(ceiling) if ceiling.of == CeilingOf::Time => format!(
-            "{arm} carries at least {} {UNIT} within {within} {basis}; {}/s held when it was tried again, and time ran out before rates above it were.",
+            "{arm} carries at least {} {UNIT} within {within} {basis}; {}/s held when it was tried again, so the upper end is not known.",
             rate(found.low),
             rate(ceiling.rate)
         ),
@@ -147,9 +146,13 @@ fn nothing(found: &Capacity) -> String {
             "How much {arm} carries within {within} cannot be claimed: no long trial held a rate near the edge.{so_far} \
              Give the search more time."
         ),
-        Some(CapacityEnd::TooShort(needed)) => format!(
-            "How much {arm} carries within {within} cannot be claimed after {seconds:.0} s of trials.{so_far} Some \
-             {needed:.0} s would suffice."
+        Some(CapacityEnd::TooShort(_)) => format!(
+            "How much {arm} carries within {within} cannot be claimed after {seconds:.0} s of trials.{so_far} {}",
+            match found.enough_s {
+                Some(enough) => format!("A longer search can: --budget {enough:.0}s."),
+                None => "Repeat the search while nothing else runs, or with a shorter --hold."
+                    .to_owned(),
+            }
         ),
         Some(CapacityEnd::Never) => format!(
             "{arm} kept {within} at none of the rates that were tried{}.",

@@ -78,6 +78,9 @@ pub struct Capacity {
     pub connections: u32,
     /// Why the search has ended; `None`: it has not.
     pub end: Option<CapacityEnd>,
+    /// Where the time was too short: the budget of the whole run, seconds by the clock, that would be enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enough_s: Option<f64>,
     /// Response times against the rate, ascending: short trials whose rates differ by less than 1 % are one point.
     pub curve: Vec<CurvePoint>,
     /// Long trials, in order of time.

@@ -106,6 +106,7 @@ fn record(arm: &str, end: CapacityEnd) -> CapacityRecord {
         rest_s: 0.0,
         connections: 50,
         end,
+        enough_s: None,
     }
 }
 
@@ -269,7 +270,7 @@ const fn ceiling(of: CeilingOf) -> Option<CeilingRecord> {
 }
 
 /// What the last record says, and words of the answer.
-const ENDS: [(Change, &str); 16] = [
+const ENDS: [(Change, &str); 17] = [
     (
         |found| found.end = CapacityEnd::Budget,
         "a longer search would narrow the interval",
@@ -300,7 +301,7 @@ const ENDS: [(Change, &str); 16] = [
     ),
     (
         |found| found.ceiling = ceiling(CeilingOf::Time),
-        "; 5,000/s held when it was tried again, and time ran out before rates above it were.",
+        "; 5,000/s held when it was tried again, so the upper end is not known.",
     ),
     (
         |found| (found.low, found.verified) = (0.001, 0.001),
@@ -311,9 +312,13 @@ const ENDS: [(Change, &str); 16] = [
         "cannot be claimed: no long trial held a rate near the edge.",
     ),
     (
+        |found| (found.end, found.enough_s) = (CapacityEnd::TooShort(240.0), Some(290.0)),
+        "cannot be claimed after 125 s of trials. So far it seems to be between 4,750 and 4,880 requests/s. A longer \
+             search can: --budget 290s.",
+    ),
+    (
         |found| found.end = CapacityEnd::TooShort(240.0),
-        "cannot be claimed after 125 s of trials. So far it seems to be between 4,750 and 4,880 requests/s. Some \
-             240 s would suffice.",
+        "Repeat the search while nothing else runs, or with a shorter --hold.",
     ),
     (
         |found| found.end = CapacityEnd::Broken(5_100.0),

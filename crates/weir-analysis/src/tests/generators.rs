@@ -31,7 +31,7 @@ fn the_generator_that_is_short_or_busy_is_named() {
     assert_eq!(
         said(&trial),
         [
-            "offered-rate 1592 requests were offered where 1600 were due",
+            "offered-rate 1,592 requests were offered where 1,600 were due",
             "generator-busy h1: the generator used 96 % of its CPU time",
             "offered-rate h2: 792 requests were offered where 800 were due",
         ]

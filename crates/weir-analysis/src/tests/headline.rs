@@ -1,11 +1,11 @@
 //! What a report's reader sees first, and what others published, as `--format json` has them.
 
-use weir_model::record::{EndRecord, Outcome, Record, Validity};
+use weir_model::record::{EndRecord, Outcome, Record, Validity, ValidityReason};
 use weir_model::study::{MatrixCell, Metric, Published};
 
 use super::fixture::{header, run, three_arms, trials};
 use super::world;
-use crate::findings::{Findings, Incomplete, PublishedVerdict};
+use crate::findings::{CountedReason, Findings, Incomplete, PublishedVerdict};
 use crate::{analyze, conclude};
 
 use Validity::{Invalid, Suspect, Valid};
@@ -36,6 +36,39 @@ fn the_headline_is_the_worst_of_what_the_answer_rests_on() {
     let mut none = Findings::default();
     conclude(&header.study, &run.records, &mut none);
     assert_eq!(none.headline.validity, Invalid);
+}
+
+#[test]
+fn the_reason_beside_a_validity_is_one_that_leads_to_it() {
+    let header = header(three_arms());
+    let (_folder, run) = run(&header, Vec::new());
+    let counted = |validity, seen: &str, trials| CountedReason {
+        reason: ValidityReason {
+            validity,
+            rule: seen.to_owned(),
+            seen: seen.to_owned(),
+        },
+        trials,
+        of: 2_000,
+        arms: Vec::new(),
+    };
+    for (validity, reason) in [
+        (Invalid, "gravest (the worst of 1,500"),
+        (Suspect, "usual ("),
+    ] {
+        let mut findings = analyze(&run);
+        for load in &mut findings.loads {
+            (load.validity, load.blocks) = (validity, 1);
+            load.reasons = vec![
+                counted(Invalid, "gravest", 1_500),
+                counted(Suspect, "usual", 2_000),
+            ];
+        }
+        conclude(&header.study, &run.records, &mut findings);
+        let because = &findings.headline.because;
+        let begin = format!("under the load closed, {reason}");
+        assert!(because.starts_with(&begin), "{because}");
+    }
 }
 
 #[test]

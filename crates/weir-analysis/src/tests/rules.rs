@@ -308,6 +308,14 @@ fn every_rule_speaks_beyond_its_limits_and_not_at_them() {
             let found = said(used, &evidence);
             let found: Vec<_> = found.iter().map(|(rule, v)| (&rule[..], *v)).collect();
             assert_eq!(found, expected, "{name}, {used:?}");
+            for reason in judge(used, &evidence) {
+                let seen = reason.reason.seen;
+                let longest = seen
+                    .split(|c: char| !c.is_ascii_digit())
+                    .map(str::len)
+                    .max();
+                assert!(longest < Some(4), "no separators, {name}: {seen}");
+            }
             seen.extend(expected.iter().map(|(rule, _)| *rule));
         }
     }

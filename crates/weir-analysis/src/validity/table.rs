@@ -50,7 +50,9 @@ pub static RULES: [Rule; 27] = [
             grade.share(failed, requests, |share| {
                 let share = percent(share);
                 format!(
-                    "{failed} of {requests} requests failed ({share}){}",
+                    "{} of {} requests failed ({share}){}",
+                    names::count(failed),
+                    names::count(requests),
                     mostly(e)
                 )
             })
@@ -65,6 +67,7 @@ pub static RULES: [Rule; 27] = [
         judge: |e, grade| {
             let times = count(e, ErrorCount::lacks_port);
             grade.share(times, e.completed? + times, |_| {
+                let times = names::count(times);
                 format!(
                     "the generator had no local port left {times} times (net.ipv4.ip_local_port_range; closed \
                      connections keep theirs for a minute, and each own address has as many: `--source`)"
@@ -187,10 +190,10 @@ pub static RULES: [Rule; 27] = [
             };
             grade.of(share, || {
                 format!(
-                    "half of the responses took longer ({:.0} ms) than the part of a slice that is not \
-                     measured ({:.0} ms): use longer slices or fewer connections",
-                    median_ns / 1e6,
-                    lead_ns / 1e6
+                    "half of the responses took longer ({}) than the part of a slice that is not \
+                     measured ({}): use longer slices or fewer connections",
+                    names::time(median_ns),
+                    names::time(lead_ns)
                 )
             })
         },
@@ -203,9 +206,9 @@ pub static RULES: [Rule; 27] = [
         judge: |e, grade| {
             let s = e.slices?;
             grade.of(s.late_ns / s.whole_ns, || {
-                let ms = s.late_ns / s.count.max(1.0) / 1e6;
+                let late = names::time(s.late_ns / s.count.max(1.0));
                 let share = percent(s.late_ns / s.whole_ns);
-                format!("the counters of its slices were read {ms:.1} ms late, {share} of a slice")
+                format!("the counters of its slices were read {late} late, {share} of a slice")
             })
         },
     },
@@ -219,7 +222,8 @@ pub static RULES: [Rule; 27] = [
             let d = e.schedule?;
             let offered = d.sent + d.queued + d.dropped;
             grade.share(d.due.abs_diff(offered), d.due, |_| {
-                format!("{offered} requests were offered where {} were due", d.due)
+                let [offered, due] = [offered, d.due].map(names::count);
+                format!("{offered} requests were offered where {due} were due")
             })
         },
     },
@@ -233,11 +237,8 @@ pub static RULES: [Rule; 27] = [
             let (spread, unsure) = e.start_spread?;
             let ms = |ns: u64| ns as f64 / 1e6;
             grade.of(ms(spread), || {
-                format!(
-                    "the generators started {:.1} ms apart (known to {:.1} ms)",
-                    ms(spread),
-                    ms(unsure)
-                )
+                let [apart, unsure] = [spread, unsure].map(|ns| names::time(ns as f64));
+                format!("the generators started {apart} apart (known to {unsure})")
             })
         },
     },
@@ -249,6 +250,7 @@ pub static RULES: [Rule; 27] = [
         judge: |e, grade| {
             let Due { dropped, due, .. } = e.schedule?;
             grade.share(dropped, due, |_| {
+                let [dropped, due] = [dropped, due].map(names::count);
                 format!("{dropped} of {due} requests found no idle connection and were left out")
             })
         },
@@ -269,9 +271,9 @@ pub static RULES: [Rule; 27] = [
             let (quantile, lag, response) =
                 each.max_by(|a, b| share(a.1, a.2).total_cmp(&share(b.1, b.2)))?;
             grade.of(share(lag, response), || {
-                let (lag, response) = (lag as f64 / 1e3, response as f64 / 1e3);
+                let [lag, response] = [lag, response].map(|ns| names::time(ns as f64));
                 format!(
-                    "at {quantile} the generator itself was {lag:.0} µs late, of a response time of {response:.0} µs"
+                    "at {quantile} the generator itself was {lag} late, of a response time of {response}"
                 )
             })
         },
@@ -286,6 +288,7 @@ pub static RULES: [Rule; 27] = [
             let (threads, cpus) = e.threads?;
             grade.of(threads as f64 / cpus.max(1) as f64, || {
                 let s = if cpus == 1 { "" } else { "s" };
+                let threads = names::count(threads as u64);
                 format!("{threads} threads of the generator share {cpus} CPU{s} (-t)")
             })
         },
@@ -318,9 +321,9 @@ pub static RULES: [Rule; 27] = [
             let (gap, measured_ns) = e.gap?;
             grade.of((gap as f64 - GAP_NS) / measured_ns, || {
                 format!(
-                    "a thread of the generator stood still for {:.0} ms, {} of the measured time: it was stopped, or others \
+                    "a thread of the generator stood still for {}, {} of the measured time: it was stopped, or others \
                      had its CPU",
-                    gap as f64 / 1e6,
+                    names::time(gap as f64),
                     percent(gap as f64 / measured_ns)
                 )
             })
@@ -354,9 +357,10 @@ pub static RULES: [Rule; 27] = [
             let censored = e.censored?;
             let never = censored.in_flight + censored.queued;
             grade.share(never, never + e.completed?, |share| {
-                let oldest = censored.oldest_ns as f64 / 1e6;
+                let oldest = names::time(censored.oldest_ns as f64);
+                let never = names::count(never);
                 format!(
-                    "{never} requests ({}) never ended, the oldest after {oldest:.0} ms; the quantiles leave them out",
+                    "{never} requests ({}) never ended, the oldest after {oldest}; the quantiles leave them out",
                     percent(share)
                 )
             })
@@ -370,7 +374,7 @@ pub static RULES: [Rule; 27] = [
         judge: |e, grade| {
             let (starved, receives) = e.starved?;
             grade.share(starved, receives, |share| {
-                let share = percent(share);
+                let (starved, share) = (names::count(starved), percent(share));
                 format!(
                     "received bytes waited {starved} times for one of the generator's buffers (about {share} of the receives)"
                 )
@@ -387,7 +391,7 @@ pub static RULES: [Rule; 27] = [
             let o = e.overflows?;
             let ours = o.seen.min(o.opened);
             grade.share(ours, o.responses, |_| {
-                let seen = o.seen;
+                let [seen, ours] = [o.seen, ours].map(names::count);
                 format!(
                     "{seen} connections on this host found the listener's queue full and waited for a retransmission, \
                      up to {ours} of them this trial's (net.core.somaxconn, `backlog`)"
@@ -405,6 +409,7 @@ pub static RULES: [Rule; 27] = [
         judge: |e, grade| {
             let (wanted, open) = (e.asking?.wanted, e.asking?.open_at_start);
             grade.share(wanted.saturating_sub(open), wanted, |_| {
+                let [wanted, open] = [wanted, open].map(names::count);
                 format!("of {wanted} connections only {open} were open when the trial began")
             })
         },
@@ -420,10 +425,11 @@ pub static RULES: [Rule; 27] = [
             let least = held.open_at_start.min(held.open_at_end);
             let missing = held.wanted.saturating_sub(least).max(lost);
             grade.share(missing, held.wanted, |_| {
+                let [wanted, start, end, lost] =
+                    [held.wanted, held.open_at_start, held.open_at_end, lost].map(names::count);
                 format!(
-                    "of {} connections to be held {} were open at the start and {} at the end, and {lost} were \
-                     lost in between",
-                    held.wanted, held.open_at_start, held.open_at_end
+                    "of {wanted} connections to be held {start} were open at the start and {end} at the end, and {lost} were \
+                     lost in between"
                 )
             })
         },
@@ -449,8 +455,8 @@ pub static RULES: [Rule; 27] = [
                     "only {} of the bytes of the {} hop bypassed TCP ({} messages by TCP, of {})",
                     percent(1.0 - share),
                     hop.name,
-                    hop.tcp,
-                    hop.tcp + hop.redirected
+                    names::count(hop.tcp),
+                    names::count(hop.tcp + hop.redirected)
                 ),
             })
         },
@@ -464,7 +470,8 @@ pub static RULES: [Rule; 27] = [
             let (hop, refused) = (e.hop?, e.hop?.refused);
             grade.share(refused, refused + hop.sockets, |share| {
                 format!(
-                    "{refused} sockets of the {} hop ({}) were refused by the bypass; what they sent went by TCP and is not counted",
+                    "{} sockets of the {} hop ({}) were refused by the bypass; what they sent went by TCP and is not counted",
+                    names::count(refused),
                     hop.name,
                     percent(share)
                 )

@@ -1,14 +1,22 @@
 //! The record of what a search has found.
 
+use std::time::Duration;
+
 use weir_model::record::{BurstRecord, CapacityEnd, CapacityRecord, CeilingOf, CeilingRecord};
 use weir_search::{Answer, Why};
 
 use super::arm::Searched;
 use super::seen::Frame;
+use super::time;
 
 impl Frame {
-    /// What stands in the run folder of an arm's capacity.
-    pub(crate) fn answer(&self, arm: &Searched, answer: &Answer) -> CapacityRecord {
+    /// What stands in the run folder of an arm's capacity, when the run has been at work for so long.
+    pub(crate) fn answer(
+        &self,
+        arm: &Searched,
+        answer: &Answer,
+        passed: Duration,
+    ) -> CapacityRecord {
         let study = &self.header.study;
         let ceiling = match answer.why {
             Why::NotSent(rate) => Some(CeilingRecord {
@@ -60,6 +68,12 @@ impl Frame {
                 Why::NotSent(rate) => CapacityEnd::NotSent(rate),
                 Why::Broken(above) => CapacityEnd::Broken(above),
                 Why::Unsteady => CapacityEnd::Unsteady,
+            },
+            enough_s: match answer.why {
+                Why::TooShort(suffices_s) => {
+                    time::enough_s(study, passed, suffices_s - answer.seconds.1)
+                }
+                _ => None,
             },
         }
     }

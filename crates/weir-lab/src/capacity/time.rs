@@ -72,6 +72,17 @@ pub fn least(study: &Study) -> Duration {
     Duration::from_secs_f64((1.0 + BESIDE) * each * study.arms.len() as f64) + ENDING
 }
 
+/// The budget, seconds by the clock, of a run that has been at work for so long and whose arms need so many more seconds of
+/// trials each; `None` where no budget gives a search that much.
+pub(crate) fn enough_s(study: &Study, passed: Duration, more_s: f64) -> Option<f64> {
+    let more_s = (1.0 + BESIDE) * (more_s.max(0.0) + STEP_S) * study.arms.len().max(1) as f64;
+    let enough = passed + Duration::from_secs_f64(more_s) + ENDING;
+    let mut unbound = study.clone();
+    unbound.budget = None;
+    let is_given = study.budget.is_some() && enough <= at_most(&unbound);
+    is_given.then(|| (enough.as_secs_f64() / 10.0).ceil() * 10.0)
+}
+
 /// Seconds of trials that each of so many arms has left, where the study has a budget and the run has been at work for
 /// so long.
 pub(crate) fn left_of_budget(study: &Study, passed: Duration, arms: usize) -> Option<f64> {

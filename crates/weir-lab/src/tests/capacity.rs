@@ -336,6 +336,39 @@ fn a_budget_counts_the_closed_loops_before_a_search() {
 }
 
 #[test]
+fn the_budget_that_a_search_says_is_enough_is_longer_and_lets_it_answer() {
+    for arms in [
+        &[("stock", 2000.0)][..],
+        &[("stock", 2000.0), ("other", 1500.0)],
+    ] {
+        for budget_s in [30, 45] {
+            let mut bench = bench(arms, "p99 < 30ms", 20);
+            let each =
+                |run: &Run| -> Vec<CapacityRecord> { found(run).into_iter().cloned().collect() };
+            bench.study.budget = Some(Duration::from_secs(budget_s * arms.len() as u64));
+            let took = bench.run(&mut |_, _| {}).unwrap().took;
+            let short = each(&bench.read());
+            let is_short = |found: &&CapacityRecord| matches!(found.end, CapacityEnd::TooShort(_));
+            let enough = short
+                .iter()
+                .filter(is_short)
+                .filter_map(|found| found.enough_s);
+            let enough_s = enough.reduce(f64::max);
+            let enough_s = enough_s.unwrap_or_else(|| panic!("none: {short:?}"));
+            assert!(enough_s > took.as_secs_f64(), "{took:?}: {short:?}");
+            let mut bench = self::bench(arms, "p99 < 30ms", 20);
+            bench.study.budget = Some(Duration::from_secs_f64(enough_s));
+            bench.run(&mut |_, _| {}).unwrap();
+            let long = each(&bench.read());
+            assert!(
+                long.iter().all(|found| found.verified > 0.0),
+                "{enough_s}: {long:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn what_an_arm_carries_whose_speed_changes_is_found() {
     let slower_by_turns: Vec<(f64, f64)> = (1..200)
         .map(|turn| {

@@ -171,12 +171,20 @@ fn a_budget_ends_a_run_that_takes_longer_and_its_last_look_spends_what_is_left()
             .study
             .loads
             .push(load("later", StudyArrivals::Closed, 24));
-        bench.study.budget = Some(Duration::from_secs(22));
-        let mut is_told = false;
-        let summary = bench.run(&mut |event, _| {
-            is_told |= matches!(event, Event::TimeIsUp { .. });
+        let budget = Duration::from_secs(22);
+        bench.study.budget = Some(budget);
+        let (mut is_told, mut promised) = (false, None);
+        let summary = bench.run(&mut |event, _| match event {
+            Event::TimeIsUp { .. } => is_told = true,
+            Event::Takes { takes, .. } => promised = Some(*takes),
+            _ => {}
         });
         let summary = summary.unwrap();
+        assert_eq!(
+            promised,
+            Some(budget),
+            "{until:?}: no more than it may take"
+        );
         assert!(is_told, "{until:?}");
         assert!(summary.took <= Duration::from_secs(22), "{summary:?}");
         assert!(summary.took >= Duration::from_secs(16), "{summary:?}");

@@ -98,6 +98,8 @@ pub(crate) struct Host {
     pub(crate) connections_most: f64,
     /// Requests that the proxy has at the origin at most.
     pub(crate) slots: f64,
+    /// Requests a second that its configuration lets through.
+    pub(crate) rate_limit: f64,
     pub(crate) conntrack_most: f64,
     pub(crate) origin_cpu: f64,
     pub(crate) origin_threads: f64,
@@ -153,6 +155,8 @@ pub(crate) struct Flow {
     pub(crate) tracked: f64,
     pub(crate) untracked: f64,
     pub(crate) refused: f64,
+    /// Requests a second that were turned away.
+    pub(crate) limited: f64,
     pub(crate) kernel: f64,
     pub(crate) user: f64,
     pub(crate) lag: f64,
@@ -198,6 +202,7 @@ impl Host {
             descriptors: dice.one_of(&[65_536.0, 262_144.0]),
             connections_most: 65_536.0,
             slots: f64::INFINITY,
+            rate_limit: f64::INFINITY,
             conntrack_most: dice.one_of(&[262_144.0, 1e6]),
             origin_cpu: request * dice.between(0.1, 0.3),
             origin_threads: cpus,
@@ -445,6 +450,8 @@ impl Host {
         flow.no_port = (out - most_out).max(0.0);
         let answered = flow.completed;
         flow.completed -= flow.no_port;
+        flow.limited = (flow.completed - self.rate_limit).max(0.0);
+        flow.completed -= flow.limited;
         flow.opens_out = out.min(most_out);
         flow.opens_in = wanted - flow.overflows.min(wanted) - flow.syn_drops - flow.untracked;
         let no_answer = flow.overflows + flow.syn_drops + flow.untracked + wanted * self.syn_loss;

@@ -61,7 +61,7 @@ pub(crate) fn trial(host: &Host, flow: &Flow, dice: &mut Dice) -> Trial {
     let requests = (flow.offered * SECONDS as f64).round();
     let count = |rate: f64| (rate * SECONDS as f64) as u64;
     let errors = [
-        ("unexpected", flow.no_port),
+        ("unexpected", flow.no_port + flow.limited),
         ("closed_unanswered", flow.refused),
         ("timeout", 0.0),
         ("connect", 0.0),

@@ -34,6 +34,7 @@ pub(crate) const PLANTS: &[Plant] = &[
     Plant { limiter: "worker_connections", proxies: &[Nginx], needs: &["proxy"], apply: worker_connections },
     Plant { limiter: "maxconn", proxies: &[Haproxy, Httpd, Caddy], needs: &["proxy", "sockets", "cpus"], apply: maxconn },
     Plant { limiter: "circuit_breaker", proxies: &[Envoy], needs: &["proxy"], apply: slots },
+    Plant { limiter: "rate_limit", proxies: &[Nginx, Haproxy, Envoy], needs: &["proxy"], apply: rate_limit },
     Plant { limiter: "softirq", proxies: ALL, needs: &["cpus"], apply: softirq },
     Plant { limiter: "steal", proxies: ALL, needs: &["cpus"], apply: steal },
     Plant { limiter: "crowded", proxies: ALL, needs: &["cpus"], apply: crowded },
@@ -181,6 +182,12 @@ fn maxconn(host: &mut Host, dice: &mut Dice) -> f64 {
         return worker_connections(host, dice);
     }
     slots(host, dice)
+}
+
+fn rate_limit(host: &mut Host, dice: &mut Dice) -> f64 {
+    let share = within(dice);
+    host.rate_limit = host.capacity() * share * dice.between(0.3, 0.99);
+    share
 }
 
 fn softirq(host: &mut Host, dice: &mut Dice) -> f64 {

@@ -295,16 +295,19 @@ impl<'a> Samples<'a> {
         let mut own = vec![("log.open_files", files), ("log.no_address", flow.no_port)];
         own.extend(match host.proxy {
             Nginx => vec![
-                ("log.worker_connections", places), ("log.no_live_upstreams", 0.0), ("log.upstream_timed_out", 0.0),
+                ("log.worker_connections", places), ("log.limit_req", flow.limited), ("log.limit_req_delayed", 0.0), ("log.limit_conn", 0.0),
+                ("log.no_live_upstreams", 0.0), ("log.upstream_timed_out", 0.0),
                 ("log.temporary_file", flow.completed * host.temporary_share), ("accepts", flow.opens_in), ("handled", flow.opens_in),
             ],
             Haproxy => vec![
                 ("Idle_pct", 100.0 * (1.0 - worker)), ("CurrConns", open), ("Maxconn", host.connections_most), ("frontend.scur", open),
-                ("frontend.slim", host.connections_most), ("backend.qcur", waiting),
+                ("frontend.slim", host.connections_most), ("backend.qcur", waiting), ("frontend.dreq", flow.limited), ("frontend.dcon", 0.0),
+                ("frontend.rate", flow.opens_in), ("frontend.rate_lim", 0.0),
             ],
             Envoy => vec![
                 ("listener.downstream_cx_overflow", 0.0), ("listener.downstream_global_cx_overflow", 0.0),
                 ("cluster.upstream_cx_overflow", if is_slotted { flow.completed * 0.2 } else { 0.0 }), ("cluster.upstream_rq_pending_overflow", 0.0),
+                ("rate_limited", flow.limited),
             ],
             Httpd if host.slots.is_finite() => vec![("BusyWorkers", flow.at_origin), ("IdleWorkers", host.slots - flow.at_origin)],
             Httpd => vec![("BusyWorkers", flow.in_flight), ("IdleWorkers", 100.0)],

@@ -28,14 +28,17 @@ fn own(proxy: ProxyKind) -> &'static str {
     match proxy {
         Nginx => {
             "log_worker_connections=0 log_open_files=0 log_no_live_origin=0 log_origin_timed_out=0 \
-             temporary_files_per_request=0 worker_connections_most=768 log_no_address=0 accepted=64 handled=64"
+             temporary_files_per_request=0 worker_connections_most=768 log_no_address=0 \
+             log_limit_req=0 log_limit_req_delayed=0 log_limit_conn=0 accepted=64 handled=64"
         }
         Haproxy => {
             "haproxy_idle=40 haproxy_connections=64 haproxy_connections_most=4000 haproxy_connections_use=0.016 \
-             haproxy_sessions=64 haproxy_sessions_most=4000 haproxy_sessions_use=0.016 haproxy_queue=0"
+             haproxy_sessions=64 haproxy_sessions_most=4000 haproxy_sessions_use=0.016 haproxy_queue=0 \
+             haproxy_denied=0 haproxy_denied_connections=0 haproxy_session_rate=10 haproxy_session_rate_most=0"
         }
         Envoy => {
-            "envoy_inbound_overflow=0 envoy_global_overflow=0 envoy_connections_overflow=0 envoy_pending_overflow=0"
+            "envoy_inbound_overflow=0 envoy_global_overflow=0 envoy_connections_overflow=0 envoy_pending_overflow=0 \
+             envoy_rate_limited=0"
         }
         Httpd => "httpd_idle_workers=300 httpd_busy_workers=64 httpd_workers_most=400",
         _ => "origin_connections_most=1000",
@@ -133,6 +136,13 @@ const ROWS: &[(ProxyKind, &str, &str, &str, &str)] = &[
     (Envoy, "envoy_pending_overflow=70", "circuit_breaker", "max_pending_requests", "envoy_pending_overflow=0"),
     (Envoy, "envoy_inbound_overflow=70", "circuit_breaker", "max_active_downstream_connections", "envoy_inbound_overflow=0"),
     (Envoy, "envoy_global_overflow=70", "circuit_breaker", "max_active_downstream_connections", "envoy_global_overflow=0"),
+    (Nginx, "log_limit_req=300 unexpected_errors=0.3", "rate_limit", "", "log_limit_req=0"),
+    (Nginx, "log_limit_req_delayed=300", "rate_limit", "", "log_limit_req_delayed=0"),
+    (Nginx, "log_limit_conn=300", "rate_limit", "", "log_limit_conn=0"),
+    (Haproxy, "haproxy_denied=70", "rate_limit", "", "haproxy_denied=0"),
+    (Haproxy, "haproxy_denied_connections=70 syn_modes=0.004", "rate_limit", "", "haproxy_denied_connections=0 syn_modes=0"),
+    (Haproxy, "haproxy_session_rate=100 haproxy_session_rate_most=100", "rate_limit", "", "haproxy_session_rate=60"),
+    (Envoy, "envoy_rate_limited=70", "rate_limit", "", "envoy_rate_limited=0"),
     (Httpd, "cpu=0.9 proxy_waits=7", "cpu", "access_log", "proxy_waits=0.5"),
     (Nginx, "busiest_process=0.1>0.99 busiest_thread=?", "cpu_one_worker", "worker_processes", "busiest_process=0.1>0.85"),
     (Envoy, "busiest_thread=0.1>0.99", "cpu_one_worker", "concurrency", "busiest_thread=0.1>0.8"),

@@ -85,6 +85,10 @@ pub struct CapacityRecord {
     pub connections: u32,
     /// Why the search has ended.
     pub end: CapacityEnd,
+    /// Where the time was too short: the budget of the whole run, seconds by the clock, that would be enough. Absent where
+    /// no budget lets a search last longer, and in records of before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enough_s: Option<f64>,
 }
 
 fn is_zero(number: &f64) -> bool {
@@ -140,7 +144,7 @@ pub enum CapacityEnd {
     Found,
     /// The time was over; a trial near the lower end has held.
     Budget,
-    /// The time was over before anything could be claimed; seconds of trials that would suffice.
+    /// The time was over before anything could be claimed; seconds of trials, those that were made included, that would suffice.
     TooShort(f64),
     /// No rate has held that was tried.
     Never,

@@ -144,7 +144,8 @@ fn generator(report: &LoadReport) -> Option<Fact> {
     }
     let each = time(cpu_ns as f64 / report.counts.completed_whole as f64);
     let io = match report.generator.io.as_str() {
-        "" => String::new(),
+        // While the load goes on, which one it is is not known here.
+        "" | "auto" => String::new(),
         io => format!(", {io}"),
     };
     let cpu = time(cpu_ns as f64);
@@ -205,7 +206,8 @@ fn tls(report: &LoadReport) -> Option<Fact> {
     Some(facts("TLS", lines))
 }
 
-/// Responses by class, with codes wherever a class is not all 200.
+/// Responses by class, with codes wherever a class is not all 200. They are of the whole trial, and how many of them the
+/// rate leaves out is said.
 fn responses(report: &LoadReport) -> String {
     let mut classes = Vec::new();
     let alike = |a: &StatusCount, b: &StatusCount| a.status / 100 == b.status / 100;
@@ -221,9 +223,22 @@ fn responses(report: &LoadReport) -> String {
         let (class, total) = (class[0].status / 100, count(total));
         classes.push(format!("{class}xx {total}{codes}"));
     }
-    match classes.is_empty() {
-        true => "none".to_owned(),
-        false => classes.join("   "),
+    let all: u64 = report.statuses.iter().map(|status| status.count).sum();
+    let when = match report.phases.ramp_up > 0.0 {
+        true => "before or after",
+        false => "after",
+    };
+    match (
+        classes.is_empty(),
+        all.saturating_sub(report.counts.completed),
+    ) {
+        (true, _) => "none".to_owned(),
+        (false, 0) => classes.join("   "),
+        (false, others) => format!(
+            "{}; {} of them {when} the measured time",
+            classes.join("   "),
+            count(others)
+        ),
     }
 }
 
@@ -253,8 +268,13 @@ fn errors(report: &LoadReport) -> Fact {
         let (count, kind, words) = (count(error.count), kind(error.kind), &error.words);
         format!("{count} × {kind}{colon}{words}")
     });
-    let none = report.errors.is_empty().then(|| "none".to_owned());
-    facts("errors", each.chain(none))
+    // They count as failed as well, unless somebody said which are right.
+    let bad = report.statuses.iter();
+    let bad = bad.filter(|status| status.status >= 400 && !report.load.status_expected);
+    let bad: u64 = bad.map(|status| status.count).sum();
+    let bad = (bad > 0).then(|| format!("{} × status of 400 or above", count(bad)));
+    let none = (report.errors.is_empty() && bad.is_none()).then(|| "none".to_owned());
+    facts("errors", each.chain(bad).chain(none))
 }
 
 fn kind(kind: ErrorKind) -> &'static str {

@@ -263,6 +263,24 @@ mod tests {
     }
 
     #[test]
+    fn responses_that_the_rate_leaves_out_are_told_from_the_others() {
+        let mut report = sample::closed_loop();
+        report.phases.ramp_up = 0.0;
+        for (all, said) in [
+            (9_998, "responses     2xx 9,998\n"),
+            (
+                10_018,
+                "responses     2xx 10,018; 20 of them after the measured time\n",
+            ),
+        ] {
+            report.statuses[0].count = all;
+            let text = human(&report, None, false, false, 100);
+            assert!(text.contains("9,998 responses\n"), "{text}");
+            assert!(text.contains(said), "{text}");
+        }
+    }
+
+    #[test]
     fn one_request_that_never_ended_is_not_a_plural() {
         let mut report = sample::closed_loop();
         report.censored.in_flight = 1;

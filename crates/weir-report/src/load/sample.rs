@@ -78,7 +78,7 @@ pub(crate) fn closed_loop() -> LoadReport {
         reconnects: 0,
         ..report.counts
     };
-    report.statuses = statuses(&[(200, 9_998)]);
+    report.statuses = statuses(&[(200, 11_998)]);
     report.errors.clear();
     report.censored = Censored::default();
     report.response_time = report.service_time.clone();

@@ -76,6 +76,8 @@ fn section(
         });
         blocks.push(Block::Only(Outputs::FILES, vec![fold]));
     } else {
+        let idle = Some(&*load.idle).filter(|words| !words.is_empty());
+        blocks.extend(idle.map(|words| text(Style::Soft, words)));
         let told = hold_ups(load, is_open(spec, load));
         blocks.extend(told.map(|told| clause(Style::Soft, told)));
         let ineffective = load.ineffective.iter().map(Ineffective::sentence);

@@ -58,6 +58,7 @@ pub(crate) fn document(input: &ReportInput<'_>) -> Document {
     // What was found comes first; what its arms are can be looked up.
     blocks.extend(about::blocks(header, input.records));
     blocks.extend(asked::blocks(study, input.records));
+    blocks.extend(remarks(input));
     let mut back = setup::sections(input);
     back.extend(glossary::section(input.findings));
     blocks.push(Block::Only(Outputs::FILES, back));
@@ -122,10 +123,16 @@ fn head(input: &ReportInput<'_>) -> Vec<Block> {
     if input.findings.loads.is_empty() && input.findings.capacity.is_none() {
         blocks.push(warn("no load was measured".to_owned()));
     }
+    blocks
+}
+
+/// What was noticed before anything was measured. Files have it with the environment.
+fn remarks(input: &ReportInput<'_>) -> Option<Block> {
     let remarks = input.header.remarks.iter();
     let remarks = remarks.map(|remark| labelled("remark", Style::Soft, remark.to_string()));
-    blocks.push(Block::Only(Outputs::TERMINAL, remarks.collect()));
-    blocks
+    let heading = Block::Heading(Heading::section("remarks", "What was noticed beforehand"));
+    let all: Vec<Block> = std::iter::once(heading).chain(remarks).collect();
+    (all.len() > 1).then_some(Block::Only(Outputs::TERMINAL, all))
 }
 
 fn objective(study: &Study) -> String {

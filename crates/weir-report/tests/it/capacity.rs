@@ -96,6 +96,7 @@ fn capacity(arm: &str, server: f64) -> Capacity {
         rest_s: 0.0,
         connections: 50,
         end: Some(CapacityEnd::Found),
+        enough_s: None,
         curve,
         holds: vec![
             point(server, 1.012 * edge, SearchStage::Hold, 65.0),

@@ -137,8 +137,14 @@ fn too_few_blocks(run: &mut Fixture) {
     }
 }
 
+fn limited_by_connections(run: &mut Fixture) {
+    let words = "The connections were the limit: 50 connections × 2 ms allow 25,000/s.";
+    run.findings.loads[0].idle = words.to_owned();
+}
+
 #[rustfmt::skip]
-const CASES: [Case; 11] = [
+const CASES: [Case; 12] = [
+    (limited_by_connections, &["The connections were the limit: 50 connections × 2 ms allow 25,000/s."], &[]),
     (limited, &["99 within 30 ms", "within 30 ms; equivalence", "▲ holds", "▼ does not hold", "○ not shown to hold",
         "× invalid", "1.80 ms to 2.20 ms"], &[]),
     (nothing_measured, &["INVALID", "he run failed: nginx: bind() to"], &[]),
@@ -168,6 +174,31 @@ fn what_follows_from_a_run_is_said_by_every_output() {
             has_all(&output, says);
             has_none(&output, never);
         }
+    }
+}
+
+#[test]
+fn what_was_not_measured_or_compared_is_an_empty_cell() {
+    let mut run = fixture::run();
+    let [first, second, ..] = &mut run.findings.loads[..] else {
+        panic!("two loads");
+    };
+    (first.blocks_used, first.arms[0].rate_completed) = (0, 0.0);
+    for found in &mut second.comparisons {
+        (found.verdict, found.confidence, found.p) = (Verdict::Invalid, 0.0, 1.0);
+    }
+    let (load, other) = (first.load.clone(), second.load.clone());
+    let csv = weir_report::csv::findings(&run.findings);
+    let rows = csv
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').collect::<Vec<_>>());
+    let rows: Vec<_> = rows.collect();
+    assert!(rows.iter().any(|row| row[0] == load) && rows.iter().any(|row| row[15] == "invalid"));
+    for row in rows {
+        assert_eq!(row[6].is_empty(), row[0] == load, "{row:?}");
+        let compared = row[8..15].iter().any(|cell| !cell.is_empty());
+        assert_eq!(compared, row[0] != other && !row[7].is_empty(), "{row:?}");
     }
 }
 

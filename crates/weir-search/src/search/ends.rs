@@ -1,6 +1,6 @@
 //! How a search ends: its answers, and the burst after them.
 
-use super::{ALIVE, Doubt, GENTLY, NEAR, REST_S, Search, State};
+use super::{ALIVE, CLAIM, Doubt, GENTLY, NEAR, REST_S, Search, State};
 use crate::burst::Bursts;
 use crate::goal::{Answer, Bound, Burst, Seen, Why};
 use crate::known::First;
@@ -130,9 +130,14 @@ impl Search {
         (low, high.min(self.ceiling).max(low))
     }
 
-    /// No long trial has held in the time that there was: as many more may.
+    /// Nothing can be claimed in the time that there was: what a first claim takes is missing, or as many long trials more as
+    /// there were.
     pub(super) fn too_long(&self) -> Answer {
-        let suffices_s = self.spent_s + self.long_s + self.long_most_s();
+        let more_s = match self.known.ladders() < CLAIM {
+            true => self.claim_s() + self.goal.verify_s,
+            false => self.long_most_s(),
+        };
+        let suffices_s = self.spent_s + self.long_s + more_s;
         Answer {
             fresh: self.fresh,
             ..self.nothing(Why::TooShort(suffices_s))

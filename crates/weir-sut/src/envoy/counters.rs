@@ -32,8 +32,12 @@ const WANTED: [&str; 46] = [
     "ssl.connection_error", "ssl.handshake", "ssl.session_reused",
 ];
 
-/// The same of a user's configuration, whose parts have names of their own.
-const ASK_OWN: &str = "/stats?type=Counters&filter=^(cluster|http|listener)[.]";
+/// The same of a user's configuration, whose parts have names of their own. Those of filters begin with any name.
+const ASK_OWN: &str = "/stats?type=Counters&filter=^(cluster|http|listener|local_rate_limit)[.]|[.]http_local_rate_limit[.]";
+
+/// How the counters of filters for rate limits end, and the name of their sum.
+const LIMITS: [&str; 2] = [".rate_limited", ".ratelimit.over_limit"];
+const LIMITED: &str = "rate_limited";
 
 pub(super) fn read(configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
     Ok(match configuration.own.is_some() {
@@ -57,7 +61,8 @@ const OF_ADMINISTRATION: &str = "http.admin.";
 /// Counters of all parts of a kind together, as `cluster.upstream_rq_total`. Those by worker and by
 /// listener and connection manager are in others already.
 fn sum(text: &str) -> BTreeMap<String, u64> {
-    let mut all = BTreeMap::new();
+    // Each such filter has its counter from the beginning: without one, nothing is turned away.
+    let mut all = BTreeMap::from([(LIMITED.to_owned(), 0)]);
     for (name, value) in text.lines().filter_map(|line| line.split_once(": ")) {
         let is_elsewhere = name.starts_with(OF_ADMINISTRATION)
             || name.starts_with("listener.admin.")
@@ -66,11 +71,15 @@ fn sum(text: &str) -> BTreeMap<String, u64> {
         let Some(kind) = name.split('.').next().filter(|_| !is_elsewhere) else {
             continue;
         };
+        let count = value.trim().parse::<u64>();
+        if let (true, Ok(count)) = (LIMITS.iter().any(|limit| name.ends_with(limit)), &count) {
+            *all.entry(LIMITED.to_owned()).or_default() += count;
+        }
         let wanted = WANTED.iter().find(|wanted| {
             let before = name.strip_suffix(*wanted);
             before.is_some_and(|before| before.ends_with('.'))
         });
-        if let (Some(wanted), Ok(count)) = (wanted, value.trim().parse::<u64>()) {
+        if let (Some(wanted), Ok(count)) = (wanted, count) {
             *all.entry(format!("{kind}.{wanted}")).or_default() += count;
         }
     }
@@ -103,11 +112,16 @@ mod tests {
                     listener.0.0.0.0_80.worker_0.downstream_cx_total: 2\n\
                     listener.0.0.0.0_80.downstream_cx_total: 2\n\
                     listener.admin.downstream_cx_total: 5\n\
-                    cluster.c.x_upstream_rq_total: 1\n";
+                    cluster.c.x_upstream_rq_total: 1\n\
+                    cluster.c.ratelimit.over_limit: 2\n\
+                    local_rate_limit.tcp.rate_limited: 3\n\
+                    shop.http_local_rate_limit.rate_limited: 4\n\
+                    shop.http_local_rate_limit.ok: 9\n";
         let expected = [
             ("cluster.upstream_rq_total", 7),
             ("http.downstream_rq_total", 7),
             ("listener.downstream_cx_total", 2),
+            ("rate_limited", 9),
         ];
         let expected = expected.map(|(name, number)| (name.to_owned(), number));
         assert_eq!(sum(text), BTreeMap::from(expected));

@@ -21,7 +21,7 @@ const BACKEND: &str =
 /// Values of the moment: of the process, of frontends, of backends.
 const NOW: [&str; 3] = [
     "Idle_pct, CurrConns, Maxconn, CurrSslConns, SslFrontendSessionReuse_pct, Run_queue",
-    "scur, slim",
+    "scur, slim, rate, rate_lim",
     "qcur, scur",
 ];
 

@@ -1,4 +1,4 @@
-//! Command lines of wrk, wrk2, ab, h2load, oha, hey and k6: what their options are called here.
+//! Command lines of wrk, wrk2, ab, h2load, oha, hey, k6 and hyperfine: what their options are called here.
 //!
 //! The options are rows of a table. A line is read once, before clap sees it, by what clap knows of weir's options:
 //! the value of one of them is never taken for an option.

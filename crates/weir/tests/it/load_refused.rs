@@ -14,7 +14,7 @@ use crate::program::{HasAll, Running, behind, row, run, weir};
 
 /// What is wrong with a line, and what is unlucky: its exit code, and what is said, the hint included.
 #[rustfmt::skip]
-const LINES: [(&str, i32, &str); 51] = [
+const LINES: [(&str, i32, &str); 52] = [
     ("load 127.0.0.1:8080", 2, "`127.0.0.1:8080` has no scheme; is it http://127.0.0.1:8080?"),
     ("load ftp://127.0.0.1/", 2, "has the scheme ftp"),
     ("load http:///index.html", 2, "is not a URL"),
@@ -33,6 +33,7 @@ const LINES: [(&str, i32, &str); 51] = [
     ("load -H Transfer-Encoding:chunked http://ORIGIN/", 2, "field transfer-encoding says `chunked`, but the body is sent as it is; leave it out"),
     ("load -b x -H Transfer-Encoding:chunked http://ORIGIN/", 2, "field transfer-encoding says `chunked`; leave it out"),
     ("load --fail-if p99>30 http://ORIGIN/", 2, "--fail-if `p99>30`: give a time; write --fail-if 'p99 > 30ms'"),
+    ("load --fail-if p(95)<500 http://ORIGIN/", 2, "can have a bound; k6's `p(95)<500` says what must hold, and a condition here what must not: --fail-if 'p95 > 500ms'"),
     ("load --fail-if bad http://ORIGIN/", 2, "--fail-if `bad`: `bad` is none of invalid, suspect"),
     ("load --place proxy=a http://ORIGIN/", 2, "proxy=HOST is the server's host for --observe, which is not given; add --observe"),
     ("load --place generator=a,b --io epoll http://ORIGIN/", 2, "--io: not with generators on other hosts"),

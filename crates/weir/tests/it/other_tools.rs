@@ -20,7 +20,7 @@ type Line = (
 );
 
 #[rustfmt::skip]
-const LINES: [Line; 48] = [
+const LINES: [Line; 50] = [
     ("wrk", "-t1 -c2 -d1 URL", None),
     ("wrk", "-t 1 -c 2 -d 1s --latency URL", None),
     ("wrk", "-t1 -c2 -d1s --timeout 2s -H 'Host: weir.test' URL", None),
@@ -69,6 +69,8 @@ const LINES: [Line; 48] = [
     ("k6", "run --vus 2 --duration 1s script.js", Some((&["`--vus 2` (k6) is `-c 2`", "`script.js` (k6): weir runs no scripts"], IN_WORDS))),
     ("k6", "run -u 2 -i 20 script.js", Some((&["`-u 2` (k6) is `-c 2`", "`-i 20` (k6) is `-n 20`"], IN_WORDS))),
     ("k6", "run --stage 10s:20 script.js", Some((&["`--stage` (k6): a rate that changes is -R"], IN_WORDS))),
+    ("hyperfine", "-n 20 -c 2 --export-json out.json URL", Some((&["`--export-json out.json` (hyperfine) is `--format json -o out.json`"], TYPED))),
+    ("hyperfine", "-n 20 -c 2 --warmup 3 --runs 10 URL", Some((&["`--warmup` (hyperfine): --ramp-up", "`--runs` (hyperfine): -d"], IN_WORDS))),
     ("k6", "run --rps 10 --no-connection-reuse script.js", Some((&["is `-R 10`", "is `--connection per-request`"], IN_WORDS))),
 ];
 

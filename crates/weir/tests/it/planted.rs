@@ -62,6 +62,7 @@ const fn row(
 
 const PLAIN: &str = "size: 1KiB";
 const LARGE: &str = "size: 64KiB";
+const LARGER: &str = "size: 256KiB";
 const SLOW: &str = "size: 1KiB, delay: 10ms";
 const SLOWER: &str = "size: 1KiB, delay: 50ms";
 /// More than any of these proxies carries on a CPU.
@@ -70,22 +71,29 @@ const MUCH: &str = "rate: 30000, connections: 32";
 const COMPRESSED: &str = "rate: 5000, connections: 16, request: {fields: {Accept-Encoding: gzip}}";
 /// Two of them fit into a slice. What each asks for takes the proxy some time, so that it accepts the next ones late
 /// however fast the machine is.
-const BURSTS: &str = "rate: 300, burst: 300, connections: 300, connection: per-request, request: {fields: {Accept-Encoding: gzip}}";
+const BURSTS: &str = "rate: 100, burst: 100, connections: 100, connection: per-request, request: {fields: {Accept-Encoding: gzip}}";
+/// More than the configurations of a user's here let through, and little for any machine.
+const FEW: &str = "rate: 300, connections: 8";
 /// The proxy may have all CPUs.
 const ALL_CPUS: &str = "cpus: {proxy: 0-1, generator: 0, origin: 0}\n";
+
+/// Configurations of a user's.
+const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/rate-limits");
 
 /// How long a run with the proofs of what it names may take.
 const PROVEN: Duration = Duration::from_secs(900);
 
 /// Tried by themselves, all at once: none depends on speed.
-const QUICK: [&str; 4] = ["descriptors", "ports", "server-maxconn", "circuit-breaker"];
+#[rustfmt::skip]
+const QUICK: [&str; 7] =
+    ["descriptors", "ports", "server-maxconn", "circuit-breaker", "limit-req", "deny", "local-rate-limit"];
 
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
     row("backlog", ("accept_queue", "backlog"),
-        "kind: nginx, settings: {worker_processes: 1, backlog: 16, gzip: on, gzip_comp_level: 1, gzip_types: text/plain, origin_keepalive: 64}", LARGE, BURSTS),
+        "kind: nginx, settings: {worker_processes: 1, backlog: 16, gzip: on, gzip_comp_level: 9, gzip_types: text/plain, origin_keepalive: 64}", LARGER, BURSTS),
     row("somaxconn", ("accept_queue", "net.core.somaxconn"),
-        "kind: nginx, settings: {worker_processes: 1, net.core.somaxconn: 16, gzip: on, gzip_comp_level: 1, gzip_types: text/plain, origin_keepalive: 64}", LARGE, BURSTS),
+        "kind: nginx, settings: {worker_processes: 1, net.core.somaxconn: 16, gzip: on, gzip_comp_level: 9, gzip_types: text/plain, origin_keepalive: 64}", LARGER, BURSTS),
     row("ports", ("ports", "net.ipv4.ip_local_port_range"),
         "kind: nginx, settings: {worker_processes: 1, net.ipv4.ip_local_port_range: 20000 20199}",
         "size: 1KiB, delay: 1s", "rate: 400, connections: 350, timeout: 5s"),
@@ -127,6 +135,9 @@ const ROWS: &[Row] = &[
         "kind: caddy, settings: {origin_max_connections: 2}", SLOW, "rate: 1000, connections: 32"),
     row("max-request-workers", ("maxconn", "max_request_workers"),
         "kind: httpd, settings: {max_request_workers: 25, threads_per_child: 25}", SLOWER, "rate: 1000, connections: 60"),
+    row("limit-req", ("rate_limit", ""), "kind: nginx, configuration: DATA/nginx.conf", PLAIN, FEW),
+    row("deny", ("rate_limit", ""), "kind: haproxy, configuration: DATA/haproxy.cfg", PLAIN, FEW),
+    row("local-rate-limit", ("rate_limit", ""), "kind: envoy, configuration: DATA/envoy.yaml", PLAIN, FEW),
     row("full-handshakes", ("tls", "ssl_session_cache"),
         "kind: nginx, settings: {worker_processes: 1, origin_keepalive: 64}", PLAIN,
         "rate: 4000, connections: 32, connection: per-request, tls: true"),
@@ -201,7 +212,9 @@ fn run(row: &Row, place: &Place, folder: &Path) {
         "weir: 1\nname: planted\nquestion: What limits it?\nproxy: {{{}}}\norigin: {{{}}}\nloads:\n  \
          - {{name: load, duration: 12s, {}}}\na/a: false\nobjective: {{metric: response-p99, within: 1m}}\n\
          blocks: {{slice: {slice}, at-least: 6, instances: 1}}\n{more}",
-        row.proxy, row.origin, row.load
+        row.proxy.replace("DATA", DATA),
+        row.origin,
+        row.load
     );
     place.write("study.yaml", &study);
     let mut weir = place.weir(&["run", "study.yaml", "--out"]);

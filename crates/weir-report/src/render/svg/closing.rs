@@ -70,7 +70,8 @@ fn axes(canvas: &mut Canvas, (width, height): (Width, f64), end: f64, most: f64)
     let (left, top, below) = MARGINS;
     let (right, bottom) = (width.px() - RIGHT, height - below);
     let ticks = round_steps(most, 4);
-    let y = Scale::linear((0.0, ticks.last().copied().unwrap_or(1.0)), (bottom, top));
+    let end_y = ticks.last().copied().unwrap_or(1.0);
+    let y = Scale::linear((0.0, end_y), (bottom, top));
     for tick in ticks {
         let at = y.at(tick);
         canvas.line("grid", (left, at), (right, at));
@@ -78,7 +79,7 @@ fn axes(canvas: &mut Canvas, (width, height): (Width, f64), end: f64, most: f64)
             "tick",
             (left - 8.0, at + 4.0),
             Anchor::End,
-            &tick_rate(tick),
+            &tick_rate(tick, end_y),
         );
     }
     let x = Scale::linear((0.0, end), (left, right));

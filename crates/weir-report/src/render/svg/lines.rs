@@ -97,10 +97,11 @@ impl Chart {
         let (ticks, caption): (Vec<(f64, String)>, _) = match plot.axis {
             Axis::Nines => (self.nines(), "share of requests answered at least as fast"),
             Axis::Rate => (
-                rates(plot, self.width)
-                    .into_iter()
-                    .map(|tick| (tick, tick_rate(tick)))
-                    .collect(),
+                {
+                    let ticks = rates(plot, self.width);
+                    let words = |tick: &f64| (*tick, tick_rate(*tick, top(&ticks)));
+                    ticks.iter().map(words).collect()
+                },
                 match plot.each {
                     "arm" => "requests per second to each arm",
                     _ => "requests per second",

@@ -65,7 +65,7 @@ impl Axes {
             canvas.line("grid", (PLOT_X.0, at), (PLOT_X.1, at));
             let text = match self.times {
                 true => tick_time(*tick),
-                false => tick_rate(*tick),
+                false => tick_rate(*tick, top),
             };
             canvas.text("tick", (PLOT_X.0 - 6.0, at + 4.0), Anchor::End, &text);
         }

@@ -111,11 +111,11 @@ pub(super) fn tick_time(ns: f64) -> String {
     }
 }
 
-/// A tick's rate, in thousands where that is shorter.
-pub(super) fn tick_rate(rate: f64) -> String {
+/// A tick's rate, in thousands where the axis goes that far: all ticks up to `top` are written alike.
+pub(super) fn tick_rate(rate: f64, top: f64) -> String {
     match rate {
         0.0 => "0".to_owned(),
-        rate if rate >= 1e4 => format!("{}k", trimmed(&number::rate(rate / 1e3))),
+        rate if top >= 1e4 => format!("{}k", trimmed(&number::rate(rate / 1e3))),
         rate => trimmed(&number::rate(rate)).to_owned(),
     }
 }
@@ -138,10 +138,22 @@ mod tests {
         assert_eq!(tick_time(1.5e6), "1.5 ms");
         assert_eq!(tick_time(0.0), "0");
         assert_eq!(tick_time(20e6), "20 ms");
-        assert_eq!(tick_rate(30_000.0), "30k");
-        assert_eq!(tick_rate(12_500.0), "12.5k");
-        assert_eq!(tick_rate(5000.0), "5,000");
-        assert_eq!(tick_rate(0.05), "0.05");
+    }
+
+    #[test]
+    fn all_ticks_of_an_axis_are_written_alike() {
+        for (top, most, all) in [
+            (29_300.0, 4, "0 10k 20k 30k"),
+            (10_000.0, 4, "0 2.5k 5k 7.5k 10k"),
+            (5_000.0, 4, "0 2,000 4,000 6,000"),
+            (7_500.0, 3, "0 2,500 5,000 7,500"),
+            (0.2, 4, "0 0.05 0.1 0.15 0.2"),
+        ] {
+            let ticks = round_steps(top, most);
+            let end = ticks.last().copied().unwrap_or(0.0);
+            let words: Vec<String> = ticks.iter().map(|tick| tick_rate(*tick, end)).collect();
+            assert_eq!(words.join(" "), all);
+        }
     }
 
     #[test]

@@ -80,13 +80,19 @@ impl Figure {
     }
 }
 
+/// What somebody is told who writes a threshold of k6.
+const THRESHOLDS: &str = "k6's `p(95)<500` says what must hold, and a condition here what must not: --fail-if 'p95 > 500ms'";
+
 impl Vocabulary {
     fn read(&self, texts: &[String]) -> Result<Vec<Condition>, Failure> {
         let one = |text: &String| {
             self.one(text).map_err(|what| {
                 let example = self.example;
-                Failure::input(format!("--fail-if `{text}`: {what}"))
-                    .hint(format!("write --fail-if '{example}'"))
+                let hint = match text.contains("p(") {
+                    true => THRESHOLDS.to_owned(),
+                    false => format!("write --fail-if '{example}'"),
+                };
+                Failure::input(format!("--fail-if `{text}`: {what}")).hint(hint)
             })
         };
         texts.iter().map(one).collect()

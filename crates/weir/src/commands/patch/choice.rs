@@ -134,7 +134,8 @@ fn of(study: &Study, own: &Comparison) -> String {
     use weir_report::{number, words};
     let verdict = own.verdict.word();
     match own.verdict {
-        Verdict::Invalid => format!("{verdict}: {}", own.because),
+        // The load's own validity stands behind it.
+        Verdict::Invalid => own.because.clone(),
         _ => format!(
             "{verdict}: {} {} ({}) of {}",
             words::metric(own.metric),

@@ -6,6 +6,7 @@ use weir_load::Flow;
 use weir_load::descriptors::{self, make_room};
 use weir_model::flow::LoadSpec;
 use weir_model::room::Descriptors;
+use weir_report::number;
 
 use crate::failure::Failure;
 
@@ -71,8 +72,9 @@ pub(super) fn enough_ports(flow: &Flow) -> Result<(), Failure> {
     }
     let (low, high) = (range.start(), range.end());
     let message = format!(
-        "-c {connections}: there are {room} ports for it: net.ipv4.ip_local_port_range is \
-         {low} {high}, for each own address and server address"
+        "-c {connections}: there are {} ports for it: net.ipv4.ip_local_port_range is \
+         {low} {high}, for each own address and server address",
+        number::count(room)
     );
     let wanted = connections.div_ceil(ports);
     let peer = flow.routes[0].peer.ip();
