@@ -4,7 +4,7 @@
 //! often shorter than the time from one sample to the next, and what the host's CPUs did is then nobody's own: such a
 //! run has a stretch of each arm after its plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weir_limits::{
     Absent, Evidence, Finding, HostSamples, Judgement, Quantities, Role, Rules, Way, Window, judge,
@@ -125,15 +125,19 @@ struct Judge<'r> {
     run: &'r Run,
     arm: &'r Arm,
     kind: Option<ProxyKind>,
+    /// Whether weir started the proxy, so that it has the CPUs of the run.
+    is_started: bool,
     settings: BTreeMap<String, String>,
 }
 
 impl<'r> Judge<'r> {
     fn of(run: &'r Run, arm: &'r Arm) -> Judge<'r> {
-        let kind = run.header.study.proxy_of(arm).kind;
+        let proxy = run.header.study.proxy_of(arm);
+        let kind = proxy.kind;
         Judge {
             run,
             arm,
+            is_started: proxy.is_started(),
             kind: Some(kind).filter(|kind| *kind != ProxyKind::External),
             settings: trial::settings(run, arm),
         }
@@ -195,7 +199,7 @@ impl<'r> Judge<'r> {
             &own_window,
             low_window.as_ref(),
         );
-        if self.kind.is_none() {
+        if !self.is_started {
             leave_out_cpu(&mut evidence);
         }
         let mut judgement: Judgement = judge(&evidence, Rules::builtin(), self.kind);
@@ -203,9 +207,12 @@ impl<'r> Judge<'r> {
             .findings
             .iter_mut()
             .for_each(|finding| self.leave_out_turned(finding));
+        let pods = self.run.header.places.proxy_pods.clone();
+        place_turns(&mut judgement.findings, pods.is_some());
         Some(LimiterFindings {
             load: span.load.to_owned(),
             arm: self.arm.name.clone(),
+            pods,
             stretch: span.told(),
             low: low.map(Span::told),
             judged: (1, 1),
@@ -270,7 +277,7 @@ impl<'r> Judge<'r> {
     /// The samples of a time, by host.
     fn hosts(&self, span: &Span<'_>) -> Vec<HostSamples> {
         // Nobody has told a server that weir did not start which ones to use.
-        let is_free = |role: Role| role == Role::Proxy && self.kind.is_none();
+        let is_free = |role: Role| role == Role::Proxy && !self.is_started;
         let cpus = |role: Role| (!is_free(role)).then(|| self.cpus(role));
         by_host(&self.run.samples, (span.from_ns, span.until_ns), &cpus)
     }
@@ -283,6 +290,24 @@ impl<'r> Judge<'r> {
             Role::Origin => &header.cpus.origin,
         };
         cpus.cpus().iter().map(|cpu| *cpu as u64).collect()
+    }
+}
+
+/// Whether a parameter is what pods have.
+fn is_of_pods(parameter: &str) -> bool {
+    let catalog = Catalog::builtin();
+    let mut all = catalog.workload_parameters();
+    all.any(|row| row.id == parameter)
+}
+
+/// What pods have is turned first where the proxy is in pods, and nowhere else.
+fn place_turns(findings: &mut [Finding], is_in_pods: bool) {
+    for finding in findings {
+        let turns = finding.turn.drain(..).zip(finding.ways.drain(..));
+        let (of_pods, others): (Vec<_>, Vec<_>) =
+            turns.partition(|(parameter, _)| is_of_pods(parameter));
+        let of_pods = of_pods.into_iter().filter(|_| is_in_pods);
+        (finding.turn, finding.ways) = of_pods.chain(others).collect();
     }
 }
 
@@ -301,11 +326,20 @@ fn by_host(
     cpus: &dyn Fn(Role) -> Option<Vec<u64>>,
 ) -> Vec<HostSamples> {
     let mut hosts: BTreeMap<&str, HostSamples> = BTreeMap::new();
+    let mut read = BTreeSet::new();
     for sample in &samples.rows {
         let host = hosts.entry(&sample.host).or_default();
+        read.insert(&*sample.host);
         note_role(host, &sample.row);
         if (from_ns..=until_ns).contains(&sample.row.at_ns) {
             host.rows.push(sample.row.clone());
+        }
+    }
+    // A pod that was there at another time is no part of this one; of one that was never read it is known why.
+    hosts.retain(|_, host| !host.rows.is_empty());
+    for (name, missing) in &samples.missing {
+        if !read.contains(&**name) && missing.role == Role::Proxy.name() {
+            hosts.entry(name).or_default().roles = vec![Role::Proxy];
         }
     }
     for (name, host) in &mut hosts {

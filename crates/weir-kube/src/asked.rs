@@ -155,11 +155,32 @@ impl FromStr for Toleration {
     }
 }
 
-/// Which pods the proxy's are, `NAMESPACE/KEY=VALUE`.
+/// Which pods the proxy's are, `NAMESPACE/KEY=VALUE`, or with several labels `NAMESPACE/KEY=VALUE,KEY=VALUE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxyPods {
     pub(crate) namespace: String,
-    pub(crate) label: (String, String),
+    pub(crate) labels: Vec<(String, String)>,
+}
+
+impl ProxyPods {
+    /// The namespace.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// As the API server takes it.
+    pub(crate) fn selector(&self) -> String {
+        let each = self.labels.iter();
+        let each: Vec<String> = each.map(|(key, value)| format!("{key}={value}")).collect();
+        each.join(",")
+    }
+}
+
+/// As it is typed.
+impl std::fmt::Display for ProxyPods {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(to, "{}/{}", self.namespace, self.selector())
+    }
 }
 
 impl FromStr for ProxyPods {
@@ -167,9 +188,13 @@ impl FromStr for ProxyPods {
 
     fn from_str(text: &str) -> Result<ProxyPods, Unclear> {
         match text.split_once('/') {
-            Some((namespace, label)) if is_name(namespace) => Ok(ProxyPods {
+            Some((namespace, labels)) if is_name(namespace) => Ok(ProxyPods {
                 namespace: namespace.to_owned(),
-                label: pair(label).map_err(|_| unclear(text, "write NAMESPACE/KEY=VALUE"))?,
+                labels: labels
+                    .split(',')
+                    .map(pair)
+                    .collect::<Result<_, _>>()
+                    .map_err(|_| unclear(text, "write NAMESPACE/KEY=VALUE"))?,
             }),
             _ => Err(unclear(text, "write NAMESPACE/KEY=VALUE")),
         }
@@ -263,7 +288,13 @@ mod tests {
             .parse()
             .unwrap();
         assert_eq!(proxy.namespace, "ingress-nginx");
-        assert_eq!(proxy.label.0, "app.kubernetes.io/name");
+        assert_eq!(proxy.labels[0].0, "app.kubernetes.io/name");
+        let text = "ingress/app=a,part=b";
+        let proxy: ProxyPods = text.parse().unwrap();
+        assert_eq!(
+            (proxy.labels.len(), proxy.to_string()),
+            (2, text.to_owned())
+        );
         assert!("app=web".parse::<ProxyPods>().is_err());
     }
 }

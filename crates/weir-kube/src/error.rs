@@ -101,6 +101,12 @@ pub enum KubeError {
         /// What came.
         why: String,
     },
+    /// What an Ingress serves, and where, is not clear.
+    #[error("{what}")]
+    Ingress {
+        /// The Ingress, and what is not clear.
+        what: String,
+    },
     /// Another weir on this host changes objects of the cluster, and lives.
     #[error("another weir changes objects of the cluster of context `{context}`{holder}")]
     Held {
@@ -156,6 +162,7 @@ impl KubeError {
             | KubeError::UnknownContext { .. }
             | KubeError::Rights { .. }
             | KubeError::Refused { .. }
+            | KubeError::Ingress { .. }
             | KubeError::Held { .. }
             | KubeError::LeftChanged { .. } => true,
             KubeError::Unreachable { .. }
@@ -211,6 +218,11 @@ impl KubeError {
             )),
             KubeError::Foreign { .. } => Some(
                 "weir left it alone; see that nobody else changes it, such as an operator or a GitOps tool, and run it again"
+                    .to_owned(),
+            ),
+            KubeError::Ingress { .. } => Some(
+                "`kubectl get ingress --all-namespaces` lists them; or give the URL and the host: http://ADDRESS/PATH -H 'Host: NAME', \
+                 and the proxy's pods: --proxy-pods NAMESPACE/KEY=VALUE"
                     .to_owned(),
             ),
             KubeError::Journal(error) => error.hint(),

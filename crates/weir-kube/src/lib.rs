@@ -17,6 +17,7 @@ mod exec;
 mod facts;
 mod generators;
 pub mod image;
+mod ingress;
 mod inner;
 mod node;
 mod object_ref;
@@ -26,6 +27,7 @@ mod pointer;
 mod refusals;
 mod remove;
 mod rights;
+mod samples;
 mod trouble;
 mod workload;
 
@@ -39,12 +41,14 @@ pub use facts::{
     Budget, ClusterFacts, ContainerFacts, KubeProxy, NodeFacts, PodFacts, Scaler, Scaling,
 };
 pub use generators::Generators;
+pub use ingress::Served;
 pub use node::{VALUE, nodes_of};
 pub use object_ref::ObjectRef;
 pub use pods::Pod;
 pub use pointer::put;
 pub use remove::{Removed, remove};
-pub use rights::{Asks, Used, manifest, manifest_of};
+pub use rights::{Asks, Used, manifest, manifest_of, manifest_of_ingress, manifest_of_samples};
+pub use samples::{PodsOf, ProxyPod, Talk};
 pub use workload::{ask_port, in_pods, of_pods};
 
 /// The pod that would set the kernel of a node of this name for a run, as a YAML document.

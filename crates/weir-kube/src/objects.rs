@@ -230,8 +230,8 @@ fn apart(wanted: &Wanted, run: &str) -> Value {
     };
     let mut terms = vec![term(json!({MANAGED_BY.0: MANAGED_BY.1, RUN: run}))];
     if let Some(proxy) = &wanted.proxy {
-        let (key, value) = &proxy.label;
-        let mut one = term(json!({key: value}));
+        let labels: BTreeMap<_, _> = proxy.labels.iter().cloned().collect();
+        let mut one = term(json!(labels));
         one["namespaces"] = json!([proxy.namespace]);
         terms.push(one);
     }

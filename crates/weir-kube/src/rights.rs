@@ -10,6 +10,7 @@ use kube::Api;
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
+use crate::asked::ProxyPods;
 use crate::error::KubeError;
 use crate::inner::Inner;
 use crate::object_ref::ObjectRef;
@@ -40,6 +41,14 @@ const EVENTS: Rule<'static> = rule("", "events", &["list"]);
 /// What roll-outs of a changed workload need besides.
 const REPLICA_SETS: Rule<'static> = rule("apps", "replicasets", &["list", "delete"]);
 
+/// What finding out what an Ingress serves needs where that is, ...
+const INGRESSES: Rule<'static> = rule("networking.k8s.io", "ingresses", &["get"]);
+/// ... and in the whole cluster.
+const OF_CONTROLLERS: [Rule<'static>; 2] = [
+    rule("", "services", &["list"]),
+    rule("networking.k8s.io", "ingressclasses", &["list"]),
+];
+
 /// The same of a DaemonSet's.
 const REVISIONS: Rule<'static> = rule("apps", "controllerrevisions", &["list", "delete"]);
 
@@ -55,6 +64,8 @@ const fn rule<'r>(group: &'r str, resource: &'r str, verbs: &'r [&'r str]) -> Ru
 /// The names of the roles, and of their bindings.
 const ROLE: &str = "weir";
 const CONTROLLER_ROLE: &str = "weir-controller";
+const SAMPLES_ROLE: &str = "weir-samples";
+const INGRESS_ROLE: &str = "weir-ingress";
 
 /// How the pods of workloads are asked what they run with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -218,12 +229,36 @@ pub fn manifest_of(used: &Used, user: &str) -> String {
         .collect()
 }
 
+/// Those that grant a user to sample pods of a proxy.
+pub fn manifest_of_samples(pods: &ProxyPods, user: &str) -> String {
+    documents(SAMPLES_ROLE, &pods.namespace, &[PODS, EXEC], user)
+}
+
+/// Those that grant a user to find out what an Ingress of a namespace serves, and where. Its controller may be in any
+/// namespace.
+pub fn manifest_of_ingress(namespace: &str, user: &str) -> String {
+    let own = documents(INGRESS_ROLE, namespace, &[INGRESSES], user);
+    let of_all = granting((INGRESS_ROLE, None), &OF_CONTROLLERS, user);
+    own + &of_all
+}
+
 fn documents(role: &str, namespace: &str, rules: &[Rule<'_>], user: &str) -> String {
-    let metadata = json!({
+    granting((role, Some(namespace)), rules, user)
+}
+
+/// A role of a namespace, or of the whole cluster, and its binding.
+fn granting((role, namespace): (&str, Option<&str>), rules: &[Rule<'_>], user: &str) -> String {
+    let mut metadata = json!({
         "name": role,
-        "namespace": namespace,
         "labels": {MANAGED_BY.0: "weir-administrator"},
     });
+    let kind = match namespace {
+        Some(namespace) => {
+            metadata["namespace"] = json!(namespace);
+            "Role"
+        }
+        None => "ClusterRole",
+    };
     let granted = |rule: &Rule<'_>| {
         let mut granted = json!({
             "apiGroups": [rule.group], "resources": [rule.resource], "verbs": rule.verbs,
@@ -236,15 +271,15 @@ fn documents(role: &str, namespace: &str, rules: &[Rule<'_>], user: &str) -> Str
     let name = role;
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "Role",
+        "kind": kind,
         "metadata": metadata,
         "rules": rules.iter().map(granted).collect::<Vec<_>>(),
     });
     let binding = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "RoleBinding",
+        "kind": format!("{kind}Binding"),
         "metadata": metadata,
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name},
         "subjects": [subject(user)],
     });
     [role, binding].iter().map(objects::yaml).collect()
@@ -323,5 +358,23 @@ mod tests {
         let text = text(&[&object, &elsewhere, &workload], Some(Asks::Command));
         assert_eq!(text.matches("kind: RoleBinding").count(), 2, "{text}");
         assert_eq!(text.matches("- events").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn what_is_only_read_is_granted_to_be_read() {
+        let text = manifest_of_samples(&"ingress/app=a".parse().unwrap(), "jane");
+        assert!(
+            text.contains("namespace: ingress") && text.contains("pods/exec"),
+            "{text}"
+        );
+        assert!(!text.contains("- delete"), "{text}");
+        let text = manifest_of_ingress("shop", "jane");
+        for (words, times) in [
+            ("kind: ClusterRole\n", 2),
+            ("kind: Role\n", 2),
+            ("namespace: shop", 2),
+        ] {
+            assert_eq!(text.matches(words).count(), times, "{words}: {text}");
+        }
     }
 }

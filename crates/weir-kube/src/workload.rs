@@ -316,12 +316,9 @@ pub fn ask_port(
 }
 
 /// The pods of a workload that run; at least one.
-fn running(inner: &Inner, object: &ObjectRef) -> Result<Vec<v1::Pod>, KubeError> {
+pub(crate) fn running(inner: &Inner, object: &ObjectRef) -> Result<Vec<v1::Pod>, KubeError> {
     let (_, mut pods) = with_pods(inner, object)?;
-    pods.retain(|pod| {
-        let status = pod.status.as_ref();
-        status.is_some_and(|status| status.phase.as_deref() == Some("Running"))
-    });
+    pods.retain(runs);
     match pods.is_empty() {
         false => Ok(pods),
         true => Err(KubeError::Request {
@@ -329,6 +326,13 @@ fn running(inner: &Inner, object: &ObjectRef) -> Result<Vec<v1::Pod>, KubeError>
             why: "none of them runs".to_owned(),
         }),
     }
+}
+
+/// Whether a pod runs, and is not going.
+pub(crate) fn runs(pod: &v1::Pod) -> bool {
+    let status = pod.status.as_ref();
+    let phase = status.and_then(|status| status.phase.as_deref());
+    phase == Some("Running") && pod.metadata.deletion_timestamp.is_none()
 }
 
 /// What stands at a place in every pod of a workload that runs, by the pod's name. The place is a pointer as for

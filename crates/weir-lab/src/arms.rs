@@ -28,6 +28,7 @@ use crate::sums::must_be_as_before;
 use crate::{Event, LabError};
 
 mod bench;
+mod pods;
 
 use bench::is_shown;
 

@@ -18,7 +18,7 @@ use crate::until;
 const PLANNED_SLICE: Duration = Duration::from_millis(100);
 
 /// What it takes until an arm's settings are in force, where nobody has seen it yet.
-const SWITCH: Duration = Duration::from_secs(3);
+pub(crate) const SWITCH: Duration = Duration::from_secs(3);
 
 /// What a continuous trial takes beside its slices: counters are read, threads are started, answers waited for.
 const PER_TRIAL: Duration = Duration::from_millis(12);

@@ -21,6 +21,7 @@ mod instance;
 mod nodes;
 mod pods;
 
+pub(crate) use instance::workloads_of;
 use instance::{Instance, instances, meeting, used};
 pub use instance::{changes_of, rights_of};
 
@@ -114,6 +115,12 @@ impl Controlled {
     /// Where an instance's proxy is.
     pub(crate) fn at(&self, place: usize) -> &ExternalSpec {
         &self.instances[place].at
+    }
+
+    /// The workload of an instance's proxy, and which container of its pods that is, as far as they are known.
+    pub(crate) fn pods(&self, place: usize) -> Option<(&Cluster, &ObjectRef, Option<&str>)> {
+        let workload = self.instances[place].objects.get(WORKLOAD)?;
+        Some((&self.cluster, workload, self.controller.container()))
     }
 
     /// Puts an arm's settings into force in an instance, in place of those of the arm before, and waits until the data plane

@@ -51,6 +51,11 @@ impl Generators {
         Hosts::open(options).map(Generators)
     }
 
+    /// Their hosts, and those of the other roles.
+    pub(crate) fn hosts(&self) -> &Hosts {
+        &self.0
+    }
+
     /// The jobs of all generators for a load with this plan. `wanted` says which threads a generator with so many CPUs is to
     /// have; `None`: as many as are good for it.
     ///

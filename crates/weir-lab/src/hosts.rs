@@ -167,6 +167,7 @@ impl Hosts {
             proxy: name(Role::Proxy),
             origin: name(Role::Origin),
             cluster: self.pods().map(Pods::cluster),
+            proxy_pods: None,
         }
     }
 

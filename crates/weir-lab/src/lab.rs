@@ -20,6 +20,7 @@ use crate::cell::{ArmId, Block, Cell, CellEnd, Outcome, Renewal};
 use crate::flows::Flows;
 use crate::history::History;
 use crate::hosts::Hosts;
+use crate::pod_samples::ArmPods;
 use crate::preflight::{self, Dealt};
 use crate::record::{self, Recorder};
 use crate::sampling::{Said, Sampled};
@@ -40,6 +41,8 @@ pub(crate) struct Lab<'a> {
     pub(crate) begun: Duration,
     /// How often counters are sampled, if they are.
     pub(crate) sampled: Option<Sampled>,
+    /// The proxy's pods, where they were named.
+    pub(crate) proxy_pods: Option<ArmPods>,
     /// Whether each arm has the load alone once the plan is done.
     pub(crate) is_observed: bool,
     /// The user's wish to end the run.
@@ -212,6 +215,7 @@ impl Lab<'_> {
             hosts: self.hosts,
             watched: Watched {
                 slots: self.arms.slots(&cell.arms)?,
+                pods: self.arms.pods(&cell.arms, self.proxy_pods.as_ref()),
                 proxies: self.arms.cpus(&cell.arms),
                 generator: &self.header.cpus.generator,
                 origin: &self.header.cpus.origin,

@@ -46,6 +46,7 @@ mod observe;
 mod options;
 mod pilot;
 mod plan;
+mod pod_samples;
 mod pods;
 mod preflight;
 mod proposer;

@@ -9,26 +9,47 @@ use weir_agent::{AgentError, Part};
 use weir_model::sample::MissingCounter;
 use weir_record::{Sample, Samples};
 
-use crate::LabError;
 use crate::host::Told;
 use crate::hosts::Hosts;
 use crate::options::{Options, Role};
+use crate::pod_samples::{self, PodSampler};
+use crate::{Generators, LabError};
 
 /// How long hosts may take to end their sampling.
 const PATIENCE: Duration = Duration::from_secs(12);
 /// Readings at most, of each host.
 const MOST: usize = 10 * 24 * 3600;
 
-/// Hosts that are sampled: this one, which sends the load, and that of a proxy which weir did not start.
-pub struct Observation {
-    hosts: Hosts,
+/// Hosts that are sampled: those that send the load, and that of a proxy which weir did not start; or its pods.
+pub struct Observation<'g> {
+    hosts: Held<'g>,
     told: Receiver<Told>,
     /// Of each host its request and how far its clock is ahead of this one's, nanoseconds.
     going: Vec<(u64, i64)>,
+    /// Behind the hosts.
+    pods: Vec<PodSampler>,
+    /// Those pods, in words.
+    named: Option<String>,
 }
 
-impl Observation {
-    /// Begins it: the generator here, the proxy that listens at `address` where `options` say that proxies are.
+/// Whose hosts they are.
+enum Held<'g> {
+    Own(Box<Hosts>),
+    Of(&'g Generators),
+}
+
+impl Held<'_> {
+    fn hosts(&self) -> &Hosts {
+        match self {
+            Held::Own(hosts) => hosts,
+            Held::Of(generators) => generators.hosts(),
+        }
+    }
+}
+
+impl<'g> Observation<'g> {
+    /// Begins it: the generator here, or those on other hosts; and the proxy's pods where `options` say which they are, else
+    /// the proxy that listens at `address` where they say that proxies are.
     ///
     /// # Errors
     /// A host cannot be reached.
@@ -36,8 +57,14 @@ impl Observation {
         address: SocketAddr,
         interval: Duration,
         options: &Options,
-    ) -> Result<Observation, LabError> {
-        let hosts = Hosts::open(options)?;
+        generators: Option<&'g Generators>,
+    ) -> Result<Observation<'g>, LabError> {
+        let held = match generators {
+            Some(generators) => Held::Of(generators),
+            None => Held::Own(Box::new(Hosts::open(options)?)),
+        };
+        let hosts = held.hosts();
+        let pods = options.places.pods_of_proxy();
         let (send, told) = channel();
         let mut going = Vec::new();
         for (place, (host, roles)) in hosts.each().enumerate() {
@@ -47,26 +74,39 @@ impl Observation {
                 generator: roles.contains(&Role::Generator),
                 proxies: Vec::new(),
                 origin: false,
-                external: roles.contains(&Role::Proxy).then_some(address),
+                external: (roles.contains(&Role::Proxy) && pods.is_none()).then_some(address),
             };
             let (ahead_ns, _) = host.clock_offset_ns()?;
             going.push((host.begin_samples(job, place, MOST, &send)?, ahead_ns));
         }
-        Ok(Observation { hosts, told, going })
+        let named = pods.as_ref().map(|pods| pods.of.to_string());
+        let pods = pod_samples::begin(pods.as_slice(), interval, going.len(), &send);
+        Ok(Observation {
+            hosts: held,
+            told,
+            going,
+            pods,
+            named,
+        })
+    }
+
+    /// The proxy's pods, in words, where those are sampled.
+    pub fn pods(&self) -> Option<String> {
+        self.named.clone()
     }
 
     /// Ends it, and gives what was sampled; times are this host's CLOCK_MONOTONIC.
     pub fn end(self) -> Samples {
-        for ((host, _), (id, _)) in self.hosts.each().zip(&self.going) {
+        let hosts = self.hosts.hosts();
+        for ((host, _), (id, _)) in hosts.each().zip(&self.going) {
             host.stop(*id);
         }
-        let names: Vec<String> = self
-            .hosts
-            .each()
-            .map(|(host, _)| host.called().to_owned())
-            .collect();
+        self.pods.iter().for_each(PodSampler::stop);
+        let names = hosts.each().map(|(host, _)| host.called().to_owned());
+        let names = names.chain(self.pods.iter().map(|pod| pod.called.clone()));
+        let names: Vec<String> = names.collect();
         let mut samples = Samples::default();
-        let mut left = self.going.len();
+        let mut left = names.len();
         let until = Instant::now() + PATIENCE;
         while left > 0 {
             let rest = until.saturating_duration_since(Instant::now());
@@ -76,7 +116,8 @@ impl Observation {
             let host = names[place].clone();
             match part {
                 Part::Event(rows) => samples.rows.extend(rows.into_iter().map(|mut row| {
-                    let ahead_ns = self.going[place].1;
+                    // The time of pods is this host's.
+                    let ahead_ns = self.going.get(place).map_or(0, |(_, ahead_ns)| *ahead_ns);
                     row.at_ns = row.at_ns.saturating_add_signed(ahead_ns.saturating_neg());
                     Sample {
                         host: host.clone(),

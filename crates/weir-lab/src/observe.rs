@@ -5,6 +5,8 @@
 //! is renewed before a stretch: what has built up during the plan is what limits it. Before it the same arm is asked for a part of
 //! that rate, because much of what limits shows by what grows from there: what builds up under the high load (connections in
 //! TIME_WAIT) would still be there at a low one after it.
+//!
+//! Arms that a controller has in turn are looked at in their blocks, and have such stretches only where those are too short.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,6 +17,7 @@ use weir_model::study::{Arm, ArmRole, LoadSpec, Study};
 
 use crate::budget;
 use crate::cell::{ArmId, Block, Cell, Outcome, Rates, Renewal};
+use crate::controlled::workloads_of;
 use crate::history::History;
 use crate::proposer::{Proposer, Step};
 use crate::{Event, LabError};
@@ -110,14 +113,17 @@ impl Observe {
                 }
             }
         }
-        told(stretches)
+        told(stretches, self.study.is_in_turn())
     }
 }
 
-/// The stretches, each with word of its begin before it.
-fn told(stretches: Vec<(String, Cell)>) -> VecDeque<Step> {
+/// The stretches, each with word of its begin before it. Arms that have a proxy in turn leave before the next one.
+fn told(stretches: Vec<(String, Cell)>, is_in_turn: bool) -> VecDeque<Step> {
     let of = stretches.len() as u32;
+    let mut last = None;
     let each = (1..).zip(stretches).flat_map(|(stretch, (arm, cell))| {
+        let before = last.replace(arm.clone());
+        let leaves = is_in_turn && before.as_ref() != Some(&arm);
         let begun = Event::StretchBegun {
             arm,
             load: cell.load.name.clone(),
@@ -125,8 +131,14 @@ fn told(stretches: Vec<(String, Cell)>) -> VecDeque<Step> {
             of,
             length: cell.slice * 2 * cell.blocks + BESIDE,
         };
-        [Step::Tell(begun), Step::Measure(Box::new(cell))]
+        let leave = leaves.then(|| Step::Arms(Vec::new()));
+        [
+            Some(Step::Tell(begun)),
+            leave,
+            Some(Step::Measure(Box::new(cell))),
+        ]
     });
+    let each = each.flatten();
     each.collect()
 }
 
@@ -165,12 +177,13 @@ struct Planned<'s> {
     loads: Vec<&'s LoadSpec>,
     most: Duration,
     low: Option<Duration>,
+    is_in_turn: bool,
 }
 
 impl<'s> Planned<'s> {
     /// `None`: the study is too short.
     fn of(study: &'s Study) -> Option<Planned<'s>> {
-        if !study.capacity.is_empty() {
+        if !study.capacity.is_empty() || is_seen_in_turn(study) {
             return None;
         }
         let time = budget::length_of(study).mul_f64(SHARE);
@@ -187,13 +200,28 @@ impl<'s> Planned<'s> {
             true => ((rest / 2).min(LONGEST), Some(SHORTEST)),
             false => (each.saturating_sub(BESIDE).clamp(SHORTEST, LONGEST), None),
         };
-        Some(Planned { loads, most, low })
+        Some(Planned {
+            loads,
+            most,
+            low,
+            is_in_turn: study.is_in_turn(),
+        })
     }
 
     fn length(&self, arms: u32) -> Duration {
         let low = self.low.map_or(Duration::ZERO, |low| low + BESIDE);
-        (self.most + BESIDE + low) * arms * self.loads.len() as u32
+        let switch = match self.is_in_turn {
+            true => budget::SWITCH,
+            false => Duration::ZERO,
+        };
+        (self.most + BESIDE + low + switch) * arms * self.loads.len() as u32
     }
+}
+
+/// Whether arms that have a proxy in turn need no stretches: their blocks are as long, or nothing can be sampled of it.
+fn is_seen_in_turn(study: &Study) -> bool {
+    let block = budget::slice_in_turn(study, &study.loads) * 2;
+    study.is_in_turn() && (block >= SHORTEST || workloads_of(study).is_empty())
 }
 
 /// All arms but the one that repeats the baseline.
@@ -217,11 +245,8 @@ fn telling(study: &Study) -> Vec<&LoadSpec> {
     study.loads.iter().filter(is_most).collect()
 }
 
-/// How long the stretches of a run take, about; nothing where it is too short for any, or arms have the load in turn anyway.
+/// How long the stretches of a run take, about; nothing where it is too short for any, or has none.
 pub fn length_of_stretches(study: &Study) -> Duration {
-    if study.controlled().is_some() {
-        return Duration::ZERO;
-    }
     Planned::of(study).map_or(Duration::ZERO, |planned| {
         planned.length(observed(study).count() as u32)
     })

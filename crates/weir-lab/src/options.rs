@@ -7,12 +7,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use weir_agent::local;
-use weir_kube::Cluster;
+use weir_kube::{Cluster, PodsOf, ProxyPods};
 use weir_model::record::{PlacesUsed, Remark};
 use weir_parameters::Catalog;
 use weir_simulation::Model;
 use weir_sut::Launcher;
 
+use crate::pod_samples::ArmPods;
 use crate::pods::Pods;
 
 /// What a run needs to know beside its study.
@@ -85,6 +86,8 @@ pub struct PlaceSpec {
     pub(crate) pods: Option<Pods>,
     /// The cluster whose objects the study's arms change.
     pub(crate) cluster: Option<Cluster>,
+    /// The proxy's pods there, where it is known which they are.
+    pub(crate) proxy_pods: Option<ProxyPods>,
     /// The model of a host that all roles are on, instead of any that exists.
     pub(crate) model: Option<Arc<Model>>,
 }
@@ -113,6 +116,28 @@ impl PlaceSpec {
             cluster: Some(cluster),
             ..self
         }
+    }
+
+    /// The same where these pods of the cluster are the proxy's: they are sampled.
+    pub fn of_proxy(self, pods: Option<ProxyPods>) -> PlaceSpec {
+        PlaceSpec {
+            proxy_pods: pods,
+            ..self
+        }
+    }
+
+    /// Whether it is known which pods are the proxy's.
+    pub fn has_proxy_pods(&self) -> bool {
+        self.proxy_pods.is_some()
+    }
+
+    /// The proxy's pods, whichever arm they are of; `None`: nobody has said which they are.
+    pub(crate) fn pods_of_proxy(&self) -> Option<ArmPods> {
+        Some(ArmPods {
+            cluster: self.cluster.clone()?,
+            of: PodsOf::Labelled(self.proxy_pods.clone()?),
+            arm: String::new(),
+        })
     }
 
     /// Whether there is a cluster whose objects arms may change.

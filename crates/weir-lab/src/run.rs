@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use weir_analysis::alone;
-use weir_model::record::{FORMAT, Outcome, Remark, RunHeader};
+use weir_kube::PodsOf;
+use weir_model::record::{FORMAT, Outcome, PlacesUsed, Remark, RunHeader};
 use weir_model::study::{Arm, CpuRoles, LoadSpec, Study};
 use weir_parameters::Catalog;
 use weir_record::{Run, RunWriter};
 
 use crate::alone::CheckAlone;
 use crate::capacity::Capacity;
-use crate::controlled::Controlled;
+use crate::controlled::{Controlled, workloads_of};
 use crate::history::History;
 use crate::hosts::Hosts;
 use crate::observe::Observe;
@@ -44,6 +45,23 @@ pub fn run(
     )
 }
 
+/// Where everything is, for the header: the pods that are sampled are those of a controller's proxies, or were named.
+fn used(study: &Study, hosts: &Hosts, options: &Options) -> PlacesUsed {
+    let own = workloads_of(study).into_iter();
+    let own: Vec<String> = own
+        .map(|object| PodsOf::Workload(object, None).to_string())
+        .collect();
+    let named = options.places.pods_of_proxy();
+    let pods = match own.is_empty() {
+        false => Some(own.join(" and ")),
+        true => named.map(|pods| pods.of.to_string()),
+    };
+    PlacesUsed {
+        proxy_pods: pods.filter(|_| options.samples.is_some()),
+        ..hosts.used()
+    }
+}
+
 /// The proposer of `weir run`.
 fn fixed_plan(options: &Options) -> impl FnMut(&RunHeader, u32) -> Box<dyn Proposer> {
     move |header, session| {
@@ -58,15 +76,15 @@ fn fixed_plan(options: &Options) -> impl FnMut(&RunHeader, u32) -> Box<dyn Propo
             Ok(weir_analysis::decide(&run, load, look))
         });
         let plan = Plan::new(&header.study, session, take_look);
-        if header.study.is_in_turn() {
-            return Box::new(Turns::new(&header.study, plan));
-        }
         let observed = |inner: Box<dyn Proposer>| -> Box<dyn Proposer> {
             match options.is_sampled() {
                 true => Box::new(Observe::new(header, session, inner)),
                 false => inner,
             }
         };
+        if header.study.is_in_turn() {
+            return observed(Box::new(Turns::new(&header.study, plan)));
+        }
         if !header.check_alone {
             return observed(Box::new(plan));
         }
@@ -136,7 +154,7 @@ pub fn ask(
         cpus: roles,
         network,
         copies: network::protection(study, network),
-        places: hosts.used(),
+        places: used(study, &hosts, options),
         environment,
         surroundings: Some(surroundings),
     };

@@ -14,6 +14,7 @@ use crate::host::{Host, Told};
 use crate::hosts::Hosts;
 use crate::observation::not_sampled;
 use crate::options::Role;
+use crate::pod_samples::{self, ArmPods, PodSampler};
 
 /// How long hosts may take to end their sampling: a proxy is given five seconds for each of two answers.
 const PATIENCE: Duration = Duration::from_secs(12);
@@ -55,24 +56,32 @@ pub(crate) struct Sampling<'a> {
     pub(crate) has_rows: bool,
 }
 
-/// One host's.
+/// What is sampled.
+enum Whom<'a> {
+    /// A host, by a request of this number.
+    Host(&'a Host, u64),
+    /// A pod of a proxy.
+    Pod(PodSampler),
+}
+
+/// One host's, or one pod's.
 struct Sampler<'a> {
-    host: &'a Host,
-    id: u64,
+    whom: Whom<'a>,
     /// What its clock showed when the run began.
     begun_ns: i64,
     has_ended: bool,
 }
 
 impl<'a> Sampling<'a> {
-    /// Begins it on every host; `ahead_ns` says how far the clock of each is ahead of this process's.
+    /// Begins it on every host, and in the pods of proxies; `ahead_ns` says how far the clock of each host is ahead of this
+    /// process's. Where proxies are in pods, no host has any.
     ///
     /// # Errors
     /// A host is gone.
     pub(crate) fn begin(
         sampled: Sampled,
         hosts: &'a Hosts,
-        slots: &[usize],
+        (slots, pods): (&[usize], &[ArmPods]),
         (ahead_ns, length): (&[i64], Duration),
         to: &Sender<Told>,
     ) -> Result<Sampling<'a>, AgentError> {
@@ -84,7 +93,7 @@ impl<'a> Sampling<'a> {
             let job = SampleJob {
                 interval: sampled.interval,
                 generator: has(Role::Generator),
-                proxies: match has(Role::Proxy) {
+                proxies: match has(Role::Proxy) && pods.is_empty() {
                     true => slots.to_vec(),
                     false => Vec::new(),
                 },
@@ -93,19 +102,27 @@ impl<'a> Sampling<'a> {
                 external: None,
             };
             sampling.hosts.push(Sampler {
-                host,
-                id: host.begin_samples(job, place, most, to)?,
+                whom: Whom::Host(host, host.begin_samples(job, place, most, to)?),
                 begun_ns: sampled.begun_ns.saturating_add(*ahead_ns),
                 has_ended: false,
             });
         }
+        let pods = pod_samples::begin(pods, sampled.interval, sampling.hosts.len(), to);
+        sampling.hosts.extend(pods.into_iter().map(|pod| Sampler {
+            whom: Whom::Pod(pod),
+            begun_ns: sampled.begun_ns,
+            has_ended: false,
+        }));
         Ok(sampling)
     }
 
     /// Takes what a host tells.
     pub(crate) fn take(&mut self, place: usize, part: Part<SampleJob>) {
         let sampler = &mut self.hosts[place];
-        let called = sampler.host.called().to_owned();
+        let called = match &sampler.whom {
+            Whom::Host(host, _) => host.called().to_owned(),
+            Whom::Pod(pod) => pod.called.clone(),
+        };
         match part {
             Part::Event(mut rows) => {
                 rows.retain(is_whole);
@@ -129,7 +146,10 @@ impl<'a> Sampling<'a> {
     /// Ends it on all hosts.
     pub(crate) fn stop(&self) {
         let going_on = self.hosts.iter().filter(|sampler| !sampler.has_ended);
-        going_on.for_each(|sampler| sampler.host.stop(sampler.id));
+        going_on.for_each(|sampler| match &sampler.whom {
+            Whom::Host(host, id) => host.stop(*id),
+            Whom::Pod(pod) => pod.stop(),
+        });
     }
 
     /// Ends it and takes what is still told.

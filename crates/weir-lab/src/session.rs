@@ -158,6 +158,7 @@ impl Session<'_> {
             events,
             begun,
             sampled,
+            proxy_pods: self.options.places.pods_of_proxy(),
             is_observed: self.options.is_sampled(),
             interrupted: &self.options.stop,
             before: BTreeMap::new(),

@@ -22,6 +22,7 @@ use crate::assembly::{Assembly, Before, FinishedBlock};
 use crate::host::{Host, Told};
 use crate::hosts::Hosts;
 use crate::options::Role;
+use crate::pod_samples::ArmPods;
 use crate::sampling::{Said, Sampled, Sampling};
 use crate::start::Start;
 use crate::timeline::Timeline;
@@ -51,6 +52,8 @@ pub(crate) struct Trial<'a> {
 pub(crate) struct Watched<'a> {
     /// The slot of each arm, in the order of the cell.
     pub(crate) slots: Vec<usize>,
+    /// Pods of their proxies, where they are known.
+    pub(crate) pods: Vec<ArmPods>,
     /// The CPUs of each arm's proxy.
     pub(crate) proxies: Vec<CpuSet>,
     pub(crate) generator: &'a CpuSet,
@@ -279,9 +282,10 @@ impl Going<'_> {
             return Ok(());
         };
         let ahead = &self.ahead;
-        let (hosts, slots) = (self.trial.hosts, &self.trial.watched.slots);
+        let (hosts, watched) = (self.trial.hosts, &self.trial.watched);
+        let proxies = (&watched.slots[..], &watched.pods[..]);
         let length = self.trial.timeline.length();
-        self.sampling = Sampling::begin(sampled, hosts, slots, (ahead, length), &self.send)?;
+        self.sampling = Sampling::begin(sampled, hosts, proxies, (ahead, length), &self.send)?;
         Ok(())
     }
 

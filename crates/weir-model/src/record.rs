@@ -170,12 +170,19 @@ pub struct PlacesUsed {
     /// Context and namespace of the cluster whose pods the generators were; `None`: they were not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
+    /// The pods of the proxies, in words, where these were sampled; `None`: they were not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy_pods: Option<String>,
 }
 
 impl PlacesUsed {
     /// Whether all roles were on the host that weir ran on.
     pub fn are_here(&self) -> bool {
-        *self == PlacesUsed::default()
+        let others = PlacesUsed {
+            proxy_pods: self.proxy_pods.clone(),
+            ..PlacesUsed::default()
+        };
+        *self == others
     }
 
     /// How many generators there were.

@@ -250,8 +250,7 @@ fn again(interval: Duration, stop: &AtomicBool, mut work: impl FnMut()) {
 
 /// The calling thread ends: what it has found missing, and its CPU time.
 fn add(end: &Mutex<SampleEnd>, missing: Vec<MissingCounter>) {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
     let mut end = end.lock().unwrap_or_else(PoisonError::into_inner);
-    end.cpu_ns += time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+    end.cpu_ns += crate::thread_cpu_ns();
     end.missing.extend(missing);
 }

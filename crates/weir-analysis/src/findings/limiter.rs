@@ -12,6 +12,9 @@ pub struct LimiterFindings {
     pub load: String,
     /// The arm.
     pub arm: String,
+    /// The pods of the proxy, in words, where it is in pods that were sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pods: Option<String>,
     /// The time that was judged.
     pub stretch: Stretch,
     /// The time at a low load that it is held against.

@@ -11,15 +11,15 @@ use weir_model::sample::Counters;
 use weir_record::Samples;
 
 use super::trial::{opened_again, opened_per_request};
-use super::{by_host, leave_out_cpu, stretches};
+use super::{by_host, leave_out_cpu, place_turns, stretches};
 use crate::findings::{LimiterFindings, Stretch};
 
 /// What limited the server in the measured time of a load, which ended `until_ns` on the clock of the samples. Its response
-/// times are nanoseconds and how often, ascending.
+/// times are nanoseconds and how often, ascending. `pods` are its pods, in words, where those were sampled.
 pub fn of_load(
     report: &LoadReport,
     response_times: Vec<(u64, u64)>,
-    samples: &Samples,
+    (samples, pods): (&Samples, Option<String>),
     until_ns: u64,
 ) -> LimiterFindings {
     let from_ns = until_ns.saturating_sub((report.phases.sustain * 1e9) as u64);
@@ -44,9 +44,12 @@ pub fn of_load(
     };
     let mut evidence = Evidence::of(Quantities::builtin(), Counters::builtin(), &window, None);
     leave_out_cpu(&mut evidence);
+    let mut judgement = judge(&evidence, Rules::builtin(), None);
+    place_turns(&mut judgement.findings, pods.is_some());
     LimiterFindings {
         load: String::new(),
         arm: report.target.url.clone(),
+        pods,
         stretch: Stretch {
             from_s: 0.0,
             until_s: report.phases.sustain,
@@ -57,7 +60,7 @@ pub fn of_load(
         low: None,
         judged: (1, 1),
         confirmations: Vec::new(),
-        judgement: judge(&evidence, Rules::builtin(), None),
+        judgement,
         evidence,
         series: over_time(Quantities::builtin(), Counters::builtin(), &window),
         workers: workers(Counters::builtin(), &window),

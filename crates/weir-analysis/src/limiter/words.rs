@@ -1,6 +1,6 @@
 //! What limited an arm, in sentences.
 
-use weir_limits::{Answer, Behind, Finding, Quantities, Way, shown};
+use weir_limits::{Absent, Answer, Behind, Finding, Quantities, Way, shown};
 
 use weir_model::record::ConfirmationRecord;
 use weir_model::study::{Taken, TakenFrom};
@@ -19,31 +19,52 @@ pub fn sentence(found: &LimiterFindings) -> String {
             let named = format!("What limits {arm}: {} ({confidence}).", first.says);
             let tried: Vec<String> = found.confirmations.iter().map(tried).collect();
             let advice = match tried.is_empty() {
-                true => turn(first),
+                true => turn(first, found.pods.as_deref()),
                 false => Some(tried.join(" ")),
             };
             let parts = [Some(named), advice, first.behind.as_ref().and_then(behind)];
             parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
         }
-        ([], Answer::DoNotKnow) => format!("What limits {arm} is not known: {}.", why_not(found)),
-        ([], _) => match found.stretch.rate {
-            Some(rate) => format!("Nothing was used up by {arm} at {}.", shown(rate, "/s")),
-            None => format!("Nothing was used up by {arm}."),
-        },
+        ([], Answer::DoNotKnow) => {
+            let why = unread(found).unwrap_or_else(|| why_not(found));
+            format!("What limits {arm} is not known: {why}.")
+        }
+        ([], _) => {
+            let at = found
+                .stretch
+                .rate
+                .map(|rate| format!(" at {}", shown(rate, "/s")));
+            let but = unread(found).map(|why| format!(", as far as is known: {why}"));
+            let (at, but) = (at.unwrap_or_default(), but.unwrap_or_default());
+            format!("Nothing was used up by {arm}{at}{but}.")
+        }
     }
 }
 
-/// Which parameters to change, and how.
-pub fn turn(finding: &Finding) -> Option<String> {
+/// Why pods that were to be sampled could not be read; `None`: they were, or there are none.
+fn unread(found: &LimiterFindings) -> Option<String> {
+    let pods = found.pods.as_ref()?;
+    match found.evidence.absent.get("throttled")? {
+        Absent::Missing { why, .. } => Some(format!("the {pods} could not be read ({why})")),
+        _ => None,
+    }
+}
+
+/// Which parameters to change, and how. Those of pods are those of `pods`.
+pub fn turn(finding: &Finding, pods: Option<&str>) -> Option<String> {
     let each = finding
         .turn
         .iter()
         .zip(&finding.ways)
-        .map(|(parameter, way)| match way {
-            Way::Up => format!("raise {parameter}"),
-            Way::Down => format!("lower {parameter}"),
-            Way::To(level) => format!("set {parameter} to {level}"),
-            Way::Either => format!("change {parameter}"),
+        .map(|(parameter, way)| {
+            let of = pods.filter(|_| super::is_of_pods(parameter));
+            let of = of.map_or_else(String::new, |pods| format!(" of the {pods}"));
+            match way {
+                Way::Up => format!("raise {parameter}{of}"),
+                Way::Down => format!("lower {parameter}{of}"),
+                Way::To(level) => format!("set {parameter}{of} to {level}"),
+                Way::Either => format!("change {parameter}{of}"),
+            }
         });
     let each: Vec<String> = each.take(3).collect();
     (!each.is_empty()).then(|| format!("Try: {}.", each.join(", or ")))

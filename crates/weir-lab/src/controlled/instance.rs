@@ -181,6 +181,14 @@ fn known(proxy: &ProxySpec) -> Option<(&'static Controller, Vec<Instance>)> {
     Some((controller, instances(proxy, controller)))
 }
 
+/// The workloads of the proxies of a study's controller, as far as it names them.
+pub(crate) fn workloads_of(study: &Study) -> Vec<ObjectRef> {
+    let instances = known(&study.proxy).map(|(_, instances)| instances);
+    let each = instances.into_iter().flatten();
+    each.filter_map(|instance| instance.objects.get(WORKLOAD).cloned())
+        .collect()
+}
+
 /// The objects that grant a user what the arms of a study's controller need, as YAML documents; empty without one.
 pub fn rights_of(study: &Study, catalog: &Catalog, user: &str) -> String {
     let controller = known(&study.proxy).map(|(controller, _)| controller);

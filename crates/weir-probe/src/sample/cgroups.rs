@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::Whose;
 use super::rows::{Counter, Rows, Why, absent};
-use super::source::{Source, named, number, pressure};
+use super::source::{Files, Source, named, number, pressure};
+use super::told::Told;
 use crate::throttle::{MOUNT, is_bounded};
 
 /// A limit of memory of version 1 that is none (`PAGE_COUNTER_MAX`, rounded to pages of any size).
@@ -43,6 +44,15 @@ impl Groups {
         Groups::below(Path::new(MOUNT), texts)
     }
 
+    /// That of a pod's container, which sees its own as the root.
+    pub(super) fn of_pod(told: &Told) -> Groups {
+        let mount = Path::new(MOUNT);
+        let folders = CONTROLLERS.map(|name| mount.join(name));
+        let folders = folders.into_iter().chain([mount.to_owned()]).collect();
+        let files = Files::Told(told.clone());
+        Groups(vec![Group::open(&files, "/".to_owned(), &folders)])
+    }
+
     fn below(mount: &Path, texts: impl Iterator<Item = String>) -> Groups {
         let mut folders: BTreeMap<String, BTreeSet<PathBuf>> = BTreeMap::new();
         for text in texts {
@@ -63,7 +73,7 @@ impl Groups {
         }
         let each = folders.into_iter();
         Groups(
-            each.map(|(path, folders)| Group::open(path, &folders))
+            each.map(|(path, folders)| Group::open(&Files::Here, path, &folders))
                 .collect(),
         )
     }
@@ -97,12 +107,14 @@ fn hierarchy<'a>(mount: &Path, line: &'a str) -> Option<(Vec<PathBuf>, &'a str)>
 }
 
 impl Group {
-    fn open(path: String, folders: &BTreeSet<PathBuf>) -> Group {
+    fn open(files: &Files, path: String, folders: &BTreeSet<PathBuf>) -> Group {
         let first = |names: &[&str]| {
             let all = names
                 .iter()
                 .flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
-            all.into_iter().find(|path| path.exists()).map(Source::open)
+            all.into_iter()
+                .find(|path| files.exists(path))
+                .map(|path| files.open(path))
         };
         Group {
             path,

@@ -1,7 +1,7 @@
 //! Tables of the whole host: `cpus`, `host`, `softnet` and `disks`.
 
 use super::rows::{Counter, Rows};
-use super::source::{Source, number, pressure};
+use super::source::{Files, Source, number, pressure};
 
 /// Devices that are memory or parts of files, and those behind which other devices stand.
 const NO_DISKS: [&str; 4] = ["loop", "ram", "zram", "sr"];
@@ -25,17 +25,20 @@ pub(super) struct HostFiles {
 }
 
 impl HostFiles {
-    pub(super) fn open() -> HostFiles {
+    pub(super) fn open(files: &Files) -> HostFiles {
         let pressure = ["cpu", "memory", "io"];
         HostFiles {
-            stat: Source::open("/proc/stat"),
-            softnet: Source::open("/proc/net/softnet_stat"),
-            pressure: pressure.map(|name| Source::open(format!("/proc/pressure/{name}"))),
-            files: Source::open("/proc/sys/fs/file-nr"),
-            meminfo: Source::open("/proc/meminfo"),
-            load: Source::open("/proc/loadavg"),
-            diskstats: Source::open("/proc/diskstats"),
-            disks: disks(),
+            stat: files.open("/proc/stat"),
+            softnet: files.open("/proc/net/softnet_stat"),
+            pressure: pressure.map(|name| files.open(format!("/proc/pressure/{name}"))),
+            files: files.open("/proc/sys/fs/file-nr"),
+            meminfo: files.open("/proc/meminfo"),
+            load: files.open("/proc/loadavg"),
+            diskstats: files.open("/proc/diskstats"),
+            disks: match files {
+                Files::Here => disks(),
+                Files::Told(_) => Vec::new(),
+            },
             tick_ns: tick_ns(),
         }
     }

@@ -12,6 +12,7 @@ mod pace;
 mod processes;
 mod rows;
 mod source;
+mod told;
 
 use std::collections::BTreeMap;
 
@@ -22,6 +23,8 @@ use host::HostFiles;
 pub use namespace::Namespace;
 use processes::TaskTable;
 use rows::Rows;
+use source::Files;
+pub use told::{END, SCRIPT, TABLES, Told};
 
 /// Of the generator: the value of the key `role`.
 pub const GENERATOR: &str = "generator";
@@ -52,6 +55,8 @@ pub enum Tasks {
     Processes(Vec<u32>),
     /// Threads of this very process whose name begins so.
     Threads(&'static str),
+    /// Those of a pod's container, as its shell tells of them.
+    Told(Told),
 }
 
 /// Whose counters they are.
@@ -64,7 +69,8 @@ struct Whose {
 /// Readers of all tables.
 #[derive(Debug)]
 pub struct Sampler {
-    host: HostFiles,
+    /// `None`: somebody else reads the same host's.
+    host: Option<HostFiles>,
     namespaces: Vec<(Whose, Namespace)>,
     tasks: Vec<(Whose, TaskTable)>,
     groups: Vec<(Whose, Groups)>,
@@ -75,7 +81,7 @@ impl Sampler {
     /// Opens everything that can be opened. What cannot is told by [`Sampler::missing`] after the first reading.
     pub fn open(places: Vec<Place>) -> Sampler {
         let mut sampler = Sampler {
-            host: HostFiles::open(),
+            host: Some(HostFiles::open(&Files::Here)),
             namespaces: Vec::new(),
             tasks: Vec::new(),
             groups: Vec::new(),
@@ -92,11 +98,29 @@ impl Sampler {
             let pids: &[u32] = match &place.tasks {
                 Tasks::Processes(pids) => pids,
                 Tasks::Threads(_) => &[std::process::id()],
+                Tasks::Told(_) => &[],
             };
             sampler.groups.push((whose.clone(), Groups::of(pids)));
             sampler.tasks.push((whose, TaskTable::open(place.tasks)));
         }
         sampler
+    }
+
+    /// Readers of a pod of a proxy, by what its shell tells. It must have told once before, because what a control group has
+    /// is looked up here. Counters of its node are read if `has_node`.
+    pub fn of_pod(told: &Told, arm: &str, has_node: bool) -> Sampler {
+        let whose = Whose {
+            role: PROXY,
+            arm: arm.to_owned(),
+        };
+        let files = Files::Told(told.clone());
+        Sampler {
+            host: has_node.then(|| HostFiles::open(&files)),
+            namespaces: vec![(whose.clone(), Namespace::of_pod(told))],
+            tasks: vec![(whose.clone(), TaskTable::open(Tasks::Told(told.clone())))],
+            groups: vec![(whose, Groups::of_pod(told))],
+            missing: BTreeMap::new(),
+        }
     }
 
     /// One that several places share is read once, and is nobody's own.
@@ -118,7 +142,9 @@ impl Sampler {
     /// Reads everything, `at_ns` by CLOCK_MONOTONIC.
     pub fn read(&mut self, at_ns: u64) -> Vec<SampleRow> {
         let mut rows = Rows::new(at_ns, &mut self.missing);
-        self.host.read(&mut rows);
+        if let Some(host) = &mut self.host {
+            host.read(&mut rows);
+        }
         for (whose, namespace) in &mut self.namespaces {
             namespace.read(whose, &mut rows);
         }

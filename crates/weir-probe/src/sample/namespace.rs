@@ -10,7 +10,8 @@ use super::Whose;
 use super::diagnosis::{Connection, Diagnosis, ESTABLISHED, STATES, SYN_RECV, Socket};
 use super::pace::Pace;
 use super::rows::{Counter, Rows, Why, absent};
-use super::source::{Source, named, unread};
+use super::source::{Files, Source, named, unread};
+use super::told::{NOT_TOLD, Told};
 use crate::network::counter;
 
 /// Connections of each side that are looked at, at most.
@@ -73,9 +74,6 @@ struct Side {
 impl Namespace {
     /// Opens the one that the calling thread is in.
     pub fn of_this_thread() -> Namespace {
-        // `/proc/net` is the namespace of the process's first thread; what is open stays the namespace's.
-        let open = |name: &str| Source::open(format!("/proc/thread-self/net/{name}"));
-        let setting = |name: &str| Source::open(format!("/proc/sys/net/{name}"));
         let asked = |opened: io::Result<Diagnosis>| {
             opened.map_err(|error| Why::from(format!("cannot ask the kernel: {error}")))
         };
@@ -83,6 +81,23 @@ impl Namespace {
             id: stat("/proc/thread-self/ns/net")
                 .ok()
                 .map(|found| found.st_ino),
+            sockets: asked(Diagnosis::of_sockets()),
+            links: asked(Diagnosis::of_links()),
+            // `/proc/net` is the namespace of the process's first thread; what is open stays the namespace's.
+            ..Namespace::of(&Files::Here, "/proc/thread-self/net")
+        }
+    }
+
+    /// That of a pod: no socket of it can be asked about.
+    pub(super) fn of_pod(told: &Told) -> Namespace {
+        Namespace::of(&Files::Told(told.clone()), "/proc/net")
+    }
+
+    fn of(files: &Files, folder: &str) -> Namespace {
+        let open = |name: &str| files.open(format!("{folder}/{name}"));
+        let setting = |name: &str| files.open(format!("/proc/sys/net/{name}"));
+        Namespace {
+            id: None,
             netstat: open("netstat"),
             snmp: open("snmp"),
             sockstat: open("sockstat"),
@@ -91,8 +106,8 @@ impl Namespace {
             conntrack: setting("netfilter/nf_conntrack_count"),
             conntrack_most: setting("netfilter/nf_conntrack_max"),
             conntrack_stat: open("stat/nf_conntrack"),
-            sockets: asked(Diagnosis::of_sockets()),
-            links: asked(Diagnosis::of_links()),
+            sockets: Err(NOT_TOLD.into()),
+            links: Err(NOT_TOLD.into()),
             pace: Pace::default(),
         }
     }

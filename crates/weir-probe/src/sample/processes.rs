@@ -10,7 +10,8 @@ use rustix::fs::{Mode, OFlags, fstat, open};
 use super::host::tick_ns;
 use super::pace::Pace;
 use super::rows::{Counter, Rows, Why, absent};
-use super::source::{Source, number, unread};
+use super::source::{self, Source, number, unread};
+use super::told::NOT_TOLD;
 use super::{Tasks, Whose};
 use crate::process::{children, parse_nofile};
 
@@ -35,6 +36,8 @@ struct Task {
     limits: Source,
     descriptors: Descriptors,
     io: Source,
+    /// By a pod's shell, which does not tell of threads.
+    is_told: bool,
     /// Of a proxy's process that has several.
     threads: BTreeMap<u32, Files>,
 }
@@ -72,11 +75,23 @@ impl TaskTable {
             // Those of a load come and go with each trial.
             Tasks::Threads(prefix) => Some(own_threads(prefix)),
             Tasks::Processes(roots) => self.search.every(SEARCH, || with_children(roots)),
+            Tasks::Told(told) => Some(told.processes()),
         };
+        let files = match &self.tasks {
+            Tasks::Told(told) => source::Files::Told(told.clone()),
+            _ => source::Files::Here,
+        };
+        if let (Tasks::Told(told), Some(found)) = (&self.tasks, &found)
+            && found.is_empty()
+        {
+            rows.miss_table("processes", whose.role, &told.no_processes());
+        }
         if let Some(found) = found {
             self.known.retain(|id, _| found.contains_key(id));
             for (id, folder) in found {
-                self.known.entry(id).or_insert_with(|| Task::open(folder));
+                self.known
+                    .entry(id)
+                    .or_insert_with(|| Task::open(&files, folder));
             }
         }
         let before = self.known.len();
@@ -124,12 +139,13 @@ fn threads(process: &Path) -> impl Iterator<Item = (u32, PathBuf)> {
 }
 
 impl Task {
-    fn open(folder: PathBuf) -> Task {
+    fn open(files: &source::Files, folder: PathBuf) -> Task {
         Task {
-            limits: Source::open(folder.join("limits")),
-            descriptors: Descriptors::open(&folder),
-            io: Source::open(folder.join("io")),
-            files: Files::open(folder),
+            limits: files.open(folder.join("limits")),
+            descriptors: Descriptors::open(files, &folder),
+            io: files.open(folder.join("io")),
+            is_told: matches!(files, source::Files::Told(_)),
+            files: Files::open(files, folder),
             threads: BTreeMap::new(),
         }
     }
@@ -164,6 +180,10 @@ impl Task {
 
     /// Rows of its threads, and what they have waited together.
     fn read_threads(&mut self, id: u32, whose: &Whose, rows: &mut Rows<'_>) -> [Counter; 3] {
+        if self.is_told {
+            rows.miss_table("threads", whose.role, NOT_TOLD);
+            return [(); 3].map(|()| Err(NOT_TOLD.into()));
+        }
         let found: BTreeMap<u32, PathBuf> = threads(&self.files.folder).collect();
         if found.len() > MOST_THREADS {
             let why = Why::from(format!("a process has {} threads", found.len()));
@@ -174,7 +194,7 @@ impl Task {
         let mut sums = [(); 3].map(|()| Ok(0));
         for (thread, folder) in found {
             let files = self.threads.entry(thread);
-            let files = files.or_insert_with(|| Files::open(folder));
+            let files = files.or_insert_with(|| Files::open(&source::Files::Here, folder));
             let Some(stat) = files.stat() else {
                 continue;
             };
@@ -195,8 +215,8 @@ impl Task {
 }
 
 impl Files {
-    fn open(folder: PathBuf) -> Files {
-        let open = |name| Source::open(folder.join(name));
+    fn open(files: &source::Files, folder: PathBuf) -> Files {
+        let open = |name| files.open(folder.join(name));
         Files {
             stat: open("stat"),
             schedstat: open("schedstat"),
@@ -251,13 +271,17 @@ struct Descriptors {
 }
 
 impl Descriptors {
-    fn open(task: &Path) -> Descriptors {
+    fn open(files: &source::Files, task: &Path) -> Descriptors {
         let path = task.join("fd");
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
-        let folder =
-            open(&path, flags, Mode::empty()).map_err(|error| unread(&path, &error.into()));
+        let folder = match files {
+            source::Files::Told(_) => Err(NOT_TOLD.into()),
+            source::Files::Here => open(&path, flags, Mode::empty())
+                .map(File::from)
+                .map_err(|error| unread(&path, &error.into())),
+        };
         Descriptors {
-            folder: folder.map(File::from),
+            folder,
             path,
             pace: Pace::default(),
         }

@@ -6,43 +6,74 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::rows::{Counter, Why};
+use super::told::Told;
 
 /// More than most of these files have; the kernel gives longer ones in several reads.
 const ROOM: usize = 16 << 10;
 
-/// A file, or why it cannot be opened.
-#[derive(Debug)]
-pub(super) struct Source {
-    path: PathBuf,
-    file: Result<File, Why>,
-    bytes: Vec<u8>,
+/// Whose files are read.
+#[derive(Debug, Clone)]
+pub(super) enum Files {
+    /// This host's.
+    Here,
+    /// A pod's, as its shell tells them.
+    Told(Told),
 }
 
-impl Source {
-    pub(super) fn open(path: impl AsRef<Path>) -> Source {
+impl Files {
+    pub(super) fn open(&self, path: impl AsRef<Path>) -> Source {
         let path = path.as_ref().to_owned();
         Source {
-            file: File::open(&path).map_err(|error| unread(&path, &error)),
+            file: match self {
+                Files::Here => Kept::Open(File::open(&path).map_err(|error| unread(&path, &error))),
+                Files::Told(told) => Kept::Told(told.clone()),
+            },
             path,
             bytes: Vec::new(),
         }
     }
 
+    pub(super) fn exists(&self, path: &Path) -> bool {
+        match self {
+            Files::Here => path.exists(),
+            Files::Told(told) => told.has(path),
+        }
+    }
+}
+
+/// A file, or why it cannot be opened.
+#[derive(Debug)]
+pub(super) struct Source {
+    path: PathBuf,
+    file: Kept,
+    bytes: Vec<u8>,
+}
+
+/// What its text is read from.
+#[derive(Debug)]
+enum Kept {
+    Open(Result<File, Why>),
+    Told(Told),
+}
+
+impl Source {
     /// Its text at this moment.
     pub(super) fn text(&mut self) -> Result<&str, Why> {
-        let file = self.file.as_ref().map_err(Why::clone)?;
-        let mut length = 0;
-        loop {
-            if self.bytes.len() < length + ROOM {
-                self.bytes.resize(length + ROOM, 0);
+        let length = match &self.file {
+            Kept::Open(file) => {
+                let file = file.as_ref().map_err(Why::clone)?;
+                read_all(file, &mut self.bytes).map_err(|error| unread(&self.path, &error))?
             }
-            match file.read_at(&mut self.bytes[length..], length as u64) {
-                Ok(0) => break,
-                Ok(more) => length += more,
-                Err(error) => return Err(unread(&self.path, &error)),
+            Kept::Told(told) => {
+                let told = told.copy(&self.path, &mut self.bytes);
+                told.ok_or_else(|| self.not_there())?
             }
-        }
+        };
         std::str::from_utf8(&self.bytes[..length]).map_err(|_| self.strange())
+    }
+
+    fn not_there(&self) -> Why {
+        format!("the pod shows no {}", self.path.display()).into()
     }
 
     /// Numbers that stand behind these names, each in a line of its own, with a colon or without.
@@ -73,6 +104,20 @@ impl Source {
 
     fn strange(&self) -> Why {
         format!("{} does not read as expected", self.path.display()).into()
+    }
+}
+
+/// Reads a file from its begin: how many bytes it has.
+fn read_all(file: &File, bytes: &mut Vec<u8>) -> io::Result<usize> {
+    let mut length = 0;
+    loop {
+        if bytes.len() < length + ROOM {
+            bytes.resize(length + ROOM, 0);
+        }
+        match file.read_at(&mut bytes[length..], length as u64)? {
+            0 => return Ok(length),
+            more => length += more,
+        }
     }
 }
 
@@ -131,10 +176,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_says_why() {
-        let mut none = Source::open("/proc/nothing");
+        let mut none = Files::Here.open("/proc/nothing");
         let [value] = none.named(["a"]);
         assert!(value.unwrap_err().contains("No such file"));
-        let mut meminfo = Source::open("/proc/meminfo");
+        let mut meminfo = Files::Here.open("/proc/meminfo");
         let [free, other] = meminfo.named(["MemAvailable", "NoSuchThing"]);
         assert!(free.unwrap() > 0);
         let why = other.unwrap_err();

@@ -65,7 +65,12 @@ fn when(found: &LimiterFindings) -> String {
         let seconds = number::short_time(((stretch.until_s - stretch.from_s) * 1e9).round());
         format!("{seconds} {rate}")
     };
-    let mut parts = vec![format!("judged by samples of {}", said(&found.stretch))];
+    let pods = found.pods.as_ref();
+    let pods = pods.map_or_else(String::new, |pods| format!(", read in {pods}"));
+    let mut parts = vec![format!(
+        "judged by samples of {}{pods}",
+        said(&found.stretch)
+    )];
     let low = found.low.as_ref();
     parts.extend(low.map(|low| format!("the low load is {}", said(low))));
     if let (judged @ 2.., agree) = found.judged {

@@ -70,6 +70,7 @@ fn limited() -> LimiterFindings {
     LimiterFindings {
         load: "open".to_owned(),
         arm: "stock".to_owned(),
+        pods: None,
         stretch: Stretch {
             from_s: 20.0,
             until_s: 28.5,

@@ -12,8 +12,8 @@ const SEARCH: &str = "Search";
 #[command(
     allow_negative_numbers = true,
     mut_arg("url", |arg| arg.value_name("URL | STUDY").help(
-        "The server's URL, for example http://127.0.0.1:8080/; or the file or name of a study with \
-         `objective: {capacity: …}`",
+        "The server's URL, for example http://127.0.0.1:8080/; with --on also ingress/NAME, an Ingress of the cluster; or the \
+         file or name of a study with `objective: {capacity: …}`",
     )),
     mut_arg("rate", |arg| arg.hide(true)),
     mut_arg("trace", |arg| arg.hide(true)),

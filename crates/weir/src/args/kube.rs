@@ -46,7 +46,8 @@ pub(crate) struct WantedArgs {
     #[arg(long, value_name = "KEY[=VALUE][:EFFECT]", help_heading = KUBERNETES)]
     pub(crate) toleration: Vec<String>,
 
-    /// The proxy's pods, by a label: no generator goes to a node that has one of them
+    /// The proxy's pods, by a label or several (KEY=VALUE,KEY=VALUE): no generator goes to a node that has one of them, and
+    /// they are sampled, to find what limits the proxy
     #[arg(long, value_name = "NAMESPACE/KEY=VALUE", help_heading = KUBERNETES)]
     pub(crate) proxy_pods: Option<String>,
 
@@ -116,6 +117,14 @@ pub(crate) struct RightsArgs {
     /// A study whose proxy has a controller: what changes of its objects need is printed as well
     #[arg(long, value_name = "STUDY")]
     pub(crate) study: Option<String>,
+
+    /// Pods of a proxy: what sampling them needs is printed as well
+    #[arg(long, value_name = "NAMESPACE/KEY=VALUE")]
+    pub(crate) proxy_pods: Option<String>,
+
+    /// Print as well what `ingress/NAME` in the place of a URL needs
+    #[arg(long)]
+    pub(crate) ingress: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -117,7 +117,8 @@ pub(crate) struct LoadArgs {
 /// One flow of load: all that may differ between loads at the same time.
 #[derive(Debug, Clone, Default, PartialEq, ClapArgs)]
 pub(crate) struct FlowArgs {
-    /// Where to send requests, for example http://127.0.0.1:8080/index.html
+    /// Where to send requests, for example http://127.0.0.1:8080/index.html; with --on also ingress/NAME or
+    /// ingress/NAMESPACE/NAME, an Ingress of the cluster
     #[arg(value_name = "URL")]
     pub(crate) url: Option<String>,
 

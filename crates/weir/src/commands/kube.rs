@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Parser;
-use weir_kube::{Cluster, KubeError, Target, Unclear, Wanted, image as archive};
+use weir_kube::{Cluster, KubeError, ProxyPods, Target, Unclear, Wanted, image as archive};
 use weir_lab::{PlaceSpec, Pods};
 use weir_model::quantity::{parse_bytes, parse_duration};
 use weir_model::study::{Arm, Study, SysctlMeans, Until};
@@ -37,8 +37,17 @@ pub(crate) fn run(args: &KubeArgs) -> Result<ExitCode, Failure> {
                 user,
                 namespace,
                 study,
+                proxy_pods,
+                ingress,
             } = args;
             let mut text = weir_kube::manifest(namespace, user);
+            if *ingress {
+                text += &weir_kube::manifest_of_ingress(namespace, user);
+            }
+            if let Some(pods) = proxy_pods {
+                let pods = read("--proxy-pods", pods)?;
+                text += &weir_kube::manifest_of_samples(&pods, user);
+            }
             if let Some(study) = study {
                 let read = study::read(study, &Catalog::builtin(), Scale::ONE, &study::context())?;
                 text += &weir_lab::rights_of(&read.study, &Catalog::builtin(), user);
@@ -115,10 +124,12 @@ fn changes(study: &Study, arm: &Arm) -> String {
 /// Refuses a study whose proxy has a controller where that cannot be.
 pub(super) fn can_be_controlled(study: &Study, places: &PlaceSpec) -> Result<(), Failure> {
     if study.controlled().is_none() {
-        return match places.has_cluster() && places.sends_from_here() {
+        let is_idle = places.has_cluster() && places.sends_from_here() && !places.has_proxy_pods();
+        return match is_idle {
             true => Err(Failure::input(
                 "--generators 0 is for a study whose proxy has a `controller`: nothing of this one is in a cluster",
-            )),
+            )
+            .hint("name the pods of its proxy, if it has some: --proxy-pods NAMESPACE/KEY=VALUE")),
             false => Ok(()),
         };
     }
@@ -180,18 +191,23 @@ pub(super) fn places(
         let others = WantedArgs {
             generators: None,
             image: args.wanted.image.clone().filter(|_| !has_others),
+            proxy_pods: None,
             ..args.wanted.clone()
         };
         return match idle(&others) {
             Some(option) => Err(Failure::input(format!(
                 "{option} is about pods, and --generators 0 makes none"
             ))),
-            None => Ok(places.in_cluster(connect(on)?)),
+            None => Ok(places
+                .of_proxy(proxy_pods(&args.wanted)?)
+                .in_cluster(connect(on)?)),
         };
     }
     let wanted = wanted(&args.wanted)?;
     let cluster = connect(on)?;
-    let places = places.in_cluster(cluster.clone());
+    let places = places
+        .of_proxy(wanted.proxy.clone())
+        .in_cluster(cluster.clone());
     Ok(places.with_pods(Pods::new(cluster, wanted)))
 }
 
@@ -229,6 +245,12 @@ fn read_all<T: FromStr<Err = Unclear>>(option: &str, texts: &[String]) -> Result
     texts.iter().map(|text| read(option, text)).collect()
 }
 
+/// The pods that are named as the proxy's.
+fn proxy_pods(args: &WantedArgs) -> Result<Option<ProxyPods>, Failure> {
+    let text = args.proxy_pods.as_deref();
+    text.map(|text| read("--proxy-pods", text)).transpose()
+}
+
 fn wanted(args: &WantedArgs) -> Result<Wanted, Failure> {
     let at_least_one = |option: &str, number: Option<u32>| match number.unwrap_or(1) {
         0 => Err(Failure::input(format!(
@@ -252,11 +274,7 @@ fn wanted(args: &WantedArgs) -> Result<Wanted, Failure> {
         memory_mib: memory.transpose()?.map_or(MEMORY_MIB, mib),
         nodes: read_all("--node-selector", &args.node_selector)?,
         tolerations: read_all("--toleration", &args.toleration)?,
-        proxy: args
-            .proxy_pods
-            .as_deref()
-            .map(|text| read("--proxy-pods", text))
-            .transpose()?,
+        proxy: proxy_pods(args)?,
         share_nodes: args.share_nodes,
         origin: args.origin_pod.as_deref().map(origin_options).transpose()?,
         within: within.transpose()?.unwrap_or(WITHIN),

@@ -18,6 +18,7 @@ mod doctor;
 mod fail_if;
 mod generate;
 mod idle;
+mod ingress;
 mod kube;
 mod launch;
 mod load;
@@ -53,8 +54,16 @@ pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         rootless::begin();
     }
     match command {
-        Command::Load(args) => load::run(&args),
-        Command::Capacity(args) => capacity::run(&args),
+        Command::Load(mut args) => {
+            let said = (args.observe, args.progress.is_quiet());
+            ingress::resolve(&mut args.flow, &mut args.pods, said)?;
+            load::run(&args)
+        }
+        Command::Capacity(mut args) => {
+            let said = (true, args.lab.progress.is_quiet());
+            ingress::resolve(&mut args.flow, &mut args.lab.pods, said)?;
+            capacity::run(&args)
+        }
         Command::Origin(args) => origin::run(args),
         Command::Config(args) => config::run(&args),
         Command::Generate(args) => generate::run(args),

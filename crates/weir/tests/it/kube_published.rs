@@ -133,6 +133,24 @@ pub(crate) fn a_daemonset_in_its_nodes_network_is_measured(test: &Test) {
     let transactions = whole(test, &place, TRANSACTIONS);
     is_in_force(&transactions, "baseline", "cpu_limit", "none");
     is_in_force(&transactions, "share", "cpu_limit", "300m");
+    // Each arm is looked at in its pods while its load runs.
+    let limiters = weir_analysis::analyze(&transactions).limiters;
+    let findings = |arm: &str| {
+        let mut own = limiters.iter().filter(|one| one.arm == arm);
+        let found = own.next().expect("it was sampled");
+        assert_eq!(
+            found.pods.as_deref(),
+            Some("pods of DaemonSet default/nginx-ingress")
+        );
+        &found.judgement.findings
+    };
+    let first = findings("share").first().expect("a limit");
+    assert_eq!((&*first.limiter, &*first.turn[0]), ("quota", "cpu_limit"));
+    assert!(
+        findings("baseline")
+            .iter()
+            .all(|one| one.limiter != "quota")
+    );
     test.kubectl("delete daemonset,service nginx-ingress", "");
     test.kubectl(
         "delete ingress/cafe secret/nginx-tls configmap/nginx-config",

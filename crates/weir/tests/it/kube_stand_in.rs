@@ -4,12 +4,13 @@
 use crate::kube_support::Test;
 
 /// What the stand-in runs, besides itself.
-pub(crate) const PROGRAMS: [&str; 5] = [
+pub(crate) const PROGRAMS: [&str; 6] = [
     "/usr/sbin/nginx",
     "/bin/bash",
     "/bin/cat",
-    "/bin/sh",
     "/bin/sleep",
+    "/bin/sh",
+    "/bin/head",
 ];
 
 /// What its image has besides programs.

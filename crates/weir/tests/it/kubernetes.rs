@@ -13,6 +13,7 @@ use weir_model::record::NetworkUsed;
 use crate::controlled;
 use crate::controlled_envoy;
 use crate::controlled_sysctls;
+use crate::kube_limits;
 use crate::kube_published;
 use crate::kube_stand_in;
 use crate::kube_support::{Named, Test, tier};
@@ -28,7 +29,7 @@ pub(crate) const PODS: &str =
     "--on kubernetes:weir-test --image localhost/weir:test --share-nodes --pod-memory 256MiB";
 
 /// All of them, in one cluster and one after the other.
-const TESTS: [Named; 23] = [
+const TESTS: [Named; 25] = [
     (
         "a_study_is_run_by_generators_in_pods",
         a_study_is_run_by_generators_in_pods,
@@ -110,6 +111,14 @@ const TESTS: [Named; 23] = [
     (
         "what_pods_have_is_varied_by_roll_outs",
         kube_published::what_pods_have_is_varied_by_roll_outs,
+    ),
+    (
+        "what_limits_pods_is_found_in_them",
+        kube_limits::what_limits_pods_is_found_in_them,
+    ),
+    (
+        "an_ingress_is_asked_by_its_name",
+        kube_limits::an_ingress_is_asked_by_its_name,
     ),
     (
         "kills_leave_nothing_behind",
@@ -226,6 +235,7 @@ fn a_study_is_run_by_generators_in_pods(test: &Test) {
     place.write("study.yaml", &study(200, "4s"));
     let line = format!("run study.yaml --out tried {PODS} --generators 2");
     start(test, &place, &line).end().with_code(0);
+    // What cannot be read in a pod is said: weir's own pods have no shell.
     let run = weir_record::Run::read(&place.path("tried")).expect("a run");
     assert_eq!(
         run.header.places.cluster.as_deref(),
@@ -240,7 +250,8 @@ fn a_study_is_run_by_generators_in_pods(test: &Test) {
 fn a_capacity_is_searched_from_a_pod(test: &Test) {
     let place = Place::new();
     let line = format!(
-        "capacity http://10.96.7.8/ --out tried -c 4 --hold 7s --confidence 80% --origin-pod=--size=100 {PODS}"
+        "capacity http://10.96.7.8/ --out tried -c 4 --hold 7s --confidence 80% --origin-pod=--size=100 {PODS} \
+         --proxy-pods default/app.kubernetes.io/managed-by=weir,app.kubernetes.io/component=origin"
     );
     let mut running = start(test, &place, &line);
     let trials = || {
@@ -252,6 +263,15 @@ fn a_capacity_is_searched_from_a_pod(test: &Test) {
     running.wait_until("some trials", |_| trials() > 2);
     running.signal(Signal::INT);
     running.end().with_code(130);
+    let run = weir_record::Run::read(&place.path("tried")).expect("a run");
+    let missing = &run.samples.missing;
+    let said = |table: &str| {
+        let mut own = missing
+            .iter()
+            .filter(|(host, one)| host.ends_with("-origin") && one.table == table);
+        own.any(|(_, one)| one.why.contains("cannot run `sh` in pod"))
+    };
+    assert!(said("cgroups") && said("processes"), "{missing:?}");
     wait_until("pods and Job are gone", || left(test).trim().is_empty());
 }
 
@@ -358,7 +378,13 @@ fn options_about_pods_need_a_cluster() {
     run("load http://10.96.7.7/ --image weir:1")
         .did_nothing(2, &["--image is about pods, and no --on names a cluster"]);
     run("load http://10.96.7.7/ --on kubernetes:a --observe")
-        .did_nothing(2, &["--observe: not with generators on other hosts"]);
+        .did_nothing(2, &["the proxy's pods that are looked at", "--proxy-pods"]);
+    run("load http://10.96.7.7/ --on kubernetes:a --generators 0").did_nothing(
+        2,
+        &["nothing of it is in a cluster", "--observe --proxy-pods"],
+    );
+    run("capacity ingress/shop")
+        .did_nothing(2, &["is an Ingress of a cluster, and no --on names one"]);
     run("run same-twice --on docker").did_nothing(2, &["--on: `docker` is not understood"]);
 }
 
@@ -400,6 +426,17 @@ fn what_would_be_made_is_printed() {
         .with_code(0)
         .stdout;
     shown.has_all(&["kind: RoleBinding", "name: jane", "pods/exec"]);
+    assert!(!shown.contains("weir-samples"), "{shown}");
+    let shown = run("kube rights jane --proxy-pods ingress/app=a")
+        .with_code(0)
+        .stdout;
+    shown.has_all(&["name: weir-samples", "namespace: ingress"]);
+    let shown = run("kube rights jane --ingress").with_code(0).stdout;
+    shown.has_all(&[
+        "name: weir-ingress",
+        "kind: ClusterRoleBinding",
+        "- ingressclasses",
+    ]);
     run("kube render same-twice")
         .did_nothing(2, &["weir would start the proxy of arm", "kind: external"]);
 }

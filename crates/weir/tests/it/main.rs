@@ -24,6 +24,7 @@ mod faulty;
 mod install;
 mod kills;
 mod kube_foreign;
+mod kube_limits;
 mod kube_published;
 mod kube_stand_in;
 // A cluster for tests, shared with those of the crate that reaches clusters; those use all of it.

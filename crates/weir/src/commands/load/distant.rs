@@ -58,9 +58,23 @@ pub(super) fn places(args: &LoadArgs) -> Result<PlaceSpec, Failure> {
         let message = "--place: proxy=HOST is the server's host for --observe, which is not given";
         return Err(Failure::input(message).hint("add --observe, or name generators"));
     }
-    let is_distant = args.pods.on.is_some() || places.host_of(Role::Generator).is_some();
+    let wanted = &args.pods.wanted;
+    let is_placed = places.host_of(Role::Generator).is_some();
+    let is_in_pods = args.pods.on.is_some() && wanted.generators != Some(0);
+    if args.observe && is_in_pods && wanted.proxy_pods.is_none() {
+        let message = "--observe: with generators in pods, it is the proxy's pods that are looked at, and none are named";
+        return Err(Failure::input(message).hint("--proxy-pods NAMESPACE/KEY=VALUE"));
+    }
+    if args.pods.on.is_some() && !is_in_pods && !(args.observe && wanted.proxy_pods.is_some()) {
+        let message =
+            "--generators 0: the load comes from this host, and nothing of it is in a cluster";
+        return Err(Failure::input(message).hint(
+            "--observe --proxy-pods NAMESPACE/KEY=VALUE looks at the proxy's pods meanwhile",
+        ));
+    }
+    let is_distant = is_in_pods || is_placed;
     let only_here = [
-        (args.observe, "--observe"),
+        (args.observe && is_placed, "--observe"),
         (args.calibrate, "--calibrate"),
         (args.floor, "--floor"),
         (args.io != IoChoice::Auto, "--io"),
@@ -102,6 +116,11 @@ impl Distant {
         let threads = jobs.iter().flat_map(|job| job.threads.iter().copied());
         job.plan.cpus = threads.collect();
         Ok(Distant { generators, jobs })
+    }
+
+    /// The hosts that send the load.
+    pub(super) fn generators(&self) -> &Generators {
+        &self.generators
     }
 
     /// How many generators there are.

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
         true => None,
         false => Some(Distant::of(&mut job, args, places.clone())?),
     };
-    let observed = observe::begin(&job, args, places)?;
+    let observed = observe::begin(&job, args, (places, distant.as_ref()))?;
     let (report, conditions) = measure((&job, distant.as_ref()), args, conditions)?;
     let judged = conditions.judge(&report);
     let limiter = observed.map(|observed| observe::end(observed, &report));

@@ -6,7 +6,7 @@ use weir_analysis::findings::LimiterFindings;
 use weir_lab::{Observation, PlaceSpec};
 use weir_model::load_report::LoadReport;
 
-use super::Job;
+use super::{Distant, Job};
 use crate::args::LoadArgs;
 use crate::commands::run;
 use crate::failure::Failure;
@@ -22,11 +22,11 @@ const LONGEST: Duration = Duration::from_secs(2 * 3600);
 ///
 /// # Errors
 /// The measured time is too short for samples, or the server's host cannot be reached.
-pub(super) fn begin(
+pub(super) fn begin<'d>(
     job: &Job,
     args: &LoadArgs,
-    places: PlaceSpec,
-) -> Result<Option<Observation>, Failure> {
+    (places, distant): (PlaceSpec, Option<&'d Distant>),
+) -> Result<Option<Observation<'d>>, Failure> {
     if !args.observe {
         return Ok(None);
     }
@@ -46,15 +46,17 @@ pub(super) fn begin(
     let address = address
         .parse()
         .map_err(|_| Failure::failed(format!("{address} is not an address")))?;
-    let begun = Observation::begin(address, INTERVAL, &options);
+    let generators = distant.map(Distant::generators);
+    let begun = Observation::begin(address, INTERVAL, &options, generators);
     begun
         .map(Some)
         .map_err(|error| Failure::of_run(error, None))
 }
 
 /// Ends it, and says what limits the server.
-pub(super) fn end(observed: Observation, report: &LoadReport) -> LimiterFindings {
+pub(super) fn end(observed: Observation<'_>, report: &LoadReport) -> LimiterFindings {
     let until_ns = weir_agent::monotonic_ns();
     let times = weir_report::load::response_times(report);
-    weir_analysis::limiter::of_load(report, times, &observed.end(), until_ns)
+    let pods = observed.pods();
+    weir_analysis::limiter::of_load(report, times, (&observed.end(), pods), until_ns)
 }

@@ -1,0 +1,412 @@
+//! An Ingress as the URL that it serves: its host and path, its address, and the pods behind that.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1;
+use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+
+use crate::asked::ProxyPods;
+use crate::cluster::Cluster;
+use crate::error::KubeError;
+use crate::inner::Inner;
+
+/// Names the class where the specification does not: older than `ingressClassName`.
+const CLASS: &str = "kubernetes.io/ingress.class";
+/// Says of a class that it is that of an Ingress which names none.
+const DEFAULT_CLASS: &str = "ingressclass.kubernetes.io/is-default-class";
+/// What a class and the Service of its controller have in common: they come from one chart or manifest.
+const COMMON: [&str; 2] = ["app.kubernetes.io/name", "app.kubernetes.io/instance"];
+
+/// What an Ingress serves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Served {
+    /// Host and path of its first rule.
+    pub url: String,
+    /// The address that is asked for it, with its port.
+    pub to: String,
+    /// The pods of its controller's proxy, where they were found.
+    pub pods: Option<ProxyPods>,
+    /// How each was found, for the user.
+    pub said: Vec<String>,
+}
+
+/// What its specification says.
+#[derive(Debug, PartialEq, Eq)]
+struct Rule {
+    /// `None`: any.
+    host: Option<String>,
+    path: String,
+    is_secure: bool,
+}
+
+impl Rule {
+    fn port(&self) -> u16 {
+        match self.is_secure {
+            true => 443,
+            false => 80,
+        }
+    }
+}
+
+impl Cluster {
+    /// What the Ingress of a name serves, in this namespace or in another one.
+    ///
+    /// # Errors
+    /// There is none, its first rule is no URL, or nobody knows its address: what is missing is said, and what to do.
+    pub fn ingress(&self, namespace: Option<&str>, name: &str) -> Result<Served, KubeError> {
+        let inner = &self.inner;
+        let namespace = namespace.unwrap_or(&inner.namespace);
+        let place = format!("ingress/{namespace}/{name}");
+        let doing = format!("read {place}");
+        let api: Api<Ingress> = Api::namespaced(inner.client.clone(), namespace);
+        let found = inner.run(&doing, async {
+            let found = api.get_opt(name).await;
+            found.map_err(|error| inner.failed(&doing, error))
+        })?;
+        let ingress = found.ok_or_else(|| unclear(&place, "does not exist".to_owned()))?;
+        let rule = rule(&ingress).map_err(|why| unclear(&place, why))?;
+        let services = services(inner);
+        let address = address(&ingress);
+        let (service, how) = match (&address, &services) {
+            (Some(address), Ok(all)) => {
+                let own = all.iter().find(|one| has_address(one, address));
+                (own, "the Service with that address".to_owned())
+            }
+            (None, Ok(all)) => of_class(inner, &ingress, all, &rule)?,
+            (_, Err(_)) => (None, String::new()),
+        };
+        let found = Found {
+            place: &place,
+            service,
+            how: &how,
+            unlisted: services.as_ref().err().map(ToString::to_string),
+        };
+        let (at, from) = found.address(address)?;
+        let pods = service.and_then(pods_of);
+        let host = rule.host.clone().unwrap_or_else(|| bracketed(&at));
+        let scheme = if rule.is_secure { "https" } else { "http" };
+        let url = format!("{scheme}://{host}{}", rule.path);
+        Ok(Served {
+            said: vec![
+                format!("URL: {url} (the first rule of {place})"),
+                format!("Address: {at} ({from})"),
+                format!("Proxy: {}", found.said_of(pods.as_ref(), &at)),
+            ],
+            url,
+            to: format!("{}:{}", bracketed(&at), rule.port()),
+            pods,
+        })
+    }
+}
+
+/// What was found of the controller of an Ingress.
+struct Found<'f> {
+    /// The Ingress.
+    place: &'f str,
+    service: Option<&'f v1::Service>,
+    /// How the Service was found, or why it was not.
+    how: &'f str,
+    /// Why Services could not be listed; `None`: they were.
+    unlisted: Option<String>,
+}
+
+impl Found<'_> {
+    /// The address that is asked, and where it is from.
+    fn address(&self, of_status: Option<String>) -> Result<(String, String), KubeError> {
+        let (place, how) = (self.place, self.how);
+        match (of_status, self.service) {
+            (Some(address), _) => Ok((address, format!("the status of {place}"))),
+            (None, Some(service)) => Ok((
+                cluster_ip(service).unwrap_or_default(),
+                format!("{}, {how}; {place} has none in its status", named(service)),
+            )),
+            (None, None) => {
+                let why = self.unlisted.as_deref().unwrap_or(how);
+                let why = format!(
+                    "has no address in its status, and its controller's Service is not found: {why}"
+                );
+                Err(unclear(place, why))
+            }
+        }
+    }
+
+    /// Which pods are the proxy's, or why that is not known.
+    fn said_of(&self, pods: Option<&ProxyPods>, at: &str) -> String {
+        let why = match (pods, self.service, &self.unlisted) {
+            (Some(pods), Some(service), _) => return format!("pods {pods} ({})", named(service)),
+            (_, Some(service), _) => format!("{} selects none", named(service)),
+            (_, None, Some(error)) => format!("Services cannot be listed ({error})"),
+            (_, None, None) => format!("no Service has the address {at}"),
+        };
+        format!("its pods are not known, because {why}; --proxy-pods names them")
+    }
+}
+
+/// A Service, in words.
+fn named(service: &v1::Service) -> String {
+    let namespace = service.namespace().unwrap_or_default();
+    format!("Service {namespace}/{}", service.name_any())
+}
+
+/// An address as URLs have it.
+fn bracketed(address: &str) -> String {
+    match address.contains(':') {
+        true => format!("[{address}]"),
+        false => address.to_owned(),
+    }
+}
+
+/// An Ingress of which nobody knows what to ask.
+fn unclear(place: &str, why: String) -> KubeError {
+    KubeError::Ingress {
+        what: format!("{place} {why}"),
+    }
+}
+
+/// The first rule, as far as it is one URL.
+fn rule(ingress: &Ingress) -> Result<Rule, String> {
+    let spec = ingress.spec.clone().unwrap_or_default();
+    let first = spec.rules.clone().unwrap_or_default().into_iter().next();
+    let Some(first) = first else {
+        return match spec.default_backend {
+            Some(_) => Ok(Rule {
+                host: None,
+                path: "/".to_owned(),
+                is_secure: spec.tls.is_some_and(|tls| !tls.is_empty()),
+            }),
+            None => Err("has no rule".to_owned()),
+        };
+    };
+    let host = first.host.filter(|host| !host.is_empty());
+    if let Some(host) = host.as_ref().filter(|host| host.contains('*')) {
+        return Err(format!(
+            "has the pattern {host} as the host of its first rule"
+        ));
+    }
+    let paths = first.http.map(|http| http.paths).unwrap_or_default();
+    let path = paths.into_iter().next().and_then(|one| one.path);
+    let path = path.filter(|path| !path.is_empty());
+    let path = path.unwrap_or_else(|| "/".to_owned());
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/-._~%!$&'+,;=:@".contains(c);
+    if !path.starts_with('/') || !path.chars().all(is_plain) {
+        return Err(format!(
+            "has the pattern {path} as the path of its first rule"
+        ));
+    }
+    let covers = |hosts: &Option<Vec<String>>| {
+        let hosts = hosts.as_deref().unwrap_or_default();
+        hosts.is_empty()
+            || host
+                .as_ref()
+                .is_some_and(|host| hosts.iter().any(|one| is_for(one, host)))
+    };
+    let is_secure = spec.tls.iter().flatten().any(|tls| covers(&tls.hosts));
+    Ok(Rule {
+        host,
+        path,
+        is_secure,
+    })
+}
+
+/// Whether a name of a certificate, perhaps with a star for its first label, is for a host.
+fn is_for(name: &str, host: &str) -> bool {
+    let behind = |star: &str| host.split_once('.').is_some_and(|(_, rest)| rest == star);
+    name == host || name.strip_prefix("*.").is_some_and(behind)
+}
+
+/// What its controller has written into its status.
+fn address(ingress: &Ingress) -> Option<String> {
+    let status = ingress.status.as_ref()?.load_balancer.as_ref()?;
+    let first = status.ingress.as_ref()?.first()?;
+    first.ip.clone().or_else(|| first.hostname.clone())
+}
+
+/// Services of all namespaces.
+fn services(inner: &Inner) -> Result<Vec<v1::Service>, KubeError> {
+    let api: Api<v1::Service> = Api::all(inner.client.clone());
+    let doing = "list services of all namespaces";
+    let list = inner.run(doing, async {
+        let list = api.list(&ListParams::default()).await;
+        list.map_err(|error| inner.failed(doing, error))
+    });
+    Ok(list?.items)
+}
+
+/// Whether a Service is reached at an address.
+fn has_address(service: &v1::Service, address: &str) -> bool {
+    let spec = service.spec.clone().unwrap_or_default();
+    let balanced = service.status.as_ref().and_then(|status| {
+        let all = status.load_balancer.as_ref()?.ingress.as_ref()?;
+        Some(all.iter().any(|one| {
+            one.ip.as_deref() == Some(address) || one.hostname.as_deref() == Some(address)
+        }))
+    });
+    let outside = spec.external_ips.unwrap_or_default();
+    cluster_ip(service).as_deref() == Some(address)
+        || balanced == Some(true)
+        || outside.iter().any(|ip| ip == address)
+}
+
+fn cluster_ip(service: &v1::Service) -> Option<String> {
+    let ip = service.spec.as_ref()?.cluster_ip.clone();
+    ip.filter(|ip| ip != "None" && !ip.is_empty())
+}
+
+/// The Service of the controller of an Ingress's class; in words, how it was found, or why it was not.
+fn of_class<'s>(
+    inner: &Inner,
+    ingress: &Ingress,
+    services: &'s [v1::Service],
+    rule: &Rule,
+) -> Result<(Option<&'s v1::Service>, String), KubeError> {
+    let api: Api<IngressClass> = Api::all(inner.client.clone());
+    let doing = "list ingressclasses";
+    let classes = inner.run(doing, async {
+        let list = api.list(&ListParams::default()).await;
+        list.map_err(|error| inner.failed(doing, error))
+    })?;
+    let spec = ingress.spec.as_ref();
+    let named = spec.and_then(|spec| spec.ingress_class_name.as_ref());
+    let named = named.or_else(|| ingress.annotations().get(CLASS));
+    let is_own = |class: &&IngressClass| match named {
+        Some(name) => class.name_any() == *name,
+        None => class
+            .annotations()
+            .get(DEFAULT_CLASS)
+            .is_some_and(|is| is == "true"),
+    };
+    let Some(class) = classes.items.iter().find(is_own) else {
+        let words = match named {
+            Some(name) => format!("there is no IngressClass {name}"),
+            None => "it names no class, and the cluster has no default one".to_owned(),
+        };
+        return Ok((None, words));
+    };
+    let name = class.name_any();
+    let found = services
+        .iter()
+        .find(|service| is_of(service.labels(), class.labels()) && serves(service, rule.port()));
+    let how = match found {
+        Some(_) => format!("of the controller of IngressClass {name}, by its labels"),
+        None => format!(
+            "no Service with port {} has the labels {} and {} of IngressClass {name}",
+            rule.port(),
+            COMMON[0],
+            COMMON[1]
+        ),
+    };
+    Ok((found, how))
+}
+
+/// Whether two objects come from one chart or manifest.
+fn is_of(one: &BTreeMap<String, String>, other: &BTreeMap<String, String>) -> bool {
+    other.contains_key(COMMON[0]) && COMMON.iter().all(|key| one.get(*key) == other.get(*key))
+}
+
+/// Whether a Service has both an address and the port, and is for clients: a webhook of the controller's has port 443 as well,
+/// but no port for clear text.
+fn serves(service: &v1::Service, port: u16) -> bool {
+    let ports = service.spec.as_ref().and_then(|spec| spec.ports.as_ref());
+    let has = |port: u16| {
+        ports
+            .into_iter()
+            .flatten()
+            .any(|one| one.port == i32::from(port))
+    };
+    cluster_ip(service).is_some() && has(port) && has(80)
+}
+
+/// The pods of a Service.
+fn pods_of(service: &v1::Service) -> Option<ProxyPods> {
+    let selector = service.spec.as_ref()?.selector.clone()?;
+    (!selector.is_empty()).then_some(())?;
+    Some(ProxyPods {
+        namespace: service.namespace()?,
+        labels: selector.into_iter().collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn ingress(spec: Value) -> Ingress {
+        serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": spec})).unwrap()
+    }
+
+    #[test]
+    fn the_first_rule_is_a_url_or_is_refused() {
+        let rules = |host: &str, path: &str| json!([{"host": host, "http": {"paths": [{"path": path, "pathType": "Prefix", "backend": {}}]}}]);
+        let own = |host: Option<&str>, path: &str, is_secure| {
+            Ok(Rule {
+                host: host.map(str::to_owned),
+                path: path.to_owned(),
+                is_secure,
+            })
+        };
+        for (spec, expected) in [
+            (
+                json!({"rules": rules("a.b", "/tea")}),
+                own(Some("a.b"), "/tea", false),
+            ),
+            (
+                json!({"rules": rules("a.b", "/"), "tls": [{"hosts": ["x.y", "*.b"]}]}),
+                own(Some("a.b"), "/", true),
+            ),
+            (
+                json!({"rules": rules("a.b.c", "/"), "tls": [{"hosts": ["*.c", "b.c"]}]}),
+                own(Some("a.b.c"), "/", false),
+            ),
+            (
+                json!({"rules": rules("a.b", ""), "tls": [{}]}),
+                own(Some("a.b"), "/", true),
+            ),
+            (json!({"rules": [{}]}), own(None, "/", false)),
+            (json!({"defaultBackend": {}}), own(None, "/", false)),
+            (json!({}), Err("has no rule")),
+            (json!({"rules": rules("*.b", "/")}), Err("*.b as the host")),
+            (
+                json!({"rules": rules("a.b", "/x(/|$)(.*)")}),
+                Err("as the path"),
+            ),
+        ] {
+            let found = rule(&ingress(spec.clone()));
+            match expected {
+                Ok(expected) => assert_eq!(found.as_ref(), Ok(&expected), "{spec}"),
+                Err(words) => assert!(found.is_err_and(|why| why.contains(words)), "{spec}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_service_of_a_controller_is_the_one_for_clients() {
+        let service = |ports: &[u16], ip: &str| -> v1::Service {
+            let ports: Vec<Value> = ports.iter().map(|port| json!({"port": port})).collect();
+            serde_json::from_value(json!({"spec": {"clusterIP": ip, "ports": ports},
+                "status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}, {"hostname": "lb.example"}]}}}))
+            .unwrap()
+        };
+        let both = service(&[80, 443], "10.96.0.1");
+        for (service, port, expected) in [
+            (&both, 443, true),
+            (&both, 80, true),
+            (&service(&[443], "10.96.0.1"), 443, false),
+            (&service(&[80], "10.96.0.1"), 443, false),
+            (&service(&[80, 443], "None"), 80, false),
+        ] {
+            assert_eq!(serves(service, port), expected, "{service:?}");
+        }
+        for (address, expected) in [
+            ("10.96.0.1", true),
+            ("192.0.2.1", true),
+            ("lb.example", true),
+            ("192.0.2.2", false),
+        ] {
+            assert_eq!(has_address(&both, address), expected, "{address}");
+        }
+    }
+}

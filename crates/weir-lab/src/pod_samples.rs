@@ -1,0 +1,176 @@
+//! Samples of the pods of a proxy: the shell of its image prints the kernel's files whenever it is asked, over the API
+//! server's exec stream. A pod in which that cannot be has no rows, and samples say why.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use weir_agent::message::SampleEnd;
+use weir_agent::{Part, monotonic_ns};
+use weir_kube::{Cluster, KubeError, PodsOf, ProxyPod};
+use weir_model::sample::{MissingCounter, SampleRow};
+use weir_probe::sample::{END, PROXY, SCRIPT, Sampler, TABLES, Told as ToldByShell};
+
+use crate::host::Told;
+
+/// Pods that are sampled at most: each takes a stream and a thread.
+const MOST: usize = 16;
+/// How often the end is looked for between two readings.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Pods of an arm's proxy.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ArmPods {
+    pub(crate) cluster: Cluster,
+    pub(crate) of: PodsOf,
+    /// The arm that they are of; empty: of all that there are.
+    pub(crate) arm: String,
+}
+
+/// A pod that is sampled until this is dropped.
+pub(crate) struct PodSampler {
+    /// What samples call it.
+    pub(crate) called: String,
+    stop: Arc<AtomicBool>,
+}
+
+impl PodSampler {
+    /// Has it read once more, and end.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for PodSampler {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Begins to sample pods, each on a thread of its own. What is read goes to `to` as told by the `place`-th of all that are
+/// sampled, and those behind it; its time is this process's.
+pub(crate) fn begin(
+    all: &[ArmPods],
+    interval: Duration,
+    place: usize,
+    to: &Sender<Told>,
+) -> Vec<PodSampler> {
+    let mut samplers: Vec<PodSampler> = Vec::new();
+    let mut nodes = BTreeSet::new();
+    for arm in all {
+        let found = arm.cluster.proxy_pods(&arm.of);
+        let (pods, lacking) = match found {
+            Err(error) => (Vec::new(), missing(&error.to_string())),
+            Ok(mut pods) => {
+                let left_out = pods.len().saturating_sub(MOST);
+                pods.truncate(MOST);
+                (pods, not_sampled(left_out))
+            }
+        };
+        for pod in pods {
+            let sampler = PodSampler {
+                called: pod.name.clone(),
+                stop: Arc::default(),
+            };
+            let one = OnePod {
+                arm: arm.clone(),
+                // Pods of one node would tell the same of it.
+                has_node: nodes.insert(pod.node.clone()),
+                pod,
+                interval,
+                stop: Arc::clone(&sampler.stop),
+            };
+            let (to, place) = (to.clone(), place + samplers.len());
+            thread::spawn(move || one.run(&|part| drop(to.send(Told::Samples(place, part)))));
+            samplers.push(sampler);
+        }
+        if !lacking.is_empty() {
+            let end = SampleEnd {
+                missing: lacking,
+                cpu_ns: 0,
+            };
+            let place = place + samplers.len();
+            drop(to.send(Told::Samples(place, Part::End(Ok(end)))));
+            samplers.push(PodSampler {
+                called: arm.of.to_string(),
+                stop: Arc::default(),
+            });
+        }
+    }
+    samplers
+}
+
+/// Every table that a pod has rows of, with the reason why there are none.
+fn missing(why: &str) -> Vec<MissingCounter> {
+    let each = TABLES.iter().map(|table| MissingCounter {
+        table: (*table).to_owned(),
+        column: String::new(),
+        role: PROXY.to_owned(),
+        why: why.to_owned(),
+    });
+    each.collect()
+}
+
+/// Of more pods than are sampled: of no table, because others of them tell as much.
+fn not_sampled(left_out: usize) -> Vec<MissingCounter> {
+    let one = MissingCounter {
+        role: PROXY.to_owned(),
+        why: format!("{left_out} of them are not sampled: at most {MOST} pods are"),
+        ..MissingCounter::default()
+    };
+    (left_out > 0).then_some(one).into_iter().collect()
+}
+
+struct OnePod {
+    arm: ArmPods,
+    pod: ProxyPod,
+    has_node: bool,
+    interval: Duration,
+    stop: Arc<AtomicBool>,
+}
+
+impl OnePod {
+    fn run(self, tell: &dyn Fn(Part<weir_agent::message::SampleJob>)) {
+        let told = ToldByShell::default();
+        let mut sampler = None;
+        let read = self.read(&told, &mut sampler, &|rows| tell(Part::Event(rows)));
+        let mut end = SampleEnd {
+            missing: sampler.iter().flat_map(Sampler::missing).collect(),
+            cpu_ns: weir_agent::thread_cpu_ns(),
+        };
+        if let Err(error) = read {
+            end.missing.extend(missing(&error.to_string()));
+        }
+        tell(Part::End(Ok(end)));
+    }
+
+    /// Reads until it is stopped, and once more then.
+    fn read(
+        &self,
+        told: &ToldByShell,
+        sampler: &mut Option<Sampler>,
+        tell: &dyn Fn(Vec<SampleRow>),
+    ) -> Result<(), KubeError> {
+        let command = ["sh", "-c", SCRIPT];
+        let mut talk = self.arm.cluster.converse(&self.pod, &command)?;
+        loop {
+            let is_last = self.stop.load(Ordering::Relaxed);
+            let (begun, asked_ns) = (Instant::now(), monotonic_ns());
+            told.take(&talk.ask(END)?);
+            // It was read at some moment in between.
+            let at_ns = asked_ns.midpoint(monotonic_ns());
+            let sampler =
+                sampler.get_or_insert_with(|| Sampler::of_pod(told, &self.arm.arm, self.has_node));
+            tell(sampler.read(at_ns));
+            if is_last {
+                return Ok(());
+            }
+            while begun.elapsed() < self.interval && !self.stop.load(Ordering::Relaxed) {
+                thread::sleep(LOOK);
+            }
+        }
+    }
+}

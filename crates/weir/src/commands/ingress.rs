@@ -1,0 +1,69 @@
+//! `ingress/NAME` in the place of a URL: what an Ingress of a cluster serves is asked, at its address.
+
+use std::path::Path;
+
+use crate::args::{FlowArgs, PodArgs};
+use crate::commands::kube;
+use crate::failure::Failure;
+use crate::{names, terminal};
+
+/// How an Ingress is told from a URL and from a study.
+const PREFIX: &str = "ingress/";
+
+/// The name of the Ingress that is meant. A study may be in a folder of that name.
+fn named(flow: &FlowArgs) -> Option<&str> {
+    let url = flow.url.as_deref()?;
+    let name = url.strip_prefix(PREFIX)?;
+    (!Path::new(url).exists()).then_some(name)
+}
+
+/// Puts the URL of an Ingress, its address and the pods of its proxy in the place of its name, where one was typed, and says
+/// where they are from. What was typed besides stays. `is_sampled`: the proxy's pods are looked at.
+///
+/// # Errors
+/// No cluster is named, or the Ingress is not clear.
+pub(crate) fn resolve(
+    flow: &mut FlowArgs,
+    pods: &mut PodArgs,
+    (is_sampled, is_quiet): (bool, bool),
+) -> Result<(), Failure> {
+    let Some(name) = named(flow) else {
+        return Ok(());
+    };
+    let Some(on) = &pods.on else {
+        let message = format!("{PREFIX}{name} is an Ingress of a cluster, and no --on names one");
+        return Err(Failure::input(message)
+            .hint("name it: --on kubernetes:CONTEXT/NAMESPACE, with --generators 0 to send the load from this host"));
+    };
+    let (namespace, name) = match name.split_once('/') {
+        Some((namespace, name)) => (Some(namespace), name),
+        None => (None, name),
+    };
+    let served = kube::connect(on)?.ingress(namespace, name);
+    let served = served.map_err(kube::refused)?;
+    if !is_quiet {
+        for line in &served.said {
+            terminal::tell(&format!("{line}\n"));
+        }
+    }
+    if flow.to.is_none() {
+        let found = names::addresses(&served.to).map_err(|error| {
+            Failure::failed(format!("{}: {error}", served.to))
+                .hint("give the address with --to, as pods of the cluster reach it")
+        })?;
+        flow.to = found.first().map(ToString::to_string);
+    }
+    flow.url = Some(served.url);
+    let wanted = &mut pods.wanted;
+    if wanted.proxy_pods.is_none() {
+        wanted.proxy_pods = served.pods.map(|pods| pods.to_string());
+    }
+    let is_here = wanted.generators == Some(0);
+    if is_here && !(is_sampled && wanted.proxy_pods.is_some()) {
+        // The load is one to an address, and has nothing to do with the cluster any more.
+        pods.on = None;
+        wanted.generators = None;
+        wanted.proxy_pods = None;
+    }
+    Ok(())
+}

@@ -1,0 +1,245 @@
+//! What limits a proxy in pods: its own pods are sampled, whatever sends the load.
+
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::kube_stand_in;
+use crate::kube_support::Test;
+use crate::kubernetes::{PODS, start};
+use crate::place::{self, Place};
+use crate::program::{HasAll, wait_until};
+
+/// A pod whose image has a shell that its PATH does not lead to.
+const BARE: &str = r#"
+apiVersion: v1
+kind: Pod
+metadata: {name: bare, labels: {app: bare}}
+spec:
+  automountServiceAccountToken: false
+  terminationGracePeriodSeconds: 0
+  containers:
+  - name: bare
+    image: localhost/weir:test
+    imagePullPolicy: Never
+    command: [/weir, wait]
+    env: [{name: PATH, value: /nonexistent}]
+"#;
+
+/// From this host.
+const HERE: &str = "--on kubernetes:weir-test --generators 0";
+
+/// Waits until the Service leads to pods that serve, for a while without a break: rules of the node follow a roll-out.
+fn await_service(test: &Test) {
+    let connect = "for i in {1..20}; do exec 3<>/dev/tcp/10.96.7.9/80; sleep 0.1; done";
+    wait_until("the Service serves", || {
+        let mut asks = test.command("bash");
+        let asked = asks.args(["-ec", connect]).stderr(Stdio::null()).status();
+        asked.is_ok_and(|status| status.success())
+    });
+}
+
+/// What limits the stand-in under a closed loop, by samples of these pods.
+fn limiter(test: &Test, place: &Place, (pods, more): (&str, &str)) -> Value {
+    let line = format!(
+        "load http://10.96.7.9/ -c 8 -d 6s --observe --format json --proxy-pods {pods} {more}"
+    );
+    let report: Value = start(test, place, &line).end().with_code(0).document();
+    report["limiter"].clone()
+}
+
+/// Names in a list of the judgement.
+fn names(limiter: &Value, list: &str) -> Vec<String> {
+    let all = limiter["judgement"][list].as_array();
+    let name = |one: &Value| Some(one["limiter"].as_str()?.to_owned());
+    all.into_iter().flatten().filter_map(name).collect()
+}
+
+/// An Ingress of the stand-in, as its controller would write its status, and others that are not clear.
+const INGRESSES: &str = r#"
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: stand-in, labels: {app.kubernetes.io/name: stand-in}}
+spec: {controller: example.org/stand-in}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: shop}
+spec:
+  ingressClassName: stand-in
+  rules:
+  - host: shop.example
+    http: {paths: [{path: /tea, pathType: Prefix, backend: {service: {name: origin, port: {number: 80}}}}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: stars}
+spec: {rules: [{host: "*.example"}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: classless}
+spec: {rules: [{host: lost.example}]}
+"#;
+
+pub(crate) fn an_ingress_is_asked_by_its_name(test: &Test) {
+    let place = Place::new();
+    kube_stand_in::start(test);
+    test.kubectl("apply --filename -", INGRESSES);
+    let load = |ingress: &str, more: &str| {
+        let line = format!(
+            "load ingress/{ingress} -c 2 -d 3s --progress lines --format json {HERE} {more}"
+        );
+        start(test, &place, &line).end()
+    };
+    for (ingress, words) in [
+        ("nobody", "ingress/default/nobody does not exist"),
+        (
+            "stars",
+            "has the pattern *.example as the host of its first rule",
+        ),
+        (
+            "classless",
+            "it names no class, and the cluster has no default one",
+        ),
+        ("shop", "no Service with port 80 has the labels"),
+    ] {
+        let refused = load(ingress, "").with_code(2);
+        refused.stderr.has_all(&[words, "-H 'Host: NAME'"]);
+    }
+    // By the Service of its class's controller; then by its status.
+    await_service(test);
+    test.kubectl("label service proxy app.kubernetes.io/name=stand-in", "");
+    let ended = load("shop", "--observe").with_code(0);
+    ended.stderr.has_all(&[
+        "URL: http://shop.example/tea (the first rule of ingress/default/shop)",
+        "Address: 10.96.7.9 (Service default/proxy, of the controller of IngressClass stand-in, by its labels",
+        "Proxy: pods default/app=proxy (Service default/proxy)",
+    ]);
+    let report: Value = ended.document();
+    assert_eq!(report["target"]["url"], "http://shop.example/tea");
+    assert_eq!(report["limiter"]["pods"], "pods default/app=proxy");
+    assert!(report["limiter"]["evidence"]["quantities"]["throttled"].is_object());
+    let status = r#"{"status":{"loadBalancer":{"ingress":[{"ip":"10.96.7.9"}]}}}"#;
+    let line = format!("patch ingress shop --subresource=status --type=merge --patch {status}");
+    test.kubectl(&line, "");
+    let ended = load("default/shop", "").with_code(0);
+    ended
+        .stderr
+        .has("Address: 10.96.7.9 (the status of ingress/default/shop)");
+    test.kubectl("delete ingress shop stars classless", "");
+    test.kubectl("delete ingressclass stand-in", "");
+    kube_stand_in::stop(test);
+}
+
+pub(crate) fn what_limits_pods_is_found_in_them(test: &Test) {
+    let place = Place::new();
+    kube_stand_in::start(test);
+    await_service(test);
+    free_pods_are_known(test, &place);
+    test.kubectl("set resources deployment/proxy --limits cpu=100m", "");
+    test.kubectl("rollout status deployment/proxy --timeout=60s", "");
+    await_service(test);
+    the_quota_of_pods_is_named(test, &place);
+    // Pods that cannot be read, and pods that are not there.
+    test.kubectl("apply --filename -", BARE);
+    test.kubectl("wait --for=condition=Ready --timeout=60s pod/bare", "");
+    for (pods, why) in [
+        ("default/app=bare", "cannot run `sh` in pod"),
+        ("default/app=nobody", "none of them runs"),
+    ] {
+        let unknown = limiter(test, &place, (pods, HERE));
+        assert!(
+            names(&unknown, "unknown").contains(&"quota".to_owned()),
+            "{unknown}"
+        );
+        let said = unknown["evidence"]["absent"]["throttled"].to_string();
+        said.has(why);
+    }
+    let line =
+        format!("load http://10.96.7.9/ -c 2 -d 3s --observe --proxy-pods default/app=bare {HERE}");
+    let shown = start(test, &place, &line).end().with_code(0).stdout;
+    let words: Vec<&str> = shown.split_whitespace().collect();
+    words
+        .join(" ")
+        .has("the pods default/app=bare could not be read (cannot run `sh` in pod `bare`");
+    a_shell_ends_with_weir(test, &place);
+    test.kubectl("delete pod bare --now", "");
+    kube_stand_in::stop(test);
+}
+
+/// Of a weir that is killed, nothing goes on in the pods that it has sampled.
+fn a_shell_ends_with_weir(test: &Test, place: &Place) {
+    let line = format!(
+        "load http://10.96.7.9/ -c 2 -d 60s --observe --proxy-pods default/app=proxy {HERE}"
+    );
+    let shells = || {
+        let script = "for f in /proc/[0-9]*/cmdline; do read -r -d '' word < $f; echo \"<$word>\"; done; true";
+        let mut command = test.command("kubectl");
+        command.args(["exec", "deployment/proxy", "--", "bash", "-c", script]);
+        let printed = command.output().expect("kubectl").stdout;
+        String::from_utf8_lossy(&printed).matches("<sh>").count()
+    };
+    let running = start(test, place, &line);
+    wait_until("a shell of weir's", || shells() == 1);
+    place::kill(running.pid());
+    wait_until("no shell of weir's", || shells() == 0);
+}
+
+/// Without a limit, from this host.
+fn free_pods_are_known(test: &Test, place: &Place) {
+    let free = limiter(test, place, ("default/app=proxy", HERE));
+    assert!(
+        !names(&free, "findings").contains(&"quota".to_owned())
+            && names(&free, "ruled_out").contains(&"quota".to_owned()),
+        "{:?} {:?}",
+        free["judgement"]["findings"],
+        free["evidence"]["absent"]
+    );
+    let known = &free["evidence"]["quantities"];
+    for quantity in [
+        "proxy_cpus",
+        "listen_overflows",
+        "memory",
+        "cpu_all",
+        "user_share",
+    ] {
+        assert!(known[quantity]["value"].is_number(), "{quantity}: {free}");
+    }
+    assert!(
+        free["evidence"]["absent"]["accept_queue"]
+            .to_string()
+            .contains("not read in a pod")
+    );
+}
+
+/// With one, from a pod and from this host.
+fn the_quota_of_pods_is_named(test: &Test, place: &Place) {
+    let held = limiter(test, place, ("default/app=proxy", PODS));
+    let first = &held["judgement"]["findings"][0];
+    assert_eq!(first["limiter"], "quota", "{first} {}", held["evidence"]);
+    assert_eq!(first["turn"][0], "cpu_limit");
+    assert_eq!(held["pods"], "pods default/app=proxy");
+    let evidence = |quantity: &str| {
+        let all = first["evidence"].as_array().into_iter().flatten();
+        let mut own = all.filter(|one| one["quantity"] == quantity);
+        own.next()
+            .and_then(|one| one["value"].as_f64())
+            .expect("evidence")
+    };
+    assert!((evidence("cpu_quota") - 0.1).abs() < 1e-6);
+    // A period has 100 ms.
+    assert!(
+        (2.0..=10.5).contains(&evidence("throttled_periods")),
+        "{first}"
+    );
+    let line = format!(
+        "load http://10.96.7.9/ -c 8 -d 4s --observe --proxy-pods default/app=proxy {HERE}"
+    );
+    let shown = start(test, place, &line).end().with_code(0).stdout;
+    shown.has_all(&[
+        "What limits",
+        "quota",
+        "raise cpu_limit of the pods default/app=proxy",
+    ]);
+}
