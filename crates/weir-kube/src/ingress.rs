@@ -74,7 +74,8 @@ impl Cluster {
                 let own = all.iter().find(|one| has_address(one, address));
                 (own, "the Service with that address".to_owned())
             }
-            (None, Ok(all)) => of_class(inner, &ingress, all, &rule)?,
+            (None, Ok(all)) => of_class(inner, &ingress, all, &rule)
+                .unwrap_or_else(|error| (None, error.to_string())),
             (_, Err(_)) => (None, String::new()),
         };
         let found = Found {
