@@ -166,6 +166,7 @@ const ROWS: &[(ProxyKind, &str, &str, &str, &str)] = &[
     (Nginx, "proxy_written_per_request=20000 pressure_io=0.4 temporary_files_per_request=? saturated=0", "disk_temporary", "proxy_buffering", "pressure_io=0.01"),
     (Nginx, "proxy_written_per_request=900000", "disk_temporary", "proxy_buffering", "proxy_written_per_request=9000"),
     (Nginx, "pressure_io=0.5 disk_use=0.99", "disk_log", "access_log", "written_per_request=9000"),
+    (Nginx, "pressure_io=0.5", "disk_log", "access_log", "disk_use=0"),
     (Haproxy, "pressure_io=0.3 disk_use=0.99", "disk_log", "access_log", "access_log_on=0"),
     (Envoy, "pressure_io=0.8 saturated=?", "disk_log", "access_log", "pressure_io=0.3 saturated=1 access_log_on=0"),
     (Nginx, "conntrack=1 conntrack_refused=20 syn_retransmits=20 syn_modes=0.01", "conntrack", "net.netfilter.nf_conntrack_max", "conntrack=0.2 syn_modes=0"),
