@@ -70,8 +70,8 @@ const SLOWER: &str = "size: 1KiB, delay: 50ms";
 const MUCH: &str = "rate: 30000, connections: 32";
 /// Work that is the proxy's alone.
 const COMPRESSED: &str = "rate: 5000, connections: 16, request: {fields: {Accept-Encoding: gzip}}";
-/// One comes in each slice. What each of its requests asks for takes the server some time, so that it accepts the next ones late
-/// however fast the machine is; waiting for an origin server, it would accept all of them meanwhile.
+/// One comes in each slice. What each of its requests asks for takes the server some time, in which it accepts nothing. A server with a CPU
+/// of its own has accepted a whole burst before: on a quiet machine of two CPUs the queue does not overflow.
 const BURSTS: &str = "rate: 200, burst: 200, connections: 200, connection: per-request, request: {fields: {Accept-Encoding: gzip}}";
 /// More than the configurations of a user's here let through, and little for any machine.
 const FEW: &str = "rate: 300, connections: 8";
