@@ -268,22 +268,28 @@ impl Chaos<'_> {
         }
     }
 
-    /// Waits until the controller's pod serves and every object is as before; else what is not.
+    /// Waits until the controller's one pod serves and every object is as before; else what is not.
     fn at_rest(&self) -> Option<String> {
         let rollout = "rollout status deployment/proxy --timeout=90s";
         self.test.kubectl(rollout, "");
-        let mut changed = Vec::new();
+        let mut wrong = None;
+        // A roll-out is done while the pod that it replaced still ends.
         until(|| {
-            changed = self.before.changed(&Foreign::look(self.test, &self.kinds));
-            changed.is_empty().then_some(())
+            wrong = self.not_at_rest();
+            wrong.is_none().then_some(())
         });
-        let pods = self
-            .test
-            .kubectl("get pods --selector app=proxy --output name", "");
-        match (changed.is_empty(), pods.lines().count()) {
-            (true, 1) => None,
-            (true, pods) => Some(format!("the proxy has {pods} pods")),
-            (false, _) => Some(format!("other than before: {}", changed.join("\n"))),
+        wrong
+    }
+
+    fn not_at_rest(&self) -> Option<String> {
+        let changed = self.before.changed(&Foreign::look(self.test, &self.kinds));
+        if !changed.is_empty() {
+            return Some(format!("other than before: {}", changed.join("\n")));
+        }
+        let pods = "get pods --selector app=proxy --output name";
+        match self.test.kubectl(pods, "").lines().count() {
+            1 => None,
+            pods => Some(format!("the proxy has {pods} pods")),
         }
     }
 }
