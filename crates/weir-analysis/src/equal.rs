@@ -17,7 +17,10 @@ pub(crate) fn hold_against_the_same(comparisons: &mut [Comparison], study: &Stud
     let shown: BTreeMap<Metric, (f64, String)> = comparisons
         .iter()
         .filter(|same| is_same(&same.arm) && same.verdict != Verdict::Invalid)
-        .map(|same| (same.metric, (reach(same), same.arm.clone())))
+        .map(|same| {
+            let reach = reach(same.verdict, same.ratio, same.interval);
+            (same.metric, (reach, same.arm.clone()))
+        })
         .collect();
     for claimed in comparisons.iter_mut().filter(|one| !is_same(&one.arm)) {
         let is_claim = matches!(claimed.verdict, Verdict::Better | Verdict::Worse);
@@ -26,21 +29,24 @@ pub(crate) fn hold_against_the_same(comparisons: &mut [Comparison], study: &Stud
         };
         if claimed.ratio.ln().abs() <= *reach {
             claimed.verdict = Verdict::Inconclusive;
-            claimed.because = format!(
-                "the interval excludes 1, but two equal arms ({same} and {}) differed by as much: {:.1} %",
-                claimed.against,
-                reach.exp_m1() * 100.0
-            );
+            claimed.because = as_much(same, &claimed.against, *reach);
         }
     }
 }
 
+/// Why nothing is claimed, where two equal arms reach as far from 1.
+pub(crate) fn as_much(same: &str, against: &str, reach: f64) -> String {
+    format!(
+        "the interval excludes 1, but two equal arms ({same} and {against}) differed by as much: {:.1} %",
+        reach.exp_m1() * 100.0
+    )
+}
+
 /// How far from 1 the A/A arm may be taken to be, as the logarithm of a ratio.
-fn reach(same: &Comparison) -> f64 {
-    let (low, high) = same.interval;
-    match same.verdict {
+pub(crate) fn reach(verdict: Verdict, ratio: f64, (low, high): (f64, f64)) -> f64 {
+    match verdict {
         Verdict::Better | Verdict::Worse => low.ln().abs().max(high.ln().abs()),
-        _ => same.ratio.ln().abs(),
+        _ => ratio.ln().abs(),
     }
 }
 

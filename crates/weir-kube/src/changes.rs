@@ -143,6 +143,13 @@ fn folder_of(inner: &Inner, folder: &Path) -> PathBuf {
     folder.join(format!("kubernetes-{sum}"))
 }
 
+fn missing(object: &ObjectRef) -> KubeError {
+    KubeError::Request {
+        doing: format!("cannot change {object}"),
+        why: "there is no such object".to_owned(),
+    }
+}
+
 fn held(inner: &Inner) -> impl Fn(JournalError) -> KubeError {
     let context = inner.context.clone();
     move |error| match error {
@@ -270,10 +277,7 @@ impl Changes {
     ) -> Result<bool, KubeError> {
         for _ in 0..ATTEMPTS {
             let now = object::now(&self.inner, object)?;
-            let now = now.ok_or_else(|| KubeError::Request {
-                doing: format!("cannot change {object}"),
-                why: "there is no such object".to_owned(),
-            })?;
+            let now = now.ok_or_else(|| missing(object))?;
             let place = self.known(object, &now)?;
             self.open[place].asked.extend(values.keys().cloned());
             let values = &self.open[place].resolved(values)?;
@@ -315,6 +319,18 @@ impl Changes {
             object: object.to_string(),
             what: "somebody else changes it all the time".to_owned(),
         })
+    }
+
+    /// An object as it was before weir; from now on it is in the journal.
+    ///
+    /// # Errors
+    /// As for [`Changes::set`].
+    pub fn former(&mut self, object: &ObjectRef) -> Result<&Value, KubeError> {
+        self.set(object, &BTreeMap::new())?;
+        let entry = self.open.iter().find(|one| one.former.object == *object);
+        entry
+            .map(|entry| &entry.former.text)
+            .ok_or_else(|| missing(object))
     }
 
     fn announce(&mut self, place: usize, at: &str, value: &Value) -> Result<(), KubeError> {

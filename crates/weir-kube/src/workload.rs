@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use kube::api::{AttachParams, DeleteParams, DynamicObject, ListParams};
 use kube::{Api, ResourceExt};
 use serde_json::Value;
@@ -424,17 +425,23 @@ async fn printed(
         Some(status) => status.await,
         None => None,
     };
-    match status.filter(|status| status.status.as_deref() != Some("Success")) {
-        None => Ok(String::from_utf8_lossy(&text).into_owned()),
-        Some(status) => Err(KubeError::Request {
-            doing: format!("cannot {doing}"),
-            why: format!(
-                "{}\n{}",
-                status.message.unwrap_or_default(),
-                String::from_utf8_lossy(&said).trim()
-            ),
-        }),
-    }
+    has_ended_well(status, &said).map_err(|why| KubeError::Request {
+        doing: format!("cannot {doing}"),
+        why,
+    })?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Whether a command has ended well by what the API server says of its end, or why not; `said` is its standard error. A stream
+/// that was cut has no such word: what it printed until then may be half of it.
+fn has_ended_well(status: Option<Status>, said: &[u8]) -> Result<(), String> {
+    let message = match status {
+        Some(status) if status.status.as_deref() == Some("Success") => return Ok(()),
+        Some(status) => status.message.unwrap_or_default(),
+        None => "the stream ended before the command did".to_owned(),
+    };
+    let said = String::from_utf8_lossy(said);
+    Err(format!("{message}\n{}", said.trim()).trim_end().to_owned())
 }
 
 #[cfg(test)]
@@ -442,6 +449,21 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_a_command_printed_counts_where_its_end_is_told() {
+        let status = |word: &str| Status {
+            status: Some(word.to_owned()),
+            message: Some("exit code 2".to_owned()),
+            ..Status::default()
+        };
+        let ended = |status| has_ended_well(status, b"no file\n");
+        assert_eq!(ended(Some(status("Success"))), Ok(()));
+        let failed = ended(Some(status("Failure"))).unwrap_err();
+        assert_eq!(failed, "exit code 2\nno file");
+        let cut = has_ended_well(None, b"").unwrap_err();
+        assert_eq!(cut, "the stream ended before the command did");
+    }
 
     #[test]
     fn a_roll_out_is_over_when_every_pod_is_new_and_serves() {

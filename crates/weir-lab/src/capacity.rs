@@ -1,5 +1,6 @@
 //! The proposer of a study that asks how much its arms carry within an objective: a search for each arm, whose trials
-//! take turns, so that what changes on the machine in the meantime meets all of them.
+//! take turns, so that what changes on the machine in the meantime meets all of them. Where one controller configures one
+//! proxy, no two arms can run at the same time: each is searched to its end before the next one has the proxy.
 //!
 //! A search is told nothing but what stands in the records, and what it does follows from that. So a run that goes on
 //! reads its records to it again, and it is where it was.
@@ -36,6 +37,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct Capacity {
     frame: Frame,
     arms: Vec<Searched>,
+    /// Whether arms have the one proxy in turn, whose turn it is, and how long the run had been at work when it began.
+    is_in_turn: bool,
+    turn: Option<ArmId>,
+    turn_begun: Duration,
     asked: Option<Asked>,
     /// What was asked last, of which nothing is written down yet, and how many blocks it had.
     untold: Option<(Asked, u32)>,
@@ -67,12 +72,38 @@ impl Capacity {
                 .map(|arm| Searched::new(&arm.name, connections))
                 .collect(),
             frame: Frame::new(header, most),
+            is_in_turn: false,
+            turn: None,
+            turn_begun: Duration::ZERO,
             asked: None,
             untold: None,
             passed: Duration::ZERO,
             steps: VecDeque::from([Step::Arms(all)]),
             is_replayed: false,
         }
+    }
+
+    /// One arm is searched to its end before the next one runs.
+    pub(crate) fn in_turn(mut self) -> Capacity {
+        self.is_in_turn = true;
+        self.steps.clear();
+        self
+    }
+
+    /// Has the first arm that is not answered run alone, where arms have the proxy in turn. The one before it leaves; what it
+    /// has set, this one sets anew.
+    fn take_turn(&mut self) {
+        let turn = self.arms.iter().position(Searched::is_open);
+        let Some(arm) = turn.filter(|_| self.is_in_turn && turn != self.turn) else {
+            return;
+        };
+        self.turn = turn;
+        self.steps.push_back(Step::Arms(Vec::new()));
+        self.steps.push_back(Step::Tell(Event::AloneTurn {
+            arm: self.arms[arm].name.clone(),
+            stretch: arm as u32 + 1,
+            of: self.arms.len() as u32,
+        }));
     }
 
     /// Takes in what earlier sessions have measured.
@@ -84,8 +115,8 @@ impl Capacity {
                     arm.into_iter().for_each(|arm| arm.take(trial, &self.frame));
                 }
                 Record::Capacity(found) => {
-                    let arm = self.arms.iter_mut().find(|arm| arm.name == found.arm);
-                    arm.into_iter().for_each(Searched::done);
+                    let arm = self.arms.iter().position(|arm| arm.name == found.arm);
+                    arm.into_iter().for_each(|arm| self.done(arm));
                 }
                 Record::Bracket(known) => {
                     let passed = known.passed_s.map(Duration::from_secs_f64);
@@ -101,20 +132,34 @@ impl Capacity {
         self.arms.iter_mut().for_each(Searched::cut);
     }
 
-    /// The run has been at work for so long: what is left of the budget is shared by the arms that are open.
+    /// The run has been at work for so long: what is left of the budget is shared by the arms that are open. Of arms in turn,
+    /// each has the share that it had when its turn began.
     fn has_passed(&mut self, passed: Duration) {
         self.passed = passed;
         let open = self.arms.iter().filter(|arm| arm.is_open()).count();
         let study = &self.frame.header.study;
-        if let Some(left_s) = time::left_of_budget(study, passed, open) {
+        let shared = match self.is_in_turn {
+            true => self.turn_begun,
+            false => passed,
+        };
+        if let Some(each) = time::share_of_budget(study, shared, open) {
+            let left_s = time::of_trials_s(each.saturating_sub(passed.saturating_sub(shared)));
             self.arms.iter_mut().for_each(|arm| arm.has_left(left_s));
         }
     }
 
+    /// An arm has its answer.
+    fn done(&mut self, arm: ArmId) {
+        self.arms[arm].done();
+        self.turn_begun = self.passed;
+    }
+
     /// Thinks out what is next.
     fn think(&mut self, history: &History) {
-        let new = self.arms.iter().filter_map(Searched::closed_loop);
-        if let Some((connections, blocks)) = new.min() {
+        self.take_turn();
+        let new = self.those(|arm| arm.closed_loop().is_some()).into_iter();
+        let loops = new.filter_map(|id| self.arms[id].closed_loop());
+        if let Some((connections, blocks)) = loops.min() {
             let is_alike = |arm: &Searched| arm.closed_loop() == Some((connections, blocks));
             let closed = self.those(is_alike);
             let length = (CLOSED.0, blocks);
@@ -132,7 +177,7 @@ impl Capacity {
         let trials = match self.arms[first].planned() {
             Ok(trials) => trials,
             Err(answer) => {
-                self.arms[first].done();
+                self.done(first);
                 let record = self.frame.answer(&self.arms[first], &answer, self.passed);
                 let told = Event::Capacity(Box::new(record.clone()));
                 self.steps.push_back(Step::Tell(told));
@@ -151,9 +196,10 @@ impl Capacity {
         }
     }
 
+    /// Those of the arms that may run, of which that is so.
     fn those(&self, is_one: impl Fn(&Searched) -> bool) -> Vec<ArmId> {
         let arms = self.arms.iter().enumerate();
-        arms.filter(|(_, arm)| is_one(arm))
+        arms.filter(|(id, arm)| self.turn.is_none_or(|turn| turn == *id) && is_one(arm))
             .map(|(id, _)| id)
             .collect()
     }

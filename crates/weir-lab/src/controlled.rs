@@ -20,6 +20,7 @@ mod command;
 mod instance;
 mod nodes;
 mod pods;
+mod texts;
 
 pub(crate) use instance::workloads_of;
 use instance::{Instance, instances, meeting, used};
@@ -141,7 +142,7 @@ impl Controlled {
         let placed = instance.placed(self.controller, &self.catalog, arm);
         let within = self.controller.rolled_out_within;
         let by = instance.starts_anew(self.controller);
-        let by = by.filter(|_| instance.reads_once(self.controller, |_| true).is_some());
+        let by = by.filter(|_| instance.reads_once(self.controller, |_| true));
         if let Some((by, _)) = &by {
             // Ahead of what it reads, so that it is put back after that.
             self.changes.set(by, &BTreeMap::new()).map_err(refused)?;
@@ -155,8 +156,12 @@ impl Controlled {
                 let own = own.find(|one| one.1 == *at && one.0 == *object);
                 (at.clone(), own.map(|own| own.2.clone()))
             });
-            let wanted = wanted.collect();
-            if self.changes.set(object, &wanted).map_err(refused)? {
+            let wanted = texts::whole(&mut self.changes, object, wanted.collect());
+            if self
+                .changes
+                .set(object, &wanted.map_err(refused)?)
+                .map_err(refused)?
+            {
                 changed.insert(object);
             }
         }

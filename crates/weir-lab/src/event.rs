@@ -125,7 +125,7 @@ pub enum Event {
         #[serde(serialize_with = "seconds")]
         length: Duration,
     },
-    /// An arm is about to run alone.
+    /// An arm is about to run alone: for a stretch, or for the search of its capacity.
     AloneTurn {
         /// The arm.
         arm: String,

@@ -68,7 +68,11 @@ fn fixed_plan(options: &Options) -> impl FnMut(&RunHeader, u32) -> Box<dyn Propo
         if !header.check_alone && !header.study.capacity.is_empty() {
             let each = options.generator_carries;
             let threads = header.generator_cpus() as f64;
-            return Box::new(Capacity::new(header, each.map(|rate| rate * threads)));
+            let search = Capacity::new(header, each.map(|rate| rate * threads));
+            return Box::new(match header.study.is_in_turn() {
+                true => search.in_turn(),
+                false => search,
+            });
         }
         let folder = options.folder.clone();
         let take_look = Box::new(move |load: &LoadSpec, look| {

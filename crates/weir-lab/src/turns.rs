@@ -87,8 +87,13 @@ pub(crate) fn remarks(study: &Study) -> Vec<Remark> {
                    stretches of a round widens it; the A/A arm shows how large a difference is seen where there is none";
     let beside = "the arms ran side by side, each on an instance of the controller, and changed places several times: what one \
                   instance is slower by (its node, its CPUs) is shared by all arms, and widens their intervals";
+    let searched = "the capacities of the arms were searched one after the other, because one controller configures one proxy: \
+                    their ratios are unpaired, and what drifts from one search to the next is in a ratio and not in its interval; \
+                    the A/A arm (`a/a: true`) shows how large a difference is seen where there is none";
     let words = match (study.controlled(), study.is_in_turn()) {
         (None, _) => return Vec::new(),
+        (Some(_), true) if study.arms.len() < 2 => return Vec::new(),
+        (Some(_), true) if !study.capacity.is_empty() => searched,
         (Some(_), true) => in_turn,
         (Some(_), false) => beside,
     };

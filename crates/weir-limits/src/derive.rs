@@ -104,8 +104,10 @@ fn others(window: &Window<'_>, counters: &Counters) -> Result<f64, Absent> {
         share_of: Vec::new(),
         scale: 1.0,
     };
+    // What could not be read of the proxy would be taken for that of others.
     let in_use = |table: &str, columns: &[&str]| {
-        of_samples(&rate(table, columns, Role::Proxy), &window, counters)
+        let read = as_far_as_read(&rate(table, columns, Role::Proxy), &window, counters)?;
+        read.1.map_or(Ok(read.0), Err)
     };
     let (tasks, all) = (in_use("cpus", &TASKS)?, in_use("cpus", &ALL)?);
     // A server's processes are to be known all; of threads that weir starts and ends meanwhile those are that have been seen.
@@ -149,39 +151,82 @@ fn modes(at: &[f64], times: &[(u64, u64)]) -> Result<f64, Absent> {
 /// Rows of one key, in the order of time.
 type Series<'a> = BTreeMap<&'a [String], Vec<&'a SampleRow>>;
 
+/// What columns of samples come to, as far as they could be read.
 fn of_samples(of: &Columns, window: &Window<'_>, counters: &Counters) -> Result<f64, Absent> {
+    Ok(as_far_as_read(of, window, counters)?.0)
+}
+
+/// The same, and why some of the proxy's pods could not be read.
+fn as_far_as_read(
+    of: &Columns,
+    window: &Window<'_>,
+    counters: &Counters,
+) -> Result<(f64, Option<Absent>), Absent> {
     let name = || format!("{}.{}", of.table, of.columns.join("+"));
     let Some(table) = counters.table(&of.table) else {
         return Err(Absent::NotSampled(name()));
     };
-    let mut by_host = Vec::new();
+    let (mut by_host, mut unread) = (Vec::new(), None);
     for host in window.hosts {
-        if of.role.is_some_and(|role| !host.roles.contains(&role)) {
-            continue;
-        }
-        let series = series(of, table, host, window);
-        if series.is_empty() {
-            match said_missing(of, host) {
-                Some(missing) => return Err(missing),
-                None => continue,
+        match of_host(of, table, host, window) {
+            Ok(read) => by_host.extend(read),
+            // Others of the proxy's pods can be read: it is known for these.
+            Err(absent @ Absent::Missing { .. }) if of.role == Some(Role::Proxy) => {
+                unread.get_or_insert(absent);
             }
+            Err(absent) => return Err(absent),
         }
-        let series = with_cells(series, of, table);
-        let reader = Reader { of, table, series };
-        let read = match of.take.is_of_counters() {
-            true => reader.differences(figure_of(window.trial, Figure::RateCompleted)),
-            false => reader.gauges(),
-        };
-        // What the sampler said of it is worth more than that a cell is empty.
-        by_host.push(read.map_err(|absent| match absent {
-            Absent::NotSampled(_) => said_missing(of, host).unwrap_or(absent),
-            absent => absent,
-        })?);
     }
     match by_host.is_empty() {
-        true => Err(Absent::NotSampled(name())),
-        false => Ok(together(of.keys, &by_host) * of.scale),
+        true => Err(unread.unwrap_or_else(|| Absent::NotSampled(name()))),
+        false => Ok((together(of.keys, &by_host) * of.scale, unread)),
     }
+}
+
+/// The value of one host; `None`: it has nothing to do with it.
+fn of_host(
+    of: &Columns,
+    table: &Table,
+    host: &HostSamples,
+    window: &Window<'_>,
+) -> Result<Option<f64>, Absent> {
+    if of.role.is_some_and(|role| !host.roles.contains(&role)) {
+        return Ok(None);
+    }
+    let series = series(of, table, host, window);
+    if series.is_empty() {
+        return said_missing(of, host).map_or(Ok(None), Err);
+    }
+    let series = with_cells(series, of, table);
+    let reader = Reader { of, table, series };
+    let read = match of.take.is_of_counters() {
+        true => reader.differences(figure_of(window.trial, Figure::RateCompleted)),
+        false => reader.gauges(),
+    };
+    // What the sampler said of it is worth more than that a cell is empty.
+    read.map(Some).map_err(|absent| match absent {
+        Absent::NotSampled(_) => said_missing(of, host).unwrap_or(absent),
+        absent => absent,
+    })
+}
+
+/// Of how many of the proxy's hosts, or of its pods, a quantity of samples speaks, and how many there are; `None`: of all.
+pub(crate) fn read_of(
+    from: &Derivation,
+    window: &Window<'_>,
+    counters: &Counters,
+) -> Option<(u32, u32)> {
+    let Derivation::Samples(of) = from else {
+        return None;
+    };
+    let table = counters.table(&of.table)?;
+    let each = window.hosts.iter();
+    let each: Vec<_> = each
+        .map(|host| of_host(of, table, host, window))
+        .filter(|read| !matches!(read, Ok(None)))
+        .collect();
+    let read = each.iter().filter(|read| read.is_ok()).count();
+    (read < each.len()).then_some((read as u32, each.len() as u32))
 }
 
 /// How much columns grew in each second, for each key of its own; a key that came, went or cannot be read is left out.

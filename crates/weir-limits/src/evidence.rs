@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::derive::{Known, value};
+use crate::derive::{Known, read_of, value};
 use crate::quantities::Quantities;
 use crate::window::Window;
 use weir_model::sample::Counters;
@@ -21,6 +21,9 @@ pub struct Fact {
     pub unit: String,
     /// What it is derived from: `table.column`, `trial`.
     pub from: Vec<String>,
+    /// Where some of the proxy's pods could not be read: of how many it speaks, and how many there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_of: Option<(u32, u32)>,
 }
 
 /// Why a quantity is unknown.
@@ -87,6 +90,7 @@ impl Evidence {
                         at_low_load,
                         unit: quantity.unit.clone(),
                         from: quantity.from.sources(),
+                        read_of: read_of(&quantity.from, window, counters),
                     };
                     evidence.quantities.insert(name, fact);
                 }
@@ -96,6 +100,14 @@ impl Evidence {
             }
         }
         evidence
+    }
+
+    /// Of how many of the proxy's pods it speaks at least, and how many there are; `None`: of all.
+    pub fn read_of(&self) -> Option<(u32, u32)> {
+        self.quantities
+            .values()
+            .filter_map(|fact| fact.read_of)
+            .min()
     }
 
     /// The value of a quantity, where it is known.

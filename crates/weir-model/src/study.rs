@@ -19,8 +19,8 @@ mod taken;
 pub use asked::{AskSpec, HOST, RequestedSpec, server_name};
 pub use ends::{SearchSpec, Until};
 pub use proxy::{
-    BesideSpec, ControllerSpec, ExternalSpec, LauncherSpec, OwnConfiguration, ProxyKind, ProxyRole,
-    ProxySpec, SysctlMeans,
+    BesideSpec, ControllerSpec, ExternalSpec, InstanceSpec, LauncherSpec, OwnConfiguration,
+    ProxyKind, ProxyRole, ProxySpec, SysctlMeans,
 };
 pub use taken::{Taken, TakenFrom};
 

@@ -1,6 +1,7 @@
 //! Kubernetes controllers that configure a proxy by what objects of the cluster say: which objects hold a parameter, and
 //! how the effective value is read. Data of `controllers/*.yaml`.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -33,6 +34,8 @@ const BUILTIN: [(&str, &str); 4] = [
 
 /// What a study calls the workload of a controller's pods.
 const WORKLOAD: &str = "workload";
+/// What a study calls the ConfigMap with a controller's configuration file.
+const FILE: &str = "file";
 /// What stands for the nodes of those pods where an object's name does.
 pub const NODE: &str = "node";
 /// The init container that sets settings of the kernel, and where it stands in a workload.
@@ -54,7 +57,8 @@ pub struct Controller {
     pub source: String,
     /// The objects that a study names, by what it calls them.
     pub objects: BTreeMap<String, ObjectKinds>,
-    /// Where rows go that have a key for this controller: a JSON pointer as in [`Site::at`], by object.
+    /// Where rows go that have a key for this controller: a JSON pointer as in [`Site::at`], by object. `POINTER#POINTER` is a
+    /// place in the YAML document that stands as a text at the first one.
     pub rows: BTreeMap<String, String>,
     /// Where kernel settings go that belong to a network namespace; `None`: it has no pods.
     #[serde(default)]
@@ -146,8 +150,8 @@ pub struct ReadsPort {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Restarts {
-    /// The object that is not looked at again.
-    pub after: String,
+    /// The objects that are not looked at again.
+    pub after: BTreeSet<String>,
     /// A place in the template of its own pods, where another text has them started anew.
     pub by: Site,
 }
@@ -252,7 +256,7 @@ impl Controller {
             (scope, _) if scope.is_kernel() => self.place_sysctl(row, level, means.sysctls),
             (Scope::Workload, _) => self.place_in_workload(row, level),
             (_, Some(spelling)) => {
-                let (object, at) = self.site_of(spelling).ok_or(Unplaced::Parameter)?;
+                let (object, at) = self.site_of(&spelling).ok_or(Unplaced::Parameter)?;
                 Ok(Placed {
                     object: object.clone(),
                     at: filled(at, &spelling.key, row),
@@ -328,7 +332,7 @@ impl Controller {
         let key = match (row.scope, self.spelling(row, means)) {
             (Scope::KernelNetns, _) if means.sysctls == SysctlMeans::Pods => "",
             (Scope::KernelNetns, _) => return None,
-            (_, Some(spelling)) => &spelling.key,
+            (_, Some(spelling)) => &spelling.key.clone(),
             (_, None) => return None,
         };
         Some((filled(at, key, row), placed.value))
@@ -358,13 +362,22 @@ impl Controller {
     }
 
     /// How it spells a row for a study with these means.
-    fn spelling<'r>(&self, row: &'r Parameter, means: &Given) -> Option<&'r Spelling> {
+    fn spelling<'r>(&self, row: &'r Parameter, means: &Given) -> Option<Cow<'r, Spelling>> {
         let usual = row.controllers.get(&self.name)?;
+        let file = usual.file.as_ref();
+        if let Some(key) = file.filter(|_| means.objects.contains(FILE)) {
+            return Some(Cow::Owned(Spelling {
+                object: Some(FILE.to_owned()),
+                key: key.clone(),
+                ..usual.clone()
+            }));
+        }
         let is_named = |route: &&Spelling| {
             let object = route.object.as_ref();
             object.is_some_and(|object| means.objects.contains(object))
         };
-        Some(usual.route.as_deref().filter(is_named).unwrap_or(usual))
+        let own = usual.route.as_deref().filter(is_named).unwrap_or(usual);
+        Some(Cow::Borrowed(own))
     }
 
     /// The object that has a row, and the pointer: where the row names none, the one that every study names.

@@ -17,6 +17,10 @@ pub struct Spelling {
     pub object: Option<String>,
     /// Key of the ConfigMap, or the field with dots.
     pub key: String,
+    /// The same in the controller's configuration file, which is taken instead if a study names the ConfigMap that has it (its
+    /// `file`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// Whether the value is JSON, such as a number, `true` or a list; else it is text.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub json: bool,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use weir_model::study::{BesideSpec, ControllerSpec, ProxyKind, SysctlMeans};
+use weir_model::study::{BesideSpec, ControllerSpec, InstanceSpec, ProxyKind, SysctlMeans};
 use weir_parameters::Controller;
 use weir_parameters::controller::{Reads, ReadsCommand, ReadsPort, Restarts};
 
@@ -42,11 +42,7 @@ pub(crate) fn read(node: &Node, kind: ProxyKind, check: &mut Checker) -> Option<
     }
     let namespace = fields.required("namespace", check);
     let namespace = namespace.and_then(|node| check.name(node));
-    let Reach {
-        objects,
-        read,
-        restart,
-    } = instance(&mut fields, &OWN, controller, check);
+    let first = instance(&mut fields, &OWN, controller, check);
     let within = fields.get("within");
     let within = within.and_then(|node| check.duration(node, WITHIN));
     let sysctls = fields.get("sysctls");
@@ -59,10 +55,7 @@ pub(crate) fn read(node: &Node, kind: ProxyKind, check: &mut Checker) -> Option<
     let beside = beside.collect();
     Some(ControllerSpec {
         is: controller.name.clone(),
-        namespace,
-        objects,
-        read,
-        restart,
+        first: InstanceSpec { namespace, ..first },
         beside,
         within,
         sysctls: sysctls.unwrap_or_default(),
@@ -81,31 +74,23 @@ fn another(
     let at = fields.required("address", check);
     let at = at.and_then(|node| crate::proxy::address(node, check));
     let other = fields.get("namespace").map(|node| check.name(node));
-    let reach = instance(&mut fields, &own, controller, check);
+    let instance = instance(&mut fields, &own, controller, check);
     Some(BesideSpec {
         at: at?,
-        namespace: other.unwrap_or_else(|| Some(namespace.to_owned()))?,
-        objects: reach.objects,
-        read: reach.read,
-        restart: reach.restart,
+        instance: InstanceSpec {
+            namespace: other.unwrap_or_else(|| Some(namespace.to_owned()))?,
+            ..instance
+        },
     })
 }
 
-/// How an instance is reached.
-struct Reach {
-    /// Its objects, by what its controller's file calls them.
-    objects: BTreeMap<String, String>,
-    read: Vec<String>,
-    restart: Vec<String>,
-}
-
-/// The objects of an instance, how it is read, and how it is started anew.
+/// The objects of an instance, how it is read, and how it is started anew; its namespace is the caller's to know.
 fn instance(
     fields: &mut Fields<'_>,
     own: &[&str],
     controller: &Controller,
     check: &mut Checker,
-) -> Reach {
+) -> InstanceSpec {
     let roles = controller.objects.keys().map(String::as_str);
     let known: Vec<&str> = own.iter().copied().chain(roles).collect();
     fields.refuse_unknown(&known, check);
@@ -114,7 +99,8 @@ fn instance(
     let objects = objects(controller, fields, check);
     let commands = [read.is_some(), restart.is_some()];
     check_reach(controller, &objects, commands, (fields, check));
-    Reach {
+    InstanceSpec {
+        namespace: String::new(),
         objects,
         read: read.unwrap_or_default(),
         restart: restart.unwrap_or_default(),
@@ -181,8 +167,10 @@ fn check_reach(
         ));
     }
     if let Some(Restarts { after, by }) = &controller.restarts {
-        let is_read_once = objects.contains_key(after) && !restarts;
-        if is_read_once && !objects.contains_key(&by.object) {
+        let read_once = after.iter().find(|one| objects.contains_key(*one));
+        if let Some(after) = read_once.filter(|_| !restarts)
+            && !objects.contains_key(&by.object)
+        {
             let title = &controller.title;
             let message = format!("{title} reads the `{after}` at its start only");
             let what = controller.objects.get(&by.object);

@@ -7,6 +7,7 @@ use weir_stats::{
 };
 
 use super::{Capacity, Ratio};
+use crate::equal;
 use crate::findings::Verdict;
 
 /// Degrees of freedom that the interval of a search is taken to have: a few ladders of a few rates each. Fewer make
@@ -35,7 +36,28 @@ pub(super) fn of(study: &Study, found: &[Capacity]) -> Vec<Ratio> {
         ratio.family = family.len().max(1) as u32;
         judge(study, ratio);
     }
+    hold_against_the_same(study, &mut ratios);
     ratios
+}
+
+/// Takes back what is claimed of changes that are no further from 1 than the A/A arm is: of searches that come one after
+/// the other, that is what the machine makes of no difference at all.
+fn hold_against_the_same(study: &Study, ratios: &mut [Ratio]) {
+    let role = |place: usize| study.arms[place + 1].role;
+    let same = (0..ratios.len()).find(|place| role(*place) == ArmRole::SameAsBaseline);
+    let Some(same) = same.map(|place| ratios[place].clone()) else {
+        return;
+    };
+    let reach = equal::reach(same.verdict, same.ratio, same.interval);
+    for (place, claimed) in ratios.iter_mut().enumerate() {
+        let is_claim = matches!(claimed.verdict, Verdict::Better | Verdict::Worse);
+        let is_of_change = role(place) == ArmRole::Change;
+        // Nothing is within a reach that is not known.
+        if is_claim && is_of_change && claimed.ratio.ln().abs() <= reach {
+            claimed.verdict = Verdict::Inconclusive;
+            claimed.because = equal::as_much(&same.arm, &claimed.against, reach);
+        }
+    }
 }
 
 /// Estimate, interval and p, without a verdict; not numbers where one of the two has no capacity.
@@ -125,4 +147,45 @@ fn judge(study: &Study, ratio: &mut Ratio) {
             format!("the interval neither clearly excludes 1 nor is within {band}; p is {p}"),
         ),
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::fixture;
+
+    use super::*;
+
+    #[test]
+    fn a_ratio_must_be_larger_than_what_equal_arms_show() {
+        use Verdict::{Better, Equivalent, Inconclusive, Invalid};
+        let arms = [
+            fixture::arm("stock", ArmRole::Baseline, &[]),
+            fixture::arm("same", ArmRole::SameAsBaseline, &[]),
+            fixture::arm("other", ArmRole::Change, &[]),
+        ];
+        let study = fixture::study(arms.to_vec());
+        let one = |arm: &str, ratio: f64, verdict| Ratio {
+            arm: arm.to_owned(),
+            against: "stock".to_owned(),
+            ratio,
+            interval: (ratio * 0.96, ratio * 1.04),
+            p: 0.01,
+            p_holm: 0.01,
+            family: 1,
+            verdict,
+            because: String::new(),
+        };
+        for (same, other, wanted) in [
+            ((1.01, Equivalent), 1.06, Better),
+            ((0.94, Inconclusive), 1.06, Inconclusive),
+            ((1.05, Better), 1.08, Inconclusive),
+            ((f64::NAN, Invalid), 1.06, Better),
+        ] {
+            let mut both = [one("same", same.0, same.1), one("other", other, Better)];
+            hold_against_the_same(&study, &mut both);
+            assert_eq!(both[1].verdict, wanted, "{same:?} {other}");
+            assert_eq!(both[1].because.is_empty(), wanted == Better, "{same:?}");
+            assert_eq!(both[0].verdict, same.1, "{same:?}");
+        }
+    }
 }

@@ -22,7 +22,9 @@ pub fn sentence(found: &LimiterFindings) -> String {
                 true => turn(first, found.pods.as_deref()),
                 false => Some(tried.join(" ")),
             };
-            let parts = [Some(named), advice, first.behind.as_ref().and_then(behind)];
+            let partly = partly(found).map(|partly| format!("This speaks for {partly}."));
+            let behind = first.behind.as_ref().and_then(behind);
+            let parts = [Some(named), partly, advice, behind];
             parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
         }
         ([], Answer::DoNotKnow) => {
@@ -35,6 +37,7 @@ pub fn sentence(found: &LimiterFindings) -> String {
                 .rate
                 .map(|rate| format!(" at {}", shown(rate, "/s")));
             let but = unread(found).map(|why| format!(", as far as is known: {why}"));
+            let but = but.or_else(|| Some(format!(", as far as is known of {}", partly(found)?)));
             let (at, but) = (at.unwrap_or_default(), but.unwrap_or_default());
             format!("Nothing was used up by {arm}{at}{but}.")
         }
@@ -48,6 +51,15 @@ fn unread(found: &LimiterFindings) -> Option<String> {
         Absent::Missing { why, .. } => Some(format!("the {pods} could not be read ({why})")),
         _ => None,
     }
+}
+
+/// Of how many pods is spoken, where some of them could not be read.
+fn partly(found: &LimiterFindings) -> Option<String> {
+    let (read, all) = found.evidence.read_of()?;
+    let which = found.pods.as_deref().unwrap_or("hosts of the proxy");
+    Some(format!(
+        "{read} of {all} of the {which}: the others could not be read"
+    ))
 }
 
 /// Which parameters to change, and how. Those of pods are those of `pods`.

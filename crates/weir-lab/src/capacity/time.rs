@@ -7,7 +7,7 @@ use weir_model::study::Study;
 use super::arm::Searched;
 use super::closed;
 use super::seen::Frame;
-use crate::budget::ENDING;
+use crate::budget::{ENDING, SWITCH};
 
 /// Seconds of an arm's short trials, and of long ones beyond the first, unless a budget leaves less.
 const SHORT_S: f64 = 100.0;
@@ -38,9 +38,9 @@ pub(crate) fn budget(study: &Study, closed_s: f64) -> Budget {
             long_s: LONG_S,
         };
     };
-    let arms = study.arms.len().max(1) as f64;
-    let budget = budget.saturating_sub(ENDING);
-    let own = budget.as_secs_f64() / (1.0 + BESIDE) / arms - closed_s - hold_s(study);
+    let arms = study.arms.len().max(1);
+    let budget = budget.saturating_sub(ENDING + switching(study, arms));
+    let own = budget.as_secs_f64() / (1.0 + BESIDE) / arms as f64 - closed_s - hold_s(study);
     let short_s = (own - STEP_S).clamp(0.0, SHORT_S);
     Budget {
         short_s,
@@ -55,27 +55,47 @@ pub fn at_most(study: &Study) -> Duration {
     let closed_s = closed::most_s(connections, study.search.most_connections);
     let Budget { short_s, long_s } = budget(study, closed_s);
     let each = closed_s + short_s + STEP_S + long_s + hold_s(study);
-    let all = Duration::from_secs_f64((1.0 + BESIDE) * each * study.arms.len() as f64);
+    let all = of_all(study, each);
     all.min(study.budget.unwrap_or(all))
 }
 
 /// How long a study's searches take, about, everything included.
 pub(crate) fn takes(study: &Study) -> Duration {
     let closed_s = closed::likely_s();
-    let each = closed_s + LIKELY_S.min(budget(study, closed_s).short_s) + hold_s(study);
-    Duration::from_secs_f64((1.0 + BESIDE) * each * study.arms.len() as f64)
+    of_all(
+        study,
+        closed_s + LIKELY_S.min(budget(study, closed_s).short_s) + hold_s(study),
+    )
 }
 
 /// The least with which a study's searches can claim anything, everything included.
 pub fn least(study: &Study) -> Duration {
-    let each = closed::likely_s() + LEAST_S + hold_s(study);
-    Duration::from_secs_f64((1.0 + BESIDE) * each * study.arms.len() as f64) + ENDING
+    of_all(study, closed::likely_s() + LEAST_S + hold_s(study)) + ENDING
+}
+
+/// What so many seconds of trials of each arm take by the clock.
+fn of_all(study: &Study, each: f64) -> Duration {
+    let arms = study.arms.len();
+    Duration::from_secs_f64((1.0 + BESIDE) * each * arms as f64) + switching(study, arms)
+}
+
+/// What so many arms take until their settings are in force, where they have one proxy in turn.
+fn switching(study: &Study, arms: usize) -> Duration {
+    match study.is_in_turn() {
+        true => SWITCH * arms as u32,
+        false => Duration::ZERO,
+    }
 }
 
 /// The budget, seconds by the clock, of a run that has been at work for so long and whose arms need so many more seconds of
 /// trials each; `None` where no budget gives a search that much.
 pub(crate) fn enough_s(study: &Study, passed: Duration, more_s: f64) -> Option<f64> {
     let more_s = (1.0 + BESIDE) * (more_s.max(0.0) + STEP_S) * study.arms.len().max(1) as f64;
+    // Arms whose turn comes after this one have their share still before them.
+    let passed = match (study.is_in_turn(), study.budget) {
+        (true, Some(budget)) => passed.max(budget),
+        _ => passed,
+    };
     let enough = passed + Duration::from_secs_f64(more_s) + ENDING;
     let mut unbound = study.clone();
     unbound.budget = None;
@@ -83,11 +103,15 @@ pub(crate) fn enough_s(study: &Study, passed: Duration, more_s: f64) -> Option<f
     is_given.then(|| (enough.as_secs_f64() / 10.0).ceil() * 10.0)
 }
 
-/// Seconds of trials that each of so many arms has left, where the study has a budget and the run has been at work for
-/// so long.
-pub(crate) fn left_of_budget(study: &Study, passed: Duration, arms: usize) -> Option<f64> {
+/// The time that each of so many arms has left, where the study has a budget and the run has been at work for so long.
+pub(crate) fn share_of_budget(study: &Study, passed: Duration, arms: usize) -> Option<Duration> {
     let left = study.budget?.saturating_sub(passed + ENDING);
-    Some(left.as_secs_f64() / (1.0 + BESIDE) / arms.max(1) as f64)
+    Some(left / (arms as u32).max(1))
+}
+
+/// Seconds of trials that there is room for in such a time.
+pub(crate) fn of_trials_s(time: Duration) -> f64 {
+    time.as_secs_f64() / (1.0 + BESIDE)
 }
 
 /// How long they take from here on, where the run has been at work for so long: no longer than its budget.
@@ -95,7 +119,8 @@ pub(crate) fn left(frame: &Frame, arms: &[Searched], passed: Duration) -> Durati
     let study = &frame.header.study;
     let fresh = LIKELY_S.min(budget(study, closed::likely_s()).short_s) + hold_s(study);
     let each = arms.iter().map(|arm| arm.left_s().unwrap_or(fresh));
-    let left = Duration::from_secs_f64((1.0 + BESIDE) * each.sum::<f64>());
+    let new = arms.iter().filter(|arm| arm.left_s().is_none()).count();
+    let left = Duration::from_secs_f64((1.0 + BESIDE) * each.sum::<f64>()) + switching(study, new);
     let most = study.budget.map(|budget| budget.saturating_sub(passed));
     left.min(most.unwrap_or(left))
 }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use serde_json::Value;
 use weir_kube::{Asks, ObjectRef, Used, VALUE};
 use weir_model::study::{
-    Arm, BesideSpec, ExternalSpec, LoadSpec, ProxySpec, Settings, Study, server_name,
+    Arm, ExternalSpec, InstanceSpec, LoadSpec, ProxySpec, Settings, Study, server_name,
 };
 use weir_parameters::controller::{Given, NODE, Placed, Reads};
 use weir_parameters::{Catalog, Controller};
@@ -72,14 +72,20 @@ impl Instance {
         (said != "").then(|| (workload, NODES_HAVE.to_owned(), said))
     }
 
-    /// The object that its controller reads at its start only, if that is so of it.
+    /// Whether its controller reads an object at its start only of which that is so.
     pub(super) fn reads_once(
         &self,
         controller: &Controller,
         is_so: impl Fn(&ObjectRef) -> bool,
-    ) -> Option<&ObjectRef> {
-        let object = self.objects.get(&controller.restarts.as_ref()?.after)?;
-        (self.sites.contains_key(object) && is_so(object)).then_some(object)
+    ) -> bool {
+        let mut after = self.after(controller);
+        after.any(|object| self.sites.contains_key(object) && is_so(object))
+    }
+
+    /// The objects that its controller reads at its start only.
+    fn after(&self, controller: &Controller) -> impl Iterator<Item = &ObjectRef> {
+        let after = controller.restarts.iter().flat_map(|one| &one.after);
+        after.filter_map(|role| self.objects.get(role))
     }
 
     /// The workload that reads an object at its start only, and where another text in it starts its pods anew; `None`:
@@ -92,8 +98,8 @@ impl Instance {
 
     /// A text that differs where what is read at the start does; `None`: what was there before weir.
     pub(super) fn said_of(&self, controller: &Controller, placed: &[Change]) -> Option<Value> {
-        let after = self.objects.get(&controller.restarts.as_ref()?.after)?;
-        let own = placed.iter().filter(|(object, ..)| object == after);
+        let is_read_once = |one: &ObjectRef| self.after(controller).any(|after| after == one);
+        let own = placed.iter().filter(|(object, ..)| is_read_once(object));
         let own: Vec<String> = own.map(|(_, at, value)| format!("{at}={value}")).collect();
         (!own.is_empty()).then(|| Value::String(own.join(" ")))
     }
@@ -108,7 +114,7 @@ impl Instance {
             self.reads_once(controller, is_changed),
             self.restart.split_first(),
         ) {
-            (Some(_), Some((program, words))) => command::run("restart", program, words).map(drop),
+            (true, Some((program, words))) => command::run("restart", program, words).map(drop),
             _ => Ok(()),
         }
     }
@@ -140,7 +146,7 @@ pub(super) fn instances(proxy: &ProxySpec, controller: &Controller) -> Vec<Insta
     let (Some(spec), Some(at)) = (&proxy.controller, &proxy.external) else {
         return Vec::new();
     };
-    let of = |of: &BesideSpec| {
+    let of = |(at, of): (&ExternalSpec, &InstanceSpec)| {
         let object = |(role, text): (&String, &String)| {
             let (kind, namespace, name) = controller.object(role, text)?;
             let object = ObjectRef {
@@ -153,7 +159,7 @@ pub(super) fn instances(proxy: &ProxySpec, controller: &Controller) -> Vec<Insta
             Some((role.clone(), object))
         };
         Instance {
-            at: of.at.clone(),
+            at: at.clone(),
             objects: of.objects.iter().filter_map(object).collect(),
             means: Given::of(&of.objects, spec.sysctls),
             read: of.read.clone(),
@@ -162,17 +168,8 @@ pub(super) fn instances(proxy: &ProxySpec, controller: &Controller) -> Vec<Insta
             before: Settings::new(),
         }
     };
-    let first = BesideSpec {
-        at: at.clone(),
-        namespace: spec.namespace.clone(),
-        objects: spec.objects.clone(),
-        read: spec.read.clone(),
-        restart: spec.restart.clone(),
-    };
-    std::iter::once(&first)
-        .chain(&spec.beside)
-        .map(of)
-        .collect()
+    let addresses = std::iter::once(at).chain(spec.beside.iter().map(|one| &one.at));
+    addresses.zip(spec.instances()).map(of).collect()
 }
 
 /// Those of a study's proxy, where it has a controller.

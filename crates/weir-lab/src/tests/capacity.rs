@@ -17,7 +17,7 @@ use crate::Event;
 use crate::capacity::CLOSED;
 
 /// What M/M/1 with so many services per second carries with a p99 of 30 ms.
-fn capacity(services: f64) -> f64 {
+pub(super) fn capacity(services: f64) -> f64 {
     services - 100_f64.ln() / 0.03
 }
 
@@ -32,7 +32,7 @@ fn exponential(services: f64) -> ArmModel {
 
 /// Arms with one worker each that serve so many requests per second, asked for their capacity; a rate has to be held for
 /// so many seconds.
-fn bench(arms: &[(&str, f64)], limits: &str, hold_s: u64) -> Bench {
+pub(super) fn bench(arms: &[(&str, f64)], limits: &str, hold_s: u64) -> Bench {
     let names: Vec<&str> = arms.iter().map(|(name, _)| *name).collect();
     let mut model = Model::default();
     for (name, services) in arms {
@@ -49,7 +49,7 @@ fn bench(arms: &[(&str, f64)], limits: &str, hold_s: u64) -> Bench {
     bench
 }
 
-fn found(run: &Run) -> Vec<&CapacityRecord> {
+pub(super) fn found(run: &Run) -> Vec<&CapacityRecord> {
     let records = run.records.iter();
     records
         .filter_map(|record| match record {

@@ -1,12 +1,17 @@
 //! Arms that are measured one after the other, on a simulated host.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use weir_analysis::findings::Verdict;
-use weir_model::record::{Outcome, Phase, Record, RunHeader};
+use weir_model::record::{CapacityEnd, Outcome, Phase, Record, RunHeader};
+use weir_model::study::{ControllerSpec, Study};
 use weir_simulation::{ArmModel, Model, SICK};
 
 use super::bench::{Bench, reports};
+use super::capacity;
+use crate::budget::SWITCH;
+use crate::capacity::Capacity;
 use crate::plan::Plan;
 use crate::proposer::Proposer;
 use crate::turns::Turns;
@@ -113,4 +118,93 @@ fn a_run_that_was_stopped_within_a_round_goes_on_with_whole_rounds() {
         _ => None,
     });
     assert_eq!(ends.collect::<Vec<_>>(), [8]);
+}
+
+fn searches(header: &RunHeader, _: u32) -> Box<dyn Proposer> {
+    Box::new(Capacity::new(header, None).in_turn())
+}
+
+/// Searches arms in turn; `stop` says at which event of which arm's turn the run is stopped.
+fn search(bench: &Bench, stop: Option<(u32, u32)>) -> Summary {
+    let mut at = (0, 0);
+    let mut events = |event: Event| {
+        at = match event {
+            Event::AloneTurn { stretch, .. } => (stretch, 0),
+            Event::Bracket { .. } => (at.0, at.1 + 1),
+            _ => return,
+        };
+        if stop == Some(at) {
+            bench.options().stop.store(true, Ordering::Relaxed);
+        }
+    };
+    let study = (&bench.study, "");
+    crate::ask(study, &bench.options(), &mut searches, &mut events).unwrap()
+}
+
+#[test]
+fn an_arm_is_searched_to_its_end_before_the_next_one_and_never_again() {
+    let arms = [("stock", 2000.0), ("same", 2000.0), ("other", 1500.0)];
+    for stop in [None, Some((1, 2)), Some((2, 0)), Some((2, 3)), Some((3, 1))] {
+        let bench = capacity::bench(&arms, "p99 < 30ms", 5);
+        let mut summary = search(&bench, stop);
+        if stop.is_some() {
+            assert_eq!(summary.outcome, Outcome::Interrupted, "{stop:?}");
+            bench.options().stop.store(false, Ordering::Relaxed);
+            let again = crate::ask_again(&bench.options(), &mut searches, &mut |_| {});
+            summary = again.unwrap();
+        }
+        assert_eq!(summary.outcome, Outcome::Complete, "{stop:?}");
+        let run = bench.read();
+        let mut order: Vec<&str> = run.trials().map(|trial| &*trial.arm).collect();
+        order.dedup();
+        assert_eq!(order, arms.map(|(name, _)| name), "{stop:?}");
+        let found = capacity::found(&run);
+        assert_eq!(found.len(), 3, "{stop:?}");
+        for (found, (arm, services)) in found.iter().zip(arms) {
+            let truth = capacity::capacity(services);
+            assert_eq!(found.arm, arm);
+            let has_ended = matches!(found.end, CapacityEnd::Found | CapacityEnd::Budget);
+            let covers = found.low <= truth && truth <= found.high;
+            assert!(has_ended && covers, "{stop:?} {truth}: {found:?}");
+        }
+        let findings = weir_analysis::analyze(&run);
+        let ratio = &findings.capacity.expect("capacities").ratios[1];
+        assert_eq!(ratio.verdict, Verdict::Worse, "{ratio:?}");
+    }
+}
+
+/// What the first arm leaves is for those after it, and no more.
+#[test]
+fn each_arm_in_turn_has_its_share_of_the_budget() {
+    let arms = [("stock", 2000.0), ("other", 1500.0)];
+    let mut bench = capacity::bench(&arms, "p99 < 30ms", 5);
+    // No interval is ever narrow enough.
+    bench.study.search.precision = 0.001;
+    let budget = Duration::from_secs(160);
+    bench.study.budget = Some(budget);
+    let took = search(&bench, None).took;
+    assert!(took <= budget, "{took:?}");
+    let run = bench.read();
+    let found = capacity::found(&run);
+    for found in &found {
+        let share = 50.0..80.0;
+        assert!(share.contains(&found.seconds.1), "{found:?}");
+    }
+    assert_eq!(found.len(), 2);
+}
+
+#[test]
+fn the_time_of_searches_in_turn_has_the_time_until_arms_are_in_force() {
+    let arms = [("stock", 2000.0), ("other", 1500.0)];
+    let beside = capacity::bench(&arms, "p99 < 30ms", 5).study;
+    let mut in_turn = beside.clone();
+    in_turn.proxy.controller = Some(ControllerSpec {
+        is: "ingress-nginx".to_owned(),
+        ..ControllerSpec::default()
+    });
+    let times = [crate::longest_search, crate::least_search, crate::length_of];
+    for time in times {
+        let time: fn(&Study) -> Duration = time;
+        assert_eq!(time(&in_turn), time(&beside) + SWITCH * 2);
+    }
 }

@@ -239,7 +239,7 @@ fn another_process_and_a_silent_sampler_are_told() {
         role: String::new(),
         why: "no permission".to_owned(),
     });
-    let said = derive(user, &[silent], &trial()).map(|fact| fact.value);
+    let said = derive(user, &[silent.clone()], &trial()).map(|fact| fact.value);
     assert_eq!(
         said,
         Err(Absent::Missing {
@@ -247,6 +247,46 @@ fn another_process_and_a_silent_sampler_are_told() {
             why: "no permission".to_owned()
         })
     );
+    // Of several pods of a proxy it is known for those that can be read.
+    let both = [host(cpus()), silent];
+    let of_proxy = user.replace("take", "role: proxy, take");
+    let found = derive(&of_proxy, &both, &trial()).map(|fact| (fact.value, fact.read_of));
+    assert_eq!(found, Ok((400.0, Some((1, 2)))));
+    let found = derive(&of_proxy, &both[..1], &trial()).map(|fact| fact.read_of);
+    assert_eq!(found, Ok(None));
+}
+
+/// What is not read of a proxy is not taken for that of others.
+#[test]
+fn what_others_had_is_told_where_all_of_the_proxy_was_read() {
+    let mut rows = Vec::new();
+    for at in [10, 20] {
+        let cpu = [
+            "user_ns",
+            "system_ns",
+            "softirq_ns",
+            "irq_ns",
+            "steal_ns",
+            "idle_ns",
+        ];
+        rows.push(row("cpus", at, &["0"], &cpu.map(|name| (name, at * 100))));
+        let own = ["user_ns", "system_ns", "started_ticks"];
+        let own = own.map(|name| (name, if name == "started_ticks" { 1 } else { at * 50 }));
+        rows.push(row("processes", at, &["proxy", "7", "x"], &own));
+    }
+    let mut unread = host(Vec::new());
+    unread.missing = ["cpus", "processes"]
+        .map(|table| MissingCounter {
+            table: table.to_owned(),
+            ..MissingCounter::default()
+        })
+        .into();
+    let both = [host(rows), unread];
+    // Half of what the CPU worked, which is a third of its time.
+    let found = derive("{trial: others_cpu}", &both[..1], &trial()).map(|fact| fact.value);
+    assert!(found.is_ok_and(|share| (share - 1.0 / 6.0).abs() < 1e-9));
+    let found = derive("{trial: others_cpu}", &both, &trial());
+    assert!(found.is_err(), "{found:?}");
 }
 
 #[test]
@@ -298,6 +338,7 @@ fn how_resources_grow_is_told_from_windows_at_several_rates() {
             at_low_load: None,
             unit: String::new(),
             from: Vec::new(),
+            read_of: None,
         };
         let memory = 5e6 + 100.0 * rate + 400.0 * (rate - 4000.0).max(0.0);
         let facts = [("rate", rate), ("cpu", 1e-4 * rate), ("memory", memory)];

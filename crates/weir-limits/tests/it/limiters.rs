@@ -66,6 +66,7 @@ fn put(evidence: &mut Evidence, facts: &str) {
             at_low_load: low,
             unit: quantity.unit.clone(),
             from: quantity_sources(name),
+            read_of: None,
         };
         evidence.quantities.insert(name.to_owned(), fact);
     }

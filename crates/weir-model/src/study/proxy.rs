@@ -54,24 +54,22 @@ impl Study {
     }
 }
 
+impl ControllerSpec {
+    /// All its instances, the first one first.
+    pub fn instances(&self) -> impl Iterator<Item = &InstanceSpec> {
+        std::iter::once(&self.first).chain(self.beside.iter().map(|one| &one.instance))
+    }
+}
+
 /// A controller in a Kubernetes cluster, which configures a proxy by what objects say. weir changes those for an arm, and
 /// puts them back.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ControllerSpec {
     /// Which: the name of a file of `controllers/`.
     pub is: String,
-    /// The namespace of its objects that name none.
-    pub namespace: String,
-    /// Its objects, `configmap/NAME` or `configmap/NAMESPACE/NAME`, by what that file calls them.
-    pub objects: BTreeMap<String, String>,
-    /// A command on the host that weir runs on, which prints what the data plane runs with; empty: it is asked in its
-    /// pods.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub read: Vec<String>,
-    /// A command on the same host, which starts the controller anew where that reads an object at its start only; empty:
-    /// its pods are.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub restart: Vec<String>,
+    /// The instance that the study names first.
+    #[serde(flatten)]
+    pub first: InstanceSpec,
     /// More instances of it, each with a proxy of its own: arms run side by side, each on one of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<BesideSpec>,
@@ -81,6 +79,21 @@ pub struct ControllerSpec {
     /// How its pods get settings of the kernel.
     #[serde(default, skip_serializing_if = "SysctlMeans::is_pods")]
     pub sysctls: SysctlMeans,
+}
+
+/// An instance of a controller: where its settings stand, and how it is asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct InstanceSpec {
+    /// The namespace of its objects that name none.
+    pub namespace: String,
+    /// Its objects, `configmap/NAME` or `configmap/NAMESPACE/NAME`, by what the file of `controllers/` calls them.
+    pub objects: BTreeMap<String, String>,
+    /// A command on the host that weir runs on, which prints what its proxy runs with; empty: it is asked in its pods.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<String>,
+    /// A command on the same host, which starts it anew where it reads an object at its start only; empty: its pods are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restart: Vec<String>,
 }
 
 /// How pods get settings of the kernel.
@@ -115,16 +128,9 @@ impl SysctlMeans {
 pub struct BesideSpec {
     /// Where its proxy is asked.
     pub at: ExternalSpec,
-    /// The namespace of its objects.
-    pub namespace: String,
-    /// Its objects, as a [`ControllerSpec`] has them.
-    pub objects: BTreeMap<String, String>,
-    /// A command that prints what its proxy runs with; empty: it is asked in its pods.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub read: Vec<String>,
-    /// A command that starts it anew, as a [`ControllerSpec`] has one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub restart: Vec<String>,
+    /// The instance.
+    #[serde(flatten)]
+    pub instance: InstanceSpec,
 }
 
 /// A configuration that the user wrote. It is read on the proxies' host and never written to.

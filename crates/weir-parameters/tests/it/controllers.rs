@@ -193,6 +193,28 @@ fn what_a_controller_does_otherwise_than_its_proxy_is_said() {
 }
 
 #[test]
+fn a_file_is_taken_where_the_study_names_its_config_map() {
+    let contour = Controller::named("contour").unwrap();
+    let catalog = Catalog::builtin();
+    let row = catalog.get(contour.proxy, "request_timeout").unwrap();
+    for (named, at) in [
+        ("config", "/spec/envoy/timeouts/requestTimeout"),
+        ("file", "/data/contour.yaml#/timeouts/request-timeout"),
+    ] {
+        let means = Given {
+            objects: [named.to_owned()].into(),
+            ..Given::default()
+        };
+        let expected = Placed {
+            object: named.to_owned(),
+            at: at.to_owned(),
+            value: json!("infinity"),
+        };
+        assert_eq!(contour.place(row, "0s", &means), Ok(expected));
+    }
+}
+
+#[test]
 fn every_spelling_names_a_key_and_its_source() {
     let mut spelled = 0;
     for kind in ProxyKind::ALL {

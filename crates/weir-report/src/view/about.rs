@@ -107,12 +107,17 @@ fn external(study: &Study, arm: &Arm) -> String {
     let spec = study.proxy_of(arm);
     match (&spec.external, &spec.controller) {
         (Some(external), Some(controller)) => {
-            let objects: Vec<&str> = controller.objects.values().map(String::as_str).collect();
+            let objects: Vec<&str> = controller
+                .first
+                .objects
+                .values()
+                .map(String::as_str)
+                .collect();
             format!(
                 "{} at {external}, configured by {} of namespace {} ({}), whose objects weir changed for this arm and put back",
                 spec.kind.title(),
                 controller.is,
-                controller.namespace,
+                controller.first.namespace,
                 objects.join(", ")
             )
         }

@@ -36,14 +36,12 @@ fn check_instances(
     let addresses = own.chain(spec.beside.iter().map(|one| &one.at));
     let addresses = addresses.map(|at| at.address.to_string());
     let placed = arms.drafts.iter();
-    let means = Given::of(&spec.objects, spec.sysctls);
+    let means = Given::of(&spec.first.objects, spec.sysctls);
     let placed = placed.flat_map(|draft| controller.placed(catalog, &draft.arm.settings, &means));
     let roles: BTreeSet<String> = placed.map(|placed| placed.object).collect();
-    let each = spec.beside.iter().map(|one| (&one.namespace, &one.objects));
-    let each = std::iter::once((&spec.namespace, &spec.objects)).chain(each);
-    let objects = each.flat_map(|(namespace, objects)| {
-        let set = objects.iter().filter(|(role, _)| roles.contains(*role));
-        set.map(move |(_, object)| format!("{object} in {namespace}"))
+    let objects = spec.instances().flat_map(|one| {
+        let set = one.objects.iter().filter(|(role, _)| roles.contains(*role));
+        set.map(|(_, object)| format!("{object} in {}", one.namespace))
     });
     let mut seen = BTreeSet::new();
     for one in addresses.chain(objects) {
@@ -64,7 +62,7 @@ pub(super) fn check_arms(arms: &Arms, of_study: &Draft, catalog: &Catalog, check
         return;
     };
     check_instances(arms, of_study, (spec, controller, catalog), check);
-    let all = || std::iter::once(&spec.objects).chain(spec.beside.iter().map(|one| &one.objects));
+    let all = || spec.instances().map(|one| &one.objects);
     let has = |object: &str| all().all(|objects| objects.contains_key(object));
     // What one instance names decides where settings go, and all must have that.
     let means = Given {

@@ -22,7 +22,7 @@ const ARMS: &str = "one-at-a-time: {keepalive_requests: [100, 10000], net.core.s
 fn arms_are_settings_of_the_controller_s_objects() {
     let study = read(&study(WHOLE, ARMS)).unwrap();
     let (proxy, controller) = study.controlled().unwrap();
-    assert_eq!(controller.objects["config"], "configmap/settings");
+    assert_eq!(controller.first.objects["config"], "configmap/settings");
     assert!(
         !proxy.is_started() && proxy.settings.is_empty(),
         "nothing is taken for stock: {proxy:?}"
@@ -51,8 +51,11 @@ fn each_arm_has_each_instance_of_a_controller_equally_often() {
     );
     let study = read(&format!("{text}a/a: false\nblocks: {{instances: 5}}\n")).unwrap();
     let (_, controller) = study.controlled().unwrap();
-    assert_eq!(controller.beside[0].namespace, "ingress-nginx");
-    assert_eq!(controller.beside[0].objects["config"], "configmap/b");
+    assert_eq!(controller.beside[0].instance.namespace, "ingress-nginx");
+    assert_eq!(
+        controller.beside[0].instance.objects["config"],
+        "configmap/b"
+    );
     assert!(!study.is_in_turn());
     assert_eq!(study.blocks.instances, 6);
     let unread = "beside: [{address: '10.96.7.8:80', config: configmap/b}]";
@@ -157,10 +160,14 @@ fn what_reads_an_object_once_has_to_be_started_anew() {
     };
     let found = read(&contour(", service: service/shop/web")).unwrap();
     let (_, controller) = found.controlled().unwrap();
-    assert_eq!(controller.objects["service"], "service/shop/web");
+    assert_eq!(controller.first.objects["service"], "service/shop/web");
     is_refused(
         &contour(", service: service/shop/web, config: contourconfiguration/contour"),
         "Contour reads the `config` at its start only",
+    );
+    is_refused(
+        &contour(", service: service/shop/web, file: configmap/contour"),
+        "Contour reads the `file` at its start only",
     );
     for more in [
         "contour: deployment/contour",
@@ -288,7 +295,7 @@ fn an_ingress_is_an_object_of_the_study() {
     let whole = format!("{WHOLE}, ingress: ingress/shop/web");
     let read = read(&study(&whole, arms)).unwrap();
     assert_eq!(
-        read.controlled().unwrap().1.objects["ingress"],
+        read.controlled().unwrap().1.first.objects["ingress"],
         "ingress/shop/web"
     );
     let wrong = format!("{WHOLE}, ingress: httpproxy/web");

@@ -138,11 +138,12 @@ pub(super) fn can_be_controlled(study: &Study, places: &PlaceSpec) -> Result<(),
             "`until: decided` is not for arms that are measured in turn: leave it out, and give the loads a duration",
         ));
     }
-    if !study.capacity.is_empty() {
+    if !study.capacity.is_empty() && !study.is_in_turn() {
         return Err(Failure::input(
-            "a search for a capacity sets nothing of a controller",
+            "a search for a capacity has no place for `beside`: it would search each arm on an instance of its own, and what the \
+             instances differ by would be part of their ratio",
         )
-        .hint("ask for a capacity with `proxy: {kind: external, address: ...}`, once for each setting"));
+        .hint("leave `beside` out: the arms are searched one after the other, on the same instance"));
     }
     match places.has_cluster() {
         true => Ok(()),

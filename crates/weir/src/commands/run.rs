@@ -229,6 +229,24 @@ fn default_folder(study: &str) -> PathBuf {
 
 /// Whether arms can run one at a time, and there is a ratio to be checked.
 fn can_be_alone(study: &Study) -> Result<(), Failure> {
+    match (study.controlled(), study.is_in_turn()) {
+        (None, _) => {}
+        (Some(_), true) => {
+            return Err(Failure::input(
+                "--check-alone: arms of a controller are measured in turn, so each of them runs alone already, and the check would \
+                 compare its ratio with itself",
+            )
+            .hint("leave --check-alone out"));
+        }
+        (Some(_), false) => {
+            return Err(Failure::input(
+                "--check-alone: weir cannot end the other instances of the controller, so no arm can run alone beside them",
+            )
+            .hint(
+                "run the study without `beside` too: arms in turn run alone, and both ratios can be compared",
+            ));
+        }
+    }
     let external = |arm: &&Arm| study.proxy_of(arm).external.is_some();
     if let Some(arm) = study.arms.iter().find(external) {
         return Err(Failure::input(format!(

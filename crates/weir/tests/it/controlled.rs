@@ -176,6 +176,43 @@ pub(crate) fn the_settings_of_a_controller_are_measured_in_turn(test: &Test) {
     what_an_arm_had_is_printed_for_kubectl_and_helm(test, &place);
 }
 
+/// No rate is carried within what is asked, which is soon known: so the second arm has its turn. The run that goes on does not
+/// search the first one again.
+pub(crate) fn capacities_of_a_controller_are_searched_in_turn(test: &Test) {
+    let place = Place::new();
+    let _controller = Controller::start(test, &place);
+    let asked = "objective: {capacity: 'p50 < 20us', hold: 5s}\na/a: false";
+    let text = study(&place, "1", "6s");
+    let text = text
+        .replace(", duration: 6s", "")
+        .replace("a/a: false", asked);
+    place.write("study.yaml", &text.replace("blocks: {at-least: 6}\n", ""));
+    let order = || {
+        let run = weir_record::Run::read(&place.path("tried")).expect("a run");
+        let mut order: Vec<String> = run.trials().map(|trial| trial.arm.clone()).collect();
+        order.dedup();
+        order
+    };
+    let mut running = start(test, &place, &format!("run study.yaml --out tried {ON}"));
+    running.wait_until("the second arm", |_| data(test).contains("\"1\""));
+    running.signal(Signal::INT);
+    let shown = running.end().with_code(130).stdout;
+    shown.has_all(&["one after the other", "at no rate", "unpaired"]);
+    assert_eq!(data(test), BEFORE);
+    let first = order();
+    assert_eq!(first[0], "baseline");
+    let mut running = start(test, &place, &format!("run --resume tried {ON}"));
+    running.wait_until("a trial of the second arm", |_| {
+        order() == ["baseline", "few"]
+    });
+    assert!(data(test).contains("\"1\""));
+    running.signal(Signal::INT);
+    running.end().with_code(130);
+    assert_eq!(data(test), BEFORE);
+    assert_eq!(order(), ["baseline", "few"]);
+    test.kubectl("delete configmap settings", "");
+}
+
 /// Carries out what `weir patch tried` prints with these options.
 pub(crate) fn patched(test: &Test, place: &Place, options: &str) -> String {
     let ended = start(test, place, &format!("patch tried {options}")).end();

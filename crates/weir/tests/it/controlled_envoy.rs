@@ -1,6 +1,7 @@
 //! A controller whose data plane is asked over a port of its pods' loopback. In the place of Envoy there is a stand-in: an
 //! nginx that answers as Envoy's administration does, always the same, whatever the objects say.
 
+use crate::kube_stand_in;
 use crate::kube_support::Test;
 use crate::kubernetes::start;
 use crate::place::Place;
@@ -23,7 +24,7 @@ spec:
 ---
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: envoy}
+metadata: {name: settings}
 data:
   nginx.conf: |
     user root; pid /tmp/nginx.pid; events { }
@@ -49,38 +50,19 @@ data:
             "circuit_breakers": {"thresholds": [{"max_connections": 55}]}}}]}]}'; }
       }
     }
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: envoy}
-spec:
-  replicas: 1
-  strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}
-  selector: {matchLabels: {app: envoy}}
-  template:
-    metadata: {labels: {app: envoy}}
-    spec:
-      automountServiceAccountToken: false
-      terminationGracePeriodSeconds: 1
-      volumes: [{name: settings, configMap: {name: envoy}}]
-      containers:
-      - name: envoy
-        image: localhost/weir:test
-        imagePullPolicy: Never
-        command: [/usr/sbin/nginx, -e, stderr, -c, /settings/nginx.conf, -g, "daemon off;"]
-        volumeMounts: [{name: settings, mountPath: /settings}]
-        readinessProbe: {tcpSocket: {port: 8080}, periodSeconds: 1}
----
-apiVersion: v1
-kind: Service
-metadata: {name: envoy}
-spec:
-  clusterIP: 10.96.7.10
-  selector: {app: envoy}
-  ports: [{port: 80, targetPort: 8080}]
 "#;
 
-const CONFIGURATION: &str = "apiVersion: projectcontour.io/v1alpha1\nkind: ContourConfiguration\nmetadata: {name: contour}\nspec: {other: x}";
+const CONFIGURATION: &str = "
+apiVersion: projectcontour.io/v1alpha1
+kind: ContourConfiguration
+metadata: {name: contour}
+spec: {other: x}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: contour}
+data: {contour.yaml: \"# ours\\ntimeouts: {}\\n\"}
+";
 
 /// What of an object is whoever made it's to say.
 fn said(test: &Test, object: &str, at: &str) -> String {
@@ -89,7 +71,10 @@ fn said(test: &Test, object: &str, at: &str) -> String {
 
 pub(crate) fn what_pods_have_in_force_is_read_over_a_port(test: &Test) {
     let place = Place::new();
-    test.kubectl("apply --filename -", OBJECTS);
+    let nginx =
+        r#"command: [/usr/sbin/nginx, -e, stderr, -c, /settings/nginx.conf, -g, "daemon off;"]"#;
+    let envoy = kube_stand_in::served("envoy", "10.96.7.10", nginx);
+    test.kubectl("apply --filename -", &format!("{OBJECTS}---\n{envoy}"));
     test.kubectl(
         "wait --for=condition=Established crd/contourconfigurations.projectcontour.io",
         "",
@@ -101,6 +86,7 @@ pub(crate) fn what_pods_have_in_force_is_read_over_a_port(test: &Test) {
         [
             said(test, "service envoy", "{.metadata.annotations}"),
             said(test, "contourconfiguration contour", "{.spec}"),
+            said(test, "configmap contour", "{.data}"),
             said(test, "deployment envoy", "{.spec}"),
             test.kubectl(sets, ""),
         ]
@@ -124,6 +110,12 @@ pub(crate) fn what_pods_have_in_force_is_read_over_a_port(test: &Test) {
             "arm `few`: not in force after 3 s: keepalive_timeout is 60s and not 77s in envoy-",
             2,
         ),
+        (
+            "file: configmap/contour\n    contour: deployment/envoy",
+            "stream_idle_timeout: 66s",
+            "arm `few`: not in force after 3 s: stream_idle_timeout is 300s and not 66s in envoy-",
+            2,
+        ),
     ] {
         place.write(
             "study.yaml",
@@ -135,12 +127,13 @@ pub(crate) fn what_pods_have_in_force_is_read_over_a_port(test: &Test) {
             ),
         );
         let first = templates().expect("a number");
-        let run = format!("tried-{rolled_out}");
+        let run = format!("tried-{}", more.len());
         let line = format!("run study.yaml --out {run} --on kubernetes:weir-test --generators 0");
         let ended = start(test, &place, &line).end();
         ended.with_code(1).stderr.has_all(&[words]);
         assert_eq!(all(), before, "{setting}");
         assert_eq!(templates(), Ok(first + rolled_out), "{setting}");
     }
-    test.kubectl("delete deployment,service,configmap envoy", "");
+    test.kubectl("delete deployment,service envoy", "");
+    test.kubectl("delete configmap settings contour", "");
 }

@@ -12,7 +12,7 @@ use crate::place::Place;
 use crate::program::{HasAll, Running, wait_until};
 
 /// All of them, in one cluster and one after the other.
-const TESTS: [Named; 8] = [
+const TESTS: [Named; 9] = [
     (
         "ingress_nginx_serves_an_ingress",
         ingress_nginx_serves_an_ingress,
@@ -27,6 +27,10 @@ const TESTS: [Named; 8] = [
     (
         "a_study_varies_the_real_contour",
         controllers_envoy::a_study_varies_the_real_contour,
+    ),
+    (
+        "a_study_varies_the_file_of_the_real_contour",
+        controllers_envoy::a_study_varies_the_file_of_the_real_contour,
     ),
     ("envoy_gateway_serves_a_route", |test| {
         envoy_gateway(test);

@@ -156,6 +156,80 @@ spec: {virtualhost: {fqdn: varied.example}, routes: [{services: [{name: shop, po
     is_served(test, &address, "varied.example");
 }
 
+/// Contour's configuration file, with comments and a null, in a ConfigMap.
+const FILE: &str = "
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: contour, namespace: projectcontour}
+data:
+  other: x
+  contour.yaml: |
+    # What the administrator wrote.
+    tls:
+      fallback-certificate:
+      # name: fallback
+    timeouts:
+      request-timeout: 9s # for uploads
+    accesslog-format: envoy
+---
+apiVersion: projectcontour.io/v1
+kind: HTTPProxy
+metadata: {name: filed}
+spec: {virtualhost: {fqdn: filed.example}, routes: [{services: [{name: shop, port: 80}]}]}
+";
+
+/// The same settings in the file that Contour reads at its start. There is no kubelet that would mount the ConfigMap: the
+/// study's `restart` copies it.
+pub(crate) fn a_study_varies_the_file_of_the_real_contour(test: &Test) {
+    let address = test.controller("contour");
+    let _origin = serve(test);
+    test.kubectl("apply --filename -", FILE);
+    let place = Place::new();
+    let shell = words_within(test, "contour", "sh").replace(", ", " ");
+    let starts_anew = |name: &str, text: &str| {
+        let script = format!(
+            "#!/bin/bash\nset -euo pipefail\n{text} | {shell} -c 'cat >/etc/contour.yaml; kill $(cat /run/contour.pid)'\n"
+        );
+        let path = place.program(name, &script);
+        move || {
+            let done = test.command("bash").arg(&path).status();
+            assert!(done.is_ok_and(|status| status.success()));
+        }
+    };
+    let kubectl = "kubectl get configmap contour --namespace projectcontour --output 'jsonpath={.data.contour\\.yaml}'";
+    starts_anew("mounted", kubectl)();
+    is_served(test, &address, "filed.example");
+    let varied = Varied {
+        test,
+        place: &place,
+        address: &address,
+        controller: &format!(
+            "is: contour\n    namespace: projectcontour\n    file: configmap/contour\n    restart: [{}]\n    \
+             read: [curl, -s, 'http://127.0.0.1:9001/config_dump', 'http://127.0.0.1:9001/server_info']",
+            place.path("mounted").display()
+        ),
+        host: "filed.example",
+    };
+    let objects = ["configmap contour --namespace projectcontour"];
+    let before = said(test, &objects);
+    let settings = "origin_keepalive_requests: 1, request_timeout: 8s, connection_balance: exact, keepalive_timeout: 77s, \
+                    per_connection_buffer_limit: 64k, keepalive_requests: 10000, gzip: off, stream_idle_timeout: 66s, \
+                    delayed_close_timeout: 0s, access_log: off, origin_connect_timeout: 3s, \
+                    origin_per_connection_buffer_limit: 128k";
+    varied
+        .start("filed", "within: 50s", settings)
+        .end()
+        .with_code(0);
+    assert_eq!(said(test, &objects), before);
+    let ids = ["origin_keepalive_requests", "request_timeout"];
+    let found = varied.found("filed", &ids);
+    assert_found(&found, &["unlimited", "9s"], &["1", "8s"]);
+    varied.assert_slower("filed");
+    // It is left as the others found it.
+    starts_anew("unmounted", "true")();
+    test.kubectl("delete --filename -", FILE);
+}
+
 /// Listeners, clusters and the access log, each by an object of its own.
 pub(crate) fn a_study_varies_the_real_envoy_gateway(test: &Test) {
     let (address, _origin) = envoy_gateway(test);

@@ -21,54 +21,74 @@ pub(crate) const FILES: [(&str, &str); 4] = [
     ("/etc/nginx/nginx.conf", "# Nothing is rendered yet.\n"),
 ];
 
-/// A proxy behind a Service, as a Deployment. The ConfigMap has a key that is nobody's concern.
-const DEPLOYMENT: &str = r#"
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: settings}
-data: {other: x}
----
+/// A Deployment of one pod with the image of the tests; `container` has the further lines of its container, at the left edge.
+pub(crate) fn deployment(name: &str, namespace: &str, container: &str) -> String {
+    let container = container.trim().replace('\n', "\n        ");
+    format!(
+        r#"
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: proxy}
+metadata: {{name: {name}, namespace: {namespace}}}
 spec:
-  replicas: 1
-  strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}
-  selector: {matchLabels: {app: proxy}}
+  strategy: {{rollingUpdate: {{maxSurge: 1, maxUnavailable: 0}}}}
+  selector: {{matchLabels: {{app: {name}}}}}
   template:
-    metadata: {labels: {app: proxy}}
+    metadata: {{labels: {{app: {name}}}}}
     spec:
       automountServiceAccountToken: false
       terminationGracePeriodSeconds: 1
+      volumes: [{{name: settings, configMap: {{name: settings, optional: true}}}}]
       containers:
-      - name: controller
+      - name: {name}
         image: localhost/weir:test
         imagePullPolicy: Never
-        command: [/controller]
-        securityContext: {runAsUser: 0}
-        env: [{name: PATH, value: "/usr/sbin:/bin"}]
-        volumeMounts: [{name: settings, mountPath: /settings}]
-        readinessProbe: {tcpSocket: {port: 8080}, periodSeconds: 1}
-      volumes: [{name: settings, configMap: {name: settings}}]
+        {container}
 ---
+"#
+    )
+}
+
+/// A proxy that has the ConfigMap `settings` mounted, and a Service of it at an address.
+pub(crate) fn served(name: &str, address: &str, container: &str) -> String {
+    let container = format!(
+        "{container}\nvolumeMounts: [{{name: settings, mountPath: /settings}}]\n\
+         readinessProbe: {{tcpSocket: {{port: 8080}}, periodSeconds: 1}}"
+    );
+    let service = format!(
+        r#"
 apiVersion: v1
 kind: Service
-metadata: {name: proxy}
+metadata: {{name: {name}}}
 spec:
-  clusterIP: 10.96.7.9
-  selector: {app: proxy}
-  ports: [{port: 80, targetPort: 8080}]
-"#;
+  clusterIP: {address}
+  selector: {{app: {name}}}
+  ports: [{{port: 80, targetPort: 8080}}]
+---
+"#
+    );
+    deployment(name, "default", &container) + &service
+}
+
+/// The stand-in and its ConfigMap, which has a key that is nobody's concern.
+fn objects() -> String {
+    let settings =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {other: x}\n---\n";
+    let container = "command: [/controller]\nsecurityContext: {runAsUser: 0}\n\
+                     env: [{name: PATH, value: \"/usr/sbin:/bin\"}]";
+    let proxy = served("proxy", "10.96.7.9", container);
+    // ingress-nginx calls its container so.
+    settings.to_owned() + &proxy.replace("- name: proxy\n", "- name: controller\n")
+}
 
 /// Starts it as a Deployment, and waits until it serves.
 pub(crate) fn start(test: &Test) {
-    test.kubectl("apply --filename -", DEPLOYMENT);
+    test.kubectl("apply --filename -", &objects());
     test.kubectl("rollout status deployment/proxy --timeout=60s", "");
 }
 
 /// The same in its node's network, where one pod has the port.
 pub(crate) fn start_on_node(test: &Test) {
-    let text = DEPLOYMENT
+    let text = objects()
         .replace(
             "maxSurge: 1, maxUnavailable: 0",
             "maxSurge: 0, maxUnavailable: 1",

@@ -29,7 +29,7 @@ pub(crate) const PODS: &str =
     "--on kubernetes:weir-test --image localhost/weir:test --share-nodes --pod-memory 256MiB";
 
 /// All of them, in one cluster and one after the other.
-const TESTS: [Named; 25] = [
+const TESTS: [Named; 26] = [
     (
         "a_study_is_run_by_generators_in_pods",
         a_study_is_run_by_generators_in_pods,
@@ -59,6 +59,10 @@ const TESTS: [Named; 25] = [
     (
         "the_settings_of_a_controller_are_measured_in_turn",
         controlled::the_settings_of_a_controller_are_measured_in_turn,
+    ),
+    (
+        "capacities_of_a_controller_are_searched_in_turn",
+        controlled::capacities_of_a_controller_are_searched_in_turn,
     ),
     (
         "two_instances_of_a_controller_stand_side_by_side",

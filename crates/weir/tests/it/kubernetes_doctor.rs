@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::kube_stand_in;
 use crate::kube_support::Test;
 use crate::kubernetes::start;
 use crate::place::Place;
@@ -38,18 +39,6 @@ spec:
     served: true
     storage: true
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, namespace: checked}
-spec:
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      automountServiceAccountToken: false
-      terminationGracePeriodSeconds: 0
-      containers: [{name: web, image: "localhost/weir:test", imagePullPolicy: Never, command: [/weir, wait]}]
 ---
 apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler
@@ -92,10 +81,11 @@ fn found(shown: &Value) -> Vec<&str> {
 }
 
 fn make(test: &Test) {
+    let web = kube_stand_in::deployment("web", "checked", "command: [/weir, wait]");
     // The controller makes the account as well.
     test.kubectl(
         "apply --server-side --force-conflicts --filename -",
-        CHECKED,
+        &format!("{CHECKED}---\n{web}"),
     );
     wait_until("the kind of object is known", || {
         let kinds = "api-resources --api-group autoscaling.k8s.io --output name";

@@ -44,7 +44,7 @@ fn one_is_shown_in_full() {
     ]);
     let requests = run("parameters keepalive_requests --proxy envoy").with_code(0);
     requests.stdout.has_all(&[
-        "envoy.listener.maxRequestsPerConnection: LEVEL, none for unlimited (contour, `config`)",
+        "envoy.listener.maxRequestsPerConnection: LEVEL, none for unlimited (contour, `config`,",
         "(envoy-gateway, `client`)",
     ]);
     // By what it is called in nginx's configuration, and not the first id that some proxy has.

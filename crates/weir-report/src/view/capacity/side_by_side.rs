@@ -28,13 +28,26 @@ pub(super) fn section(study: &Study, found: &CapacityFindings) -> Vec<Block> {
     let table = Table::new(Kind::Plain, "Capacity of each arm", "arm")
         .columns(columns)
         .rows(rows);
-    let note = "The interval of a ratio treats the searches as independent. What the machine did to all arms at once does not cancel in it, so it is too wide rather than too narrow.";
     vec![
         Block::Heading(heading),
         Block::Table(table),
-        Block::Only(Outputs::FILES, vec![text(Style::Soft, note)]),
+        Block::Only(Outputs::FILES, vec![text(Style::Soft, note(study))]),
         Block::Only(Outputs::HTML, drawn(study, found)),
     ]
+}
+
+/// What the interval of a ratio has in it, and what not.
+fn note(study: &Study) -> String {
+    if !study.is_in_turn() {
+        return "The interval of a ratio treats the searches as independent. What the machine did to all arms at once does not cancel in it, so it is too wide rather than too narrow.".to_owned();
+    }
+    let each = study.search.precision;
+    let both = each * 2_f64.sqrt();
+    format!(
+        "The arms were searched one after the other, so the ratios are unpaired. Capacities that are known to ±{:.1} % give a ratio that is known to ±{:.1} %, if nothing changes between the searches. What does change (the speed of the machine, other load in the cluster) is in the ratio and not in its interval, which is too narrow then. An A/A arm shows how much that is, and no difference is claimed that is not larger.",
+        each * 100.0,
+        both * 100.0
+    )
 }
 
 fn drawn(study: &Study, found: &CapacityFindings) -> Vec<Block> {

@@ -102,6 +102,7 @@ fn of_study(name: &str, args: &CapacityArgs, options: Options) -> Result<Summary
     if args.lab.pods.on.is_some() {
         kube::can_be_sent_to(&read.study)?;
     }
+    kube::can_be_controlled(&read.study, &options.places)?;
     Tuning::read(args)?.apply(&mut read.study);
     time::fit_search(&read.study)?;
     public::check(&read.study, &args.lab)?;

@@ -192,7 +192,11 @@ fn in_object(controller: &str, spelling: &Spelling) -> String {
             .map(|level| format!("none for {level}")),
     );
     let object = spelling.object.iter().map(|object| format!(", `{object}`"));
-    let object: String = object.collect();
+    let file = spelling
+        .file
+        .iter()
+        .map(|key| format!(", or `{key}` of `file`"));
+    let object: String = object.chain(file).collect();
     let left_out = match &spelling.default {
         Some(default) => format!("; left out: {default}"),
         None => String::new(),

@@ -28,7 +28,7 @@ pub(super) fn print(
 ) -> Result<bool, Failure> {
     let study = &run.header.study;
     let controller = study.controlled().and_then(|(_, spec)| {
-        let means = Given::of(&spec.objects, spec.sysctls);
+        let means = Given::of(&spec.first.objects, spec.sysctls);
         Some((Controller::named(&spec.is)?, means))
     });
     let Some((controller, means)) = controller else {
@@ -115,7 +115,9 @@ fn of_objects(
             continue;
         }
         // A patch replaces a list as a whole, but for those of pods, whose elements have names.
-        match at.split('/').any(|step| step.parse::<usize>().is_ok()) {
+        // Nor does it know the lines of a text.
+        let is_within = at.contains('#') || at.split('/').any(|step| step.parse::<usize>().is_ok());
+        match is_within {
             true => by_hand.push(format!("by hand: {object}: {at} = {value}")),
             false => {
                 let patch = patches.entry(object).or_insert(Value::Null);
