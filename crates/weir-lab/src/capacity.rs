@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use weir_model::record::{BracketRecord, Phase, Record, RunHeader, SearchStage};
+use weir_model::study::ArmRole;
 use weir_search::{Stage, Trial};
 
 use crate::cell::{ArmId, Block, Cell, CellEnd, Outcome, Rates, Renewal, StepBlock, Steps};
@@ -91,9 +92,16 @@ impl Capacity {
     }
 
     /// Has the first arm that is not answered run alone, where arms have the proxy in turn. The one before it leaves; what it
-    /// has set, this one sets anew.
+    /// has set, this one sets anew. The A/A arm is the last: so it shows what drifts over the whole time.
     fn take_turn(&mut self) {
-        let turn = self.arms.iter().position(Searched::is_open);
+        let specs = &self.frame.header.study.arms;
+        let open = |is_same: bool| {
+            let mut arms = self.arms.iter().zip(specs);
+            arms.position(|(arm, spec)| {
+                arm.is_open() && (spec.role == ArmRole::SameAsBaseline) == is_same
+            })
+        };
+        let turn = open(false).or_else(|| open(true));
         let Some(arm) = turn.filter(|_| self.is_in_turn && turn != self.turn) else {
             return;
         };
@@ -101,7 +109,7 @@ impl Capacity {
         self.steps.push_back(Step::Arms(Vec::new()));
         self.steps.push_back(Step::Tell(Event::AloneTurn {
             arm: self.arms[arm].name.clone(),
-            stretch: arm as u32 + 1,
+            stretch: self.arms.iter().filter(|arm| !arm.is_open()).count() as u32 + 1,
             of: self.arms.len() as u32,
         }));
     }

@@ -197,7 +197,7 @@ pub(crate) fn capacities_of_a_controller_are_searched_in_turn(test: &Test) {
     running.wait_until("the second arm", |_| data(test).contains("\"1\""));
     running.signal(Signal::INT);
     let shown = running.end().with_code(130).stdout;
-    shown.has_all(&["one after the other", "at no rate", "unpaired"]);
+    shown.has_all(&["one after the other", "unpaired", "cannot be claimed"]);
     assert_eq!(data(test), BEFORE);
     let first = order();
     assert_eq!(first[0], "baseline");
