@@ -15,7 +15,8 @@ use crate::findings::Verdict;
 const FREEDOM: u32 = 6;
 
 /// Each arm against the one that it is compared with. The interval is that of independent searches: what the machine
-/// did to both at once does not cancel, so it is too wide rather than too narrow.
+/// did to both at once does not cancel, so it is too wide rather than too narrow. What it did to one of two that were searched one
+/// after the other is not in it.
 pub(super) fn of(study: &Study, found: &[Capacity]) -> Vec<Ratio> {
     let mut ratios: Vec<Ratio> = (1..found.len())
         .map(|arm| {

@@ -8,6 +8,7 @@ use weir_model::limit::Limit;
 use weir_model::record::{
     CapacityEnd, CeilingOf, CeilingRecord, SearchStage, Validity, ValidityReason,
 };
+use weir_model::study::ControllerSpec;
 use weir_report::{html, markdown, terminal};
 
 use crate::fixture::{self, Fixture};
@@ -210,6 +211,18 @@ fn the_first_screen_answers_the_question() {
         "capacities_terminal",
         terminal(&several().input(), false, 100)
     );
+}
+
+#[test]
+fn ratios_of_arms_in_turn_are_said_to_be_unpaired() {
+    let mut run = several();
+    let too_wide = "too wide rather than too narrow";
+    markup::has_all(&markdown(&run.input()), &[too_wide]);
+    run.header.study.proxy.controller = Some(ControllerSpec::default());
+    let shown = markdown(&run.input());
+    markup::has_none(&shown, &[too_wide]);
+    let costs = "known to ±3.0 % give a ratio that is known to ±4.2 %";
+    markup::has_all(&shown, &["so the ratios are unpaired", costs]);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::kube_stand_in;
 use crate::kube_support::Test;
 use crate::kubernetes::start;
 use crate::place::{self, Place};
-use crate::program::{HasAll, Running, wait_until};
+use crate::program::{HasAll, Running, run, wait_until};
 
 /// Where the proxy listens, and the origin server.
 const PROXY: &str = "127.0.0.1:8088";
@@ -211,6 +211,36 @@ pub(crate) fn capacities_of_a_controller_are_searched_in_turn(test: &Test) {
     assert_eq!(data(test), BEFORE);
     assert_eq!(order(), ["baseline", "few"]);
     test.kubectl("delete configmap settings", "");
+}
+
+/// Side by side with capacities, and alone: each is refused with its reason, before anything is asked of a cluster.
+#[test]
+fn what_arms_of_a_controller_have_no_need_of_is_said() {
+    let place = Place::new();
+    let in_turn = study(&place, "1", "6s");
+    let beside = in_turn.replace(
+        "loads:",
+        "    beside: [{address: '127.0.0.1:8090', config: configmap/b, read: [nginx, -T]}]\nloads:",
+    );
+    let asked = "a/a: false\nobjective: {capacity: 'p99 < 30ms'}";
+    let capacity = beside.replace("a/a: false", asked);
+    for (text, command, words) in [
+        (
+            &in_turn,
+            "run --check-alone",
+            "each of them runs alone already",
+        ),
+        (
+            &beside,
+            "run --check-alone",
+            "run the study without `beside` too",
+        ),
+        (&capacity, "run", "no place for `beside`"),
+        (&capacity, "capacity", "no place for `beside`"),
+    ] {
+        let path = place.write("study.yaml", text);
+        run(&format!("{command} {}", path.display())).did_nothing(2, &[words]);
+    }
 }
 
 /// Carries out what `weir patch tried` prints with these options.
