@@ -397,8 +397,12 @@ fn load_line(loads: &[Planned<'_>]) -> String {
 /// The load of a study that asks for a capacity.
 fn search_line(study: &Study) -> String {
     let limits: Vec<String> = study.capacity.iter().map(Limit::to_string).collect();
+    let order = match study.is_in_turn() && study.arms.len() > 1 {
+        true => "; one arm after the other",
+        false => "",
+    };
     format!(
-        "  load  {:28} the highest rate with {}, held for {}\n",
+        "  load  {:28} the highest rate with {}, held for {}{order}\n",
         study.loads[0].name,
         limits.join(", "),
         number::length(study.search.hold)

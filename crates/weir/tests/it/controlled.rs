@@ -241,6 +241,9 @@ fn what_arms_of_a_controller_have_no_need_of_is_said() {
         let path = place.write("study.yaml", text);
         run(&format!("{command} {}", path.display())).did_nothing(2, &[words]);
     }
+    let path = place.write("study.yaml", &in_turn.replace("a/a: false", asked));
+    let shown = run(&format!("run --check {}", path.display())).with_code(0);
+    shown.stdout.has("one arm after the other");
 }
 
 /// Carries out what `weir patch tried` prints with these options.
