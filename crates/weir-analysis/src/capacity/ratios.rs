@@ -41,25 +41,49 @@ pub(super) fn of(study: &Study, found: &[Capacity]) -> Vec<Ratio> {
     ratios
 }
 
-/// Takes back what is claimed of changes that are no further from 1 than the A/A arm is: of searches that come one after
-/// the other, that is what the machine makes of no difference at all.
+/// Takes back what is claimed of changes that are no further from 1 than the A/A arm is. Where searches come one after the
+/// other, that is what the machine makes of no difference at all, and without it nothing is claimed.
 fn hold_against_the_same(study: &Study, ratios: &mut [Ratio]) {
     let role = |place: usize| study.arms[place + 1].role;
-    let same = (0..ratios.len()).find(|place| role(*place) == ArmRole::SameAsBaseline);
-    let Some(same) = same.map(|place| ratios[place].clone()) else {
+    let mut places = 0..ratios.len();
+    let same = places.find(|place| role(*place) == ArmRole::SameAsBaseline);
+    let same = same.map(|place| ratios[place].clone());
+    let same = same.filter(|same| same.verdict != Verdict::Invalid);
+    if same.is_none() && !study.is_in_turn() {
         return;
-    };
-    let reach = equal::reach(same.verdict, same.ratio, same.interval);
+    }
+    let reach = same.map(|same| {
+        (
+            equal::reach(same.verdict, same.ratio, same.interval),
+            same.arm,
+        )
+    });
     for (place, claimed) in ratios.iter_mut().enumerate() {
-        let is_claim = matches!(claimed.verdict, Verdict::Better | Verdict::Worse);
         let is_of_change = role(place) == ArmRole::Change;
-        // Nothing is within a reach that is not known.
-        if is_claim && is_of_change && claimed.ratio.ln().abs() <= reach {
-            claimed.verdict = Verdict::Inconclusive;
-            claimed.because = equal::as_much(&same.arm, &claimed.against, reach);
+        let is_claim = !matches!(claimed.verdict, Verdict::Invalid | Verdict::Inconclusive);
+        if !is_claim || !is_of_change {
+            continue;
         }
+        let is_equal = claimed.verdict == Verdict::Equivalent;
+        let why = match &reach {
+            None => IN_TURN.to_owned(),
+            Some((reach, same)) if is_equal && *reach > study.objective.band.ln_1p() => format!(
+                "the whole interval is within the band, but two equal arms ({same} and {}) differed by more: {:.1} %",
+                claimed.against,
+                reach.exp_m1() * 100.0
+            ),
+            Some((reach, same)) if !is_equal && claimed.ratio.ln().abs() <= *reach => {
+                equal::as_much(same, &claimed.against, *reach)
+            }
+            Some(_) => continue,
+        };
+        (claimed.verdict, claimed.because) = (Verdict::Inconclusive, why);
     }
 }
+
+/// Why nothing is claimed of searches one after the other that have no A/A arm.
+const IN_TURN: &str = "the arms were searched one after the other, and what changed in between is not known: \
+`a/a: true` shows it";
 
 /// Estimate, interval and p, without a verdict; not numbers where one of the two has no capacity.
 fn ratio(arm: &Capacity, against: &Capacity) -> Ratio {
@@ -153,8 +177,23 @@ fn judge(study: &Study, ratio: &mut Ratio) {
 #[cfg(test)]
 mod tests {
     use weir_model::fixture;
+    use weir_model::study::ControllerSpec;
 
     use super::*;
+
+    fn one(arm: &str, ratio: f64, verdict: Verdict) -> Ratio {
+        Ratio {
+            arm: arm.to_owned(),
+            against: "stock".to_owned(),
+            ratio,
+            interval: (ratio * 0.96, ratio * 1.04),
+            p: 0.01,
+            p_holm: 0.01,
+            family: 1,
+            verdict,
+            because: String::new(),
+        }
+    }
 
     #[test]
     fn a_ratio_must_be_larger_than_what_equal_arms_show() {
@@ -165,28 +204,40 @@ mod tests {
             fixture::arm("other", ArmRole::Change, &[]),
         ];
         let study = fixture::study(arms.to_vec());
-        let one = |arm: &str, ratio: f64, verdict| Ratio {
-            arm: arm.to_owned(),
-            against: "stock".to_owned(),
-            ratio,
-            interval: (ratio * 0.96, ratio * 1.04),
-            p: 0.01,
-            p_holm: 0.01,
-            family: 1,
-            verdict,
-            because: String::new(),
-        };
         for (same, other, wanted) in [
-            ((1.01, Equivalent), 1.06, Better),
-            ((0.94, Inconclusive), 1.06, Inconclusive),
-            ((1.05, Better), 1.08, Inconclusive),
-            ((f64::NAN, Invalid), 1.06, Better),
+            ((1.01, Equivalent), (1.06, Better), Better),
+            ((0.94, Inconclusive), (1.06, Better), Inconclusive),
+            ((1.05, Better), (1.08, Better), Inconclusive),
+            ((f64::NAN, Invalid), (1.06, Better), Better),
+            ((1.001, Equivalent), (1.0, Equivalent), Equivalent),
+            ((1.2, Better), (1.0, Equivalent), Inconclusive),
         ] {
-            let mut both = [one("same", same.0, same.1), one("other", other, Better)];
+            let (other, claimed) = other;
+            let mut both = [one("same", same.0, same.1), one("other", other, claimed)];
             hold_against_the_same(&study, &mut both);
             assert_eq!(both[1].verdict, wanted, "{same:?} {other}");
-            assert_eq!(both[1].because.is_empty(), wanted == Better, "{same:?}");
+            assert_eq!(both[1].because.is_empty(), wanted == claimed, "{same:?}");
             assert_eq!(both[0].verdict, same.1, "{same:?}");
+        }
+    }
+
+    #[test]
+    fn searches_one_after_the_other_claim_nothing_without_an_a_a_arm() {
+        let arms = [
+            fixture::arm("stock", ArmRole::Baseline, &[]),
+            fixture::arm("other", ArmRole::Change, &[]),
+        ];
+        let mut study = fixture::study(arms.to_vec());
+        for (is_in_turn, claimed, wanted) in [
+            (false, Verdict::Better, Verdict::Better),
+            (true, Verdict::Better, Verdict::Inconclusive),
+            (true, Verdict::Equivalent, Verdict::Inconclusive),
+            (true, Verdict::Invalid, Verdict::Invalid),
+        ] {
+            study.proxy.controller = is_in_turn.then(ControllerSpec::default);
+            let mut ratios = [one("other", 1.3, claimed)];
+            hold_against_the_same(&study, &mut ratios);
+            assert_eq!(ratios[0].verdict, wanted, "{is_in_turn} {claimed:?}");
         }
     }
 }

@@ -108,8 +108,9 @@ pub(crate) fn read(
     let a_a = fields
         .get("a/a")
         .and_then(|node| check.flag(node))
-        // A search is at another rate at every time: two of the same would tell nothing about a third.
-        .unwrap_or(!asks_for(fields, "capacity"));
+        // Searches side by side are at another rate at every time: two of the same would tell nothing about a third. Of
+        // those that come one after the other, they tell what changed in between.
+        .unwrap_or_else(|| !asks_for(fields, "capacity") || takes_turns(fields, proxy));
     let baseline = fields.get("baseline").and_then(|node| check.arm_name(node));
     let design = design(fields, a_a, check);
     if let Some(entry) = fields.entry("stratify")
@@ -202,6 +203,13 @@ fn design<'n>(fields: &Fields<'n>, a_a: bool, check: &mut Checker) -> Option<&'n
             ));
     }
     first
+}
+
+/// Whether arms have the proxy of one controller in turn.
+fn takes_turns(fields: &Fields<'_>, proxy: Option<&proxy::Draft>) -> bool {
+    let controller = proxy.and_then(|proxy| proxy.spec.controller.as_ref());
+    let is_one = controller.is_some_and(|controller| controller.beside.is_empty());
+    is_one && DESIGNS.iter().any(|key| fields.entry(key).is_some())
 }
 
 /// Whether the objective has a key.

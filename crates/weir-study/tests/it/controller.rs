@@ -39,6 +39,18 @@ fn arms_are_settings_of_the_controller_s_objects() {
     assert_eq!(names, expected);
 }
 
+/// What changes between two searches is known by an A/A arm alone.
+#[test]
+fn capacities_in_turn_have_an_a_a_arm_by_themselves() {
+    let arms = "arms: [{name: a, settings: {keepalive_requests: 7}}]";
+    for (arms, own, count) in [(arms, "", 3), (arms, "\na/a: false", 2), ("", "", 1)] {
+        let asked = format!("{arms}{own}\nobjective: {{capacity: 'p99 < 30ms'}}");
+        let text = study(WHOLE, &asked).replace(", duration: 1m", "");
+        let study = read(&text).unwrap_or_else(|problems| panic!("{text}: {problems:?}"));
+        assert_eq!(study.arms.len(), count, "{asked}");
+    }
+}
+
 /// One more instance.
 const BESIDE: &str =
     "beside: [{address: '10.96.7.8:80', config: configmap/b, workload: deployment/b}]";

@@ -44,7 +44,7 @@ fn note(study: &Study) -> String {
     let each = study.search.precision;
     let both = each * 2_f64.sqrt();
     format!(
-        "The arms were searched one after the other, so the ratios are unpaired. Capacities that are known to ±{:.1} % give a ratio that is known to ±{:.1} %, if nothing changes between the searches. What does change (the speed of the machine, other load in the cluster) is in the ratio and not in its interval, which is too narrow then. An A/A arm, which is searched last, shows how much that is, and no difference is claimed that is not larger.",
+        "The arms were searched one after the other, so the ratios are unpaired. Capacities that are known to ±{:.1} % give a ratio that is known to ±{:.1} %, if nothing changes between the searches. What does change (the speed of the machine, other load in the cluster) is in the ratio and not in its interval, which is too narrow then. An A/A arm, which is searched last, shows how much that is, and no difference is claimed that is not larger; without that arm, none is.",
         each * 100.0,
         both * 100.0
     )
