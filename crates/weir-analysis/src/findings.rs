@@ -14,7 +14,6 @@ mod times;
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::record::{ArmConnections, Inert, LookRecord, Validity, ValidityReason};
 use weir_model::study::{ArmRole, Metric, Objective};
@@ -33,7 +32,8 @@ pub use tails::{HoldUpFindings, NEVER_NS, TailFindings};
 pub use times::{AcceptFindings, Retransmitted, TimePart, TimeRow, ToldBy, WhereTimeGoes};
 
 /// Everything that a run says.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Findings {
     /// Per load, in the order of the study.
     pub loads: Vec<LoadFindings>,
@@ -73,7 +73,8 @@ pub struct Findings {
 }
 
 /// A matrix of loads as a whole.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MatrixFindings {
     /// Its name; empty when the study gives it none.
     pub name: String,
@@ -87,7 +88,8 @@ pub struct MatrixFindings {
 }
 
 /// An arm with inert levels.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InertArm {
     /// The arm.
     pub arm: String,
@@ -106,7 +108,8 @@ impl InertArm {
 }
 
 /// What was found under one load.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadFindings {
     /// Name of the load.
     pub load: String,
@@ -169,7 +172,8 @@ pub struct LoadFindings {
 }
 
 /// A trial that was INVALID.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeftOut {
     /// The block, as the records number it.
     pub block: u32,
@@ -199,7 +203,8 @@ impl LoadFindings {
 
 /// An arm became another one while it was measured: from some block on its CPU time per request, or its
 /// rate, is on another level, and the other arms' are not.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PhaseChange {
     /// The arm.
     pub arm: String,
@@ -224,7 +229,8 @@ pub struct PhaseChange {
 }
 
 /// One reason for doubt and how often it was met.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountedReason {
     /// The reason, with what was seen in the gravest case.
     pub reason: ValidityReason,
@@ -237,7 +243,8 @@ pub struct CountedReason {
 }
 
 /// Figures of one arm over all valid blocks.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ArmFindings {
     /// Name of the arm.
     pub arm: String,
@@ -255,7 +262,7 @@ pub struct ArmFindings {
     /// Response time at quantiles 0.5, 0.9, 0.99, 0.999 and 1, nanoseconds, of all requests that were due:
     /// [`NEVER_NS`] (null in JSON) where it falls among those that were not answered.
     #[serde(with = "tails::never")]
-    #[schemars(with = "[Option<u64>; 5]")]
+    #[cfg_attr(feature = "schema", schemars(with = "[Option<u64>; 5]"))]
     pub response_ns: [u64; 5],
     /// The p99 and the p99.9 of the response time in an open loop, and how well they are known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -300,7 +307,8 @@ pub struct ArmFindings {
 ///
 /// With [`Verdict::Invalid`] there is nothing to show: `n` is 0, ratio, interval and minimum
 /// detectable change are not numbers (null in JSON), and `because` says what is missing.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// The metric.
     pub metric: Metric,
@@ -442,7 +450,8 @@ impl Comparison {
 }
 
 /// All arms but the A/A arm on one metric, the best first, as far as their pairs can tell them apart.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ranking {
     /// The metric.
     pub metric: Metric,
@@ -458,9 +467,8 @@ pub struct Ranking {
 }
 
 /// What a comparison says.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Better by more than chance explains.

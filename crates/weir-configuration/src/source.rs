@@ -5,9 +5,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use similar::TextDiff;
+use similar::algorithms::{Capture, Compact, Replace, myers};
+use similar::udiff::UnifiedHunkHeader;
+use similar::{DiffOp, group_diff_ops};
 use weir_model::study::AskSpec;
 use weir_parameters::Parameter;
 
@@ -219,13 +221,9 @@ pub fn former_line(before: &str, after: &str, line: usize) -> usize {
     const PATIENCE: Duration = Duration::from_secs(1);
     let (before, after): (Vec<&str>, Vec<&str>) =
         (before.lines().collect(), after.lines().collect());
-    let mut difference = TextDiff::configure();
-    let difference = difference.timeout(PATIENCE).diff_slices(&before, &after);
+    let changes = changes(&before, &after, Some(Instant::now() + PATIENCE));
     let at = line.saturating_sub(1);
-    let found = difference
-        .ops()
-        .iter()
-        .find(|op| op.new_range().contains(&at));
+    let found = changes.iter().find(|op| op.new_range().contains(&at));
     let Some(op) = found else { return line };
     let (old, offset) = (op.old_range(), at - op.new_range().start);
     let line = old.start + offset.min(old.len().saturating_sub(1)) + usize::from(!old.is_empty());
@@ -236,16 +234,43 @@ fn file_diff(path: &Path, before: &str, after: &str) -> String {
     // `patch` takes a line to end at a line feed and nowhere else; a lone carriage return is text.
     let before: Vec<&str> = before.split_inclusive('\n').collect();
     let after: Vec<&str> = after.split_inclusive('\n').collect();
-    let difference = TextDiff::configure()
-        .newline_terminated(true)
-        .diff_slices(&before, &after);
-    let path = path.display().to_string();
-    let path = path.trim_start_matches('/');
-    difference
-        .unified_diff()
-        .context_radius(3)
-        .header(&header_name("a", path), &header_name("b", path))
-        .to_string()
+    let changes = changes(&before, &after, None);
+    let mut text = String::new();
+    for hunk in group_diff_ops(changes, AROUND) {
+        if hunk.is_empty() {
+            continue;
+        }
+        if text.is_empty() {
+            let path = path.display().to_string();
+            let path = path.trim_start_matches('/');
+            let [a, b] = ["a", "b"].map(|side| header_name(side, path));
+            text = format!("--- {a}\n+++ {b}\n");
+        }
+        text.push_str(&format!("{}\n", UnifiedHunkHeader::new(&hunk)));
+        for change in hunk
+            .iter()
+            .flat_map(|op| op.iter_changes(&*before, &*after))
+        {
+            let line = change.value();
+            text.push_str(&format!("{}{line}", change.tag()));
+            if !line.ends_with('\n') {
+                text.push_str("\n\\ No newline at end of file\n");
+            }
+        }
+    }
+    text
+}
+
+/// Lines around a change that a diff shows.
+const AROUND: usize = 3;
+
+/// What of the lines is the same and what is not, best found by `deadline`. One algorithm alone: `similar::TextDiff` brings
+/// all that there are, with a copy for each way of asking.
+fn changes(before: &[&str], after: &[&str], deadline: Option<Instant>) -> Vec<DiffOp> {
+    let mut seen = Compact::new(Replace::new(Capture::new()), before, after);
+    let ranges = (0..before.len(), 0..after.len());
+    let Ok(()) = myers::diff_deadline(&mut seen, before, ranges.0, after, ranges.1, deadline);
+    seen.into_inner().into_inner().into_ops()
 }
 
 /// The name of a file as `patch` and `git apply` read it. The end of a line in a name must not begin another

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use weir_kube::ClusterFacts;
@@ -15,7 +14,8 @@ use crate::{commands, rules};
 pub const FORMAT: &str = "weir-doctor/1";
 
 /// All that was found.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Examination {
     /// [`FORMAT`].
     pub format: &'static str,

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::configuration::Configuration;
 
 /// The load that the host is to carry.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Asked {
     /// Client connections open at once.
     pub connections: Option<u64>,
@@ -206,7 +206,8 @@ pub struct Cgroup {
 }
 
 /// Something that was looked for and not had.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unread {
     /// What.
     pub what: String,

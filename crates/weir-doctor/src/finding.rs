@@ -1,10 +1,10 @@
 //! What a rule finds, and what settings leave room for.
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// How much a finding matters. The order is that of urgency.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// It keeps the load asked for from being carried.
@@ -29,7 +29,8 @@ pub(crate) enum Then {
 }
 
 /// One thing found.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// Which rule, in words with hyphens: stable from version to version.
     pub id: &'static str,
@@ -127,7 +128,8 @@ impl Finding {
 }
 
 /// How much the settings leave room for, whatever was asked.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Room {
     /// Of what.
     pub what: &'static str,

@@ -2,7 +2,6 @@
 
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, PostParams};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -13,7 +12,8 @@ use crate::inner::Inner;
 const SYSCTL: &str = "sysctl";
 
 /// An object of a cluster.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ObjectRef {
     /// Group and version: `apps/v1`.
     pub api: String,

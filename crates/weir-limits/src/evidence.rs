@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::derive::{Known, read_of, value};
@@ -11,7 +10,8 @@ use crate::window::Window;
 use weir_model::sample::Counters;
 
 /// The value of a quantity.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fact {
     /// Its value in the window that is judged.
     pub value: f64,
@@ -27,7 +27,8 @@ pub struct Fact {
 }
 
 /// Why a quantity is unknown.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Absent {
     /// The sampler said that it cannot be read.
@@ -59,7 +60,8 @@ pub enum Absent {
 }
 
 /// What is known of a trial.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evidence {
     /// Quantities by name. One that is not there is unknown, never 0.
     pub quantities: BTreeMap<String, Fact>,

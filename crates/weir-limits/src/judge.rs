@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::study::ProxyKind;
 
@@ -12,7 +11,8 @@ use crate::text::filled;
 use crate::window::Role;
 
 /// A quantity as a condition saw it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Shown {
     /// Its name.
     pub quantity: String,
@@ -31,7 +31,8 @@ pub struct Shown {
 }
 
 /// What will be the limit when the first finding is none any more.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Behind {
     /// A finding of the same judgement.
@@ -49,7 +50,8 @@ pub enum Behind {
 }
 
 /// A limiter that shows.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// Its name.
     pub limiter: String,
@@ -79,7 +81,8 @@ pub struct Finding {
 }
 
 /// A limiter that does not show.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ruled {
     /// Its name.
     pub limiter: String,
@@ -88,7 +91,8 @@ pub struct Ruled {
 }
 
 /// A limiter that could not be judged.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unknown {
     /// Its name.
     pub limiter: String,
@@ -97,7 +101,8 @@ pub struct Unknown {
 }
 
 /// What the judgement comes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// The first finding is the limiter.
@@ -109,7 +114,8 @@ pub enum Answer {
 }
 
 /// What limits a proxy, by what is known.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Judgement {
     /// What it comes to.
     pub answer: Answer,

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::sample::Counters;
 
@@ -16,7 +15,8 @@ const SAME_NS: u64 = 50_000_000;
 const IDLE: f64 = 0.01;
 
 /// A quantity over time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Series {
     /// Its name.
     pub quantity: String,
@@ -27,7 +27,8 @@ pub struct Series {
 }
 
 /// A process of the proxy, or a thread of one that has several.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Worker {
     /// Name and number, as the kernel has them: `nginx 4711`.
     pub name: String,

@@ -1,13 +1,13 @@
 //! What the load generator itself can do on a machine.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Version of [`Calibration`].
 pub const FORMAT: &str = "weir-calibration/1";
 
 /// The generator against a server that looks at nothing: kept connections, 1 KiB of content.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Calibration {
     /// [`FORMAT`] at the time of writing.
     pub format: String,
@@ -22,7 +22,8 @@ pub struct Calibration {
 }
 
 /// One way of asking the kernel.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WayCalibration {
     /// `io_uring` or `epoll`.
     pub io: String,

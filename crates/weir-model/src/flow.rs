@@ -9,7 +9,6 @@ use std::net::IpAddr;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::load::{Arrivals, Assignment, Close, Lifetime, Overflow, RequestSpec, Segment, Spacing};
@@ -37,9 +36,9 @@ pub const HELD: &str = "held";
 ///
 /// It derefs to its main flow: who asks for "the connections of a load" means that one's, and
 /// whoever means all of them goes through [`LoadSpec::flows`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(!try_from))]
 #[serde(try_from = "old::LoadShape")]
-#[schemars(!try_from)]
 pub struct LoadSpec {
     /// Short name, unique in the study.
     pub name: String,
@@ -143,7 +142,8 @@ impl LoadSpec {
 }
 
 /// Connections that send the same mix of requests to the same server in the same manner.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowSpec {
     /// Short name, unique in the load.
     pub name: String,
@@ -201,7 +201,8 @@ fn one() -> u16 {
 }
 
 /// When the requests of a flow are due, as far as is known before anything is measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ArrivalsSpec {
     /// Closed loop.
@@ -220,7 +221,8 @@ pub enum ArrivalsSpec {
 }
 
 /// Recorded arrivals.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TraceSpec {
     /// The file of timestamps or the access log.
     pub file: String,
@@ -229,7 +231,8 @@ pub struct TraceSpec {
 }
 
 /// Own addresses that connections come from.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SourceSpec {
     /// As many as the connections need.

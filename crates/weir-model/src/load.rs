@@ -1,10 +1,10 @@
 //! What a load is, in the engine's words: who sends what, when, until when.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// When the next request is due.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Arrivals {
     /// Closed loop: a connection sends again as soon as it was answered.
@@ -82,7 +82,8 @@ impl Arrivals {
 }
 
 /// A stretch of time in which the rate changes evenly.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Segment {
     /// Requests per second at its begin; zero or more.
     pub from: f64,
@@ -104,7 +105,8 @@ impl Segment {
 }
 
 /// How arrivals are spread at a given rate.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Spacing {
     /// All gaps equal.
@@ -123,7 +125,8 @@ pub enum Spacing {
 }
 
 /// Which connection sends a request that is due.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Assignment {
     /// Any that is idle.
@@ -134,7 +137,8 @@ pub enum Assignment {
 }
 
 /// What becomes of a request that is due when no connection is idle.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Overflow {
     /// It waits its turn, and its response time runs.
@@ -145,7 +149,8 @@ pub enum Overflow {
 }
 
 /// How long a connection is used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Lifetime {
     /// As long as the server keeps it.
@@ -160,7 +165,8 @@ pub enum Lifetime {
 }
 
 /// How a connection that has served its time is closed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Close {
     /// In order (FIN), as clients do; whoever closes first keeps the port for a while (TIME_WAIT).
@@ -171,7 +177,8 @@ pub enum Close {
 }
 
 /// One request, sent again and again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RequestSpec {
     /// Method token (RFC 9110 §9), for example `GET`.
     pub method: String,
@@ -205,9 +212,8 @@ impl RequestSpec {
 }
 
 /// What went wrong, as far as it can be told apart without looking at the words.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
     /// The connection could not be opened; the kernel's error number says why.
@@ -290,7 +296,8 @@ impl Ended {
 }
 
 /// How often one kind of error happened.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ErrorCount {
     /// The kind.
     pub kind: ErrorKind,
@@ -316,7 +323,8 @@ impl ErrorCount {
 
 /// Work that had not ended when the trial did. It is part of the result: leaving it out would make
 /// a stalled server look quick.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Censored {
     /// Requests sent and not answered at the end of `drain`, or given up at the timeout.
     pub in_flight: u64,

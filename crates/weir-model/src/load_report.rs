@@ -1,6 +1,5 @@
 //! What `weir load` found: the document behind every output format, versioned.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::load::{Arrivals, Assignment, Censored, Close, ErrorCount, Lifetime, Overflow};
@@ -10,7 +9,8 @@ use crate::record::{GeneratorStart, ValidityReason};
 pub const FORMAT: &str = "weir-load/1";
 
 /// The result of one load test. All times are nanoseconds unless a name says otherwise.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadReport {
     /// [`FORMAT`] at the time of writing.
     pub format: String,
@@ -72,7 +72,8 @@ pub struct LoadReport {
 }
 
 /// One of several flows of a load.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowReport {
     /// Its name.
     pub name: String,
@@ -108,7 +109,8 @@ pub struct FlowReport {
 }
 
 /// One of several generators of a load.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadGenerator {
     /// Its host, and when it started.
     #[serde(flatten)]
@@ -136,7 +138,8 @@ pub struct LoadGenerator {
 }
 
 /// TLS handshakes by what they agreed on.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TlsReport {
     /// Handshakes completed over the whole trial.
     pub handshakes: u64,
@@ -175,7 +178,8 @@ impl TlsReport {
 }
 
 /// How often something with a name was seen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NameCount {
     /// The name.
     pub name: String,
@@ -184,7 +188,8 @@ pub struct NameCount {
 }
 
 /// What the generator says about itself.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GeneratorReport {
     /// `io_uring` or `epoll`.
     pub io: String,
@@ -214,7 +219,8 @@ pub struct GeneratorReport {
 }
 
 /// Whom the load asked for what.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Target {
     /// The URL as it was typed.
     pub url: String,
@@ -227,7 +233,8 @@ pub struct Target {
 }
 
 /// The load as asked for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadShape {
     /// Closed or open loop.
     pub arrivals: Arrivals,
@@ -264,7 +271,8 @@ fn one() -> u16 {
 }
 
 /// Phases in seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PhaseSeconds {
     /// Not measured.
     pub ramp_up: f64,
@@ -273,7 +281,8 @@ pub struct PhaseSeconds {
 }
 
 /// Rates in requests per second.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rates {
     /// Asked for; absent in a closed loop.
     pub intended: Option<f64>,
@@ -286,7 +295,8 @@ pub struct Rates {
 }
 
 /// Counts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Counts {
     /// Requests that the schedule wanted sent; 0 in a closed loop.
     pub due: u64,
@@ -321,7 +331,8 @@ pub struct Counts {
 }
 
 /// How often a status code came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StatusCount {
     /// The code.
     pub status: u16,
@@ -330,7 +341,8 @@ pub struct StatusCount {
 }
 
 /// One distribution of times: in short, and without loss.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimeReport {
     /// Values recorded.
     pub count: u64,
@@ -349,7 +361,8 @@ pub struct TimeReport {
 }
 
 /// One second of `sustain`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Second {
     /// Begin, in seconds since the trial's start.
     pub at: f64,

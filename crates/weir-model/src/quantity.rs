@@ -6,7 +6,6 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What is wrong with a quantity that somebody typed.
@@ -244,7 +243,8 @@ pub(crate) fn parse_rate_or_none(text: &str) -> Result<f64, QuantityError> {
 }
 
 /// A set of CPUs by number, written as the kernel writes it: `0,2-3`. Never empty, ascending.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 pub struct CpuSet(Vec<u32>);
 

@@ -9,7 +9,6 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::environment::Environment;
@@ -47,7 +46,8 @@ pub const FORMAT: &str = "weir-run/2";
 pub const READABLE: [&str; 2] = ["weir-run/1", FORMAT];
 
 /// First thing written: what will be done, where, and by which weir.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunHeader {
     /// [`FORMAT`] at the time of writing.
     pub format: String,
@@ -96,9 +96,9 @@ pub struct RunHeader {
 }
 
 /// What the reader of a run's figures must know.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(!from))]
 #[serde(from = "RemarkText")]
-#[schemars(!from)]
 pub struct Remark {
     /// The arm that it is about; `None`: the whole run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -153,7 +153,8 @@ impl std::fmt::Display for Remark {
 }
 
 /// The host of each role by the name that ssh(1) was given; `None`: the host that weir ran on.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlacesUsed {
     /// Of the load engine; of several generators the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -221,7 +222,8 @@ impl RunHeader {
 }
 
 /// What connected generator, proxies and origin server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkUsed {
     /// The loopback interface: all arms have the kernel settings of the host.
@@ -237,7 +239,8 @@ pub enum NetworkUsed {
 }
 
 /// What keeps copies of users' configurations from servers and files that are not the run's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Protection {
     /// Every address, socket and written file in a copy was checked to be the run's own.
@@ -257,7 +260,8 @@ impl Protection {
 }
 
 /// One line of `records.jsonl`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum Record {
     /// A session began: the first, or one that resumed the run.
@@ -292,7 +296,8 @@ pub enum Record {
 
 /// An arm that was added while the run went on; it stands behind those of the study, in the order of these
 /// records.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ArmRecord {
     /// The session that added it.
     pub session: u32,
@@ -301,7 +306,8 @@ pub struct ArmRecord {
 }
 
 /// What was decided by what had been measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DecisionRecord {
     /// The session.
     pub session: u32,
@@ -316,7 +322,8 @@ pub struct DecisionRecord {
 }
 
 /// A weir process began to work on the run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionRecord {
     /// 0 for the first, one more for each resume.
     pub session: u32,
@@ -325,7 +332,8 @@ pub struct SessionRecord {
 }
 
 /// What an instance of an arm's proxy is really running with; one for each instance.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProxyRecord {
     /// The session that started it.
     pub session: u32,
@@ -355,7 +363,8 @@ pub struct ProxyRecord {
 
 /// A level that an arm asks for and that changes nothing against the arm it is compared with: what
 /// the kernel or the proxy really does is the same as there.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Inert {
     /// The parameter.
     pub id: String,
@@ -369,7 +378,8 @@ pub struct Inert {
 
 /// What the proxy of an arm counted of itself in one continuous trial: the difference of its own
 /// counters, by the names that it gives them. Absent for a proxy that tells nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountersRecord {
     /// The session.
     pub session: u32,
@@ -387,7 +397,8 @@ pub struct CountersRecord {
 }
 
 /// What the pilot saw and chose.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PilotRecord {
     /// The load it was for.
     pub load: String,
@@ -405,7 +416,8 @@ pub struct PilotRecord {
 }
 
 /// How long what an arm has in flight stays behind.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Residue {
     /// The arm.
     pub arm: String,
@@ -414,7 +426,8 @@ pub struct Residue {
 }
 
 /// All trials of one load are complete.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadEndRecord {
     /// The load.
     pub load: String,
@@ -423,7 +436,8 @@ pub struct LoadEndRecord {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EndRecord {
     /// RFC 3339 in UTC.
     pub at: String,
@@ -434,7 +448,8 @@ pub struct EndRecord {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Everything that was planned was measured.

@@ -1,13 +1,13 @@
 //! Which requests are sent and what is expected of their responses, in the user's words.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::load::RequestSpec;
 
 /// One of several requests that a load is mixed from. Target, field values and content may hold
 /// slots such as `{{sequence}}`, which are filled in for every request.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WeightedRequest {
     /// What reports call it; `None`: method and target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,7 +42,8 @@ impl WeightedRequest {
 }
 
 /// What a response must be like. What is not said is not looked at.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExpectSpec {
     /// Status codes, any of them; none: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -59,7 +60,8 @@ pub struct ExpectSpec {
 }
 
 /// Status codes (RFC 9110 §15).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StatusSpec {
     /// One code.
@@ -104,7 +106,8 @@ impl StatusSpec {
 }
 
 /// What a field of a response must be like.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FieldSpec {
     /// There, whatever it says.

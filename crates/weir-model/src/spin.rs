@@ -4,14 +4,14 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::quantity::{QuantityError, format_duration, parse_duration};
 
 /// How long before a request is due the generator's thread is awake: a thread that sleeps until then
 /// is woken some tens of microseconds late.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Spin {
     /// As long as this machine's wake-ups turn out to be late, within a budget of CPU time.

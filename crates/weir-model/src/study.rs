@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::flow::{ArrivalsSpec as StudyArrivals, LoadSpec};
@@ -29,7 +28,8 @@ pub use taken::{Taken, TakenFrom};
 pub type Settings = BTreeMap<String, String>;
 
 /// A study, checked.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Study {
     /// Short name, fit for a file name: lower-case letters, digits and dashes.
     pub name: String,
@@ -84,7 +84,8 @@ pub struct Study {
 }
 
 /// Which arms of a study are compared with which.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Compare {
     /// Each with the one named in its [`Arm::against`].
@@ -95,7 +96,8 @@ pub enum Compare {
 }
 
 /// What the origin server answers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OriginSpec {
     /// Status code of every response.
     pub status: u16,
@@ -138,7 +140,8 @@ impl Default for OriginSpec {
 }
 
 /// How long the origin server waits before it answers a request.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DelaySpec {
     /// Not at all.
@@ -153,7 +156,8 @@ pub enum DelaySpec {
 
 /// A load's place in a matrix: the numbers as the file has them. After a scale
 /// ([`Study::scale`]) the load's own are others, and figures published for a place still find it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MatrixCell {
     /// Name of the matrix; empty when the file gives it none.
     pub matrix: String,
@@ -177,7 +181,8 @@ pub fn is_arm_name(text: &str) -> bool {
 }
 
 /// One complete configuration of the system under test.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Arm {
     /// Short name, unique in the study.
     pub name: String,
@@ -250,7 +255,8 @@ impl Study {
 }
 
 /// What an arm is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ArmRole {
     /// What everything else is compared with.
@@ -263,7 +269,8 @@ pub enum ArmRole {
 }
 
 /// How the arms take turns in a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlockSpec {
     /// Length of a slice, or `None`: a pilot chooses it.
     pub slice: Option<Duration>,
@@ -298,7 +305,8 @@ impl Default for BlockSpec {
 }
 
 /// What counts as better, and how sure one must be.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Objective {
     /// The metric that answers the question; the others are reported beside it.
     pub metric: Metric,
@@ -324,9 +332,8 @@ impl Default for Objective {
 }
 
 /// What is measured and compared.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
     /// Completed requests per second; higher is better. Closed loop only.
@@ -358,7 +365,8 @@ impl Metric {
 }
 
 /// What the arms' proxies are connected by to generator and origin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NetworkSpec {
     /// Namespaces or loopback.
     pub kind: NetworkKind,
@@ -386,7 +394,8 @@ impl Default for NetworkSpec {
 }
 
 /// Where the arms' proxies are.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkKind {
     /// In namespaces where they may be made, else on loopback.
@@ -399,7 +408,8 @@ pub enum NetworkKind {
 }
 
 /// CPUs by role.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuRoles {
     /// The proxies of all arms.
     pub proxy: CpuSet,
@@ -410,7 +420,8 @@ pub struct CpuRoles {
 }
 
 /// Figures published by somebody else.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Published {
     /// Who published them, and where they were measured.
     pub source: String,
@@ -435,7 +446,8 @@ pub struct Published {
 }
 
 /// How much others gained on a metric, over all that they measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PublishedGain {
     /// The load it is for; `None`: each that gives the metric.
     pub load: Option<String>,
@@ -450,7 +462,8 @@ pub struct PublishedGain {
 }
 
 /// What a published gain was gained by.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum GainOf {
     /// These arms, each against the one that it is compared with.
@@ -465,7 +478,8 @@ pub enum GainOf {
 }
 
 /// Response times that others published for an arm.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PublishedTimes {
     /// The arm.
     pub arm: String,
@@ -482,7 +496,8 @@ pub struct PublishedTimes {
 }
 
 /// One published quantile of a response time.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PublishedQuantile {
     /// 0..1; 1 is the largest.
     pub quantile: f64,

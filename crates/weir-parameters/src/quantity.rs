@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::record::Inert;
 use weir_model::study::Settings;
@@ -15,7 +14,8 @@ use crate::grammar::first_number;
 use crate::row::Parameter;
 
 /// What several parameters control together.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Quantity {
     /// In words: `listen backlog`.
@@ -36,7 +36,8 @@ pub struct Quantity {
 }
 
 /// What is read of an arm that runs in order to know a quantity.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Reading {
     /// How long a queue the kernel keeps for the proxy's listener (sock_diag(7)).

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use weir_model::study::ProxyRole;
@@ -63,7 +62,8 @@ pub struct Parameter {
 }
 
 /// What a change of a tunable reaches, which decides what is needed to change it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// The proxy's configuration.
@@ -100,7 +100,8 @@ impl Scope {
 }
 
 /// Since when Kubernetes lets every pod set a sysctl. Empty: since it lets pods set any.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Safe {
     /// Version of Kubernetes.
@@ -112,7 +113,8 @@ pub struct Safe {
 }
 
 /// Whether a pod can have a parameter of its own on Kubernetes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Kubernetes {
     /// A safe sysctl: every pod may set it.

@@ -1,6 +1,5 @@
 //! Counters by which it shows whether a parameter does what it is for.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a parameter does to a counter when it takes effect.
@@ -16,9 +15,8 @@ pub struct Shows {
 }
 
 /// What is counted for each arm under a load.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Counter {
     /// Connections to the origin server per request.

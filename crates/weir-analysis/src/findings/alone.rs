@@ -1,6 +1,5 @@
 //! Whether a ratio that was seen side by side holds when the arms run one at a time.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::record::Validity;
 use weir_model::study::Metric;
@@ -10,7 +9,8 @@ use super::Holding;
 /// The winner and the arm that it is compared with, measured one at a time.
 ///
 /// Where nothing could be compared (`n` is 0, [`Holding::Invalid`]), ratios are not numbers (null in JSON).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AloneFindings {
     /// The load.
     pub load: String,

@@ -1,6 +1,5 @@
 //! How much each arm carries within the study's objective.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::limit::Limit;
 use weir_model::record::{BurstRecord, CapacityEnd, CeilingRecord, SearchStage, Validity};
@@ -11,7 +10,8 @@ use super::{CountedReason, LeftOut, Verdict};
 pub const UNIT: &str = "requests/s";
 
 /// How much the arms of a run carry.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapacityFindings {
     /// In the order of the study.
     pub arms: Vec<Capacity>,
@@ -30,7 +30,8 @@ pub struct CapacityFindings {
 }
 
 /// How much one arm carries within the objective. Rates are requests per second.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Capacity {
     /// The arm.
     pub arm: String,
@@ -49,7 +50,7 @@ pub struct Capacity {
     pub confidence: f64,
     /// The objective, in the words of the study: `p99 < 30ms`.
     #[serde(with = "texts")]
-    #[schemars(with = "Vec<String>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub limits: Vec<Limit>,
     /// Place among the limits of the one that breaks first.
     pub decides: usize,
@@ -111,7 +112,8 @@ impl Capacity {
 
 /// What requests met at a rate. Quantiles are those of all requests that were due, taken together and never averaged;
 /// `None`: of a request that was not answered.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CurvePoint {
     /// Requests per second that were asked for.
     pub rate: f64,
@@ -148,7 +150,8 @@ impl CurvePoint {
 }
 
 /// What was known after a step of the search.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BracketPoint {
     /// What the step was for.
     pub stage: SearchStage,
@@ -159,7 +162,8 @@ pub struct BracketPoint {
 }
 
 /// Something that was counted, at three loads: low ones, the edge, and more than is carried. `None`: not measured there.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Growth {
     /// What.
     pub what: Counted,
@@ -172,7 +176,8 @@ pub struct Growth {
 }
 
 /// What is counted beside the response times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Counted {
     /// Requests per second that were asked for.
@@ -200,7 +205,8 @@ pub enum Counted {
 /// The capacity of an arm against that of another.
 ///
 /// With [`Verdict::Invalid`] there is nothing to show: ratio and interval are not numbers (null in JSON).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ratio {
     /// The arm.
     pub arm: String,

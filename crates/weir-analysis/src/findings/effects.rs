@@ -1,6 +1,5 @@
 //! Arms that were not what their levels say.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::record::Inert;
 use weir_model::study::Metric;
@@ -10,7 +9,8 @@ use crate::names::metric_words;
 
 /// An arm of which all that it changes was read as being in force in the arm that it is compared with too, and
 /// that differs from it clearly all the same: one of the two is wrong, and it is not the measurement.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MisreadArm {
     /// The arm.
     pub arm: String,
@@ -48,7 +48,8 @@ impl MisreadArm {
 }
 
 /// A change whose purpose shows in a counter, and the counter did not move.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ineffective {
     /// The arm.
     pub arm: String,

@@ -1,11 +1,11 @@
 //! Whether resources grow linearly with the load.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_limits::Resource;
 
 /// How the resources of an arm grew with the rate.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GrowthFindings {
     /// The arm.
     pub arm: String,
@@ -24,7 +24,8 @@ pub struct GrowthFindings {
 }
 
 /// How one quantity grew with the rate.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ResourceGrowth {
     /// The resource.
     pub resource: Resource,
@@ -51,7 +52,8 @@ pub struct ResourceGrowth {
 }
 
 /// How something grows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
     /// It is the same at all rates, within 2 %.
@@ -78,7 +80,8 @@ impl Shape {
 }
 
 /// A change of the slope.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bends {
     /// The rate, in requests per second, and its 95 % interval.
     pub at: (f64, (f64, f64)),

@@ -1,11 +1,11 @@
 //! What to know beside an answer.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::record::{Outcome, Validity};
 
 /// Whether an answer may be believed, and what it leaves out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Headline {
     /// The worst validity of the loads and matrices that the answer rests on; INVALID when there are
     /// none.
@@ -33,7 +33,8 @@ impl Default for Headline {
 }
 
 /// How a run ended that did not end as planned.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Incomplete {
     /// How; `None`: it has no end. Complete: not everything that was planned was recorded.
     pub outcome: Option<Outcome>,

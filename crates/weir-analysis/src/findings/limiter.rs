@@ -1,12 +1,12 @@
 //! What limited an arm.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_limits::{Evidence, Judgement, Series, Worker};
 use weir_model::record::{ConfirmationRecord, SearchStage};
 
 /// What limited an arm under a load, by samples of a time in which it alone had the load.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LimiterFindings {
     /// The load.
     pub load: String,
@@ -38,7 +38,8 @@ pub struct LimiterFindings {
 }
 
 /// A time in which one arm alone had the load.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stretch {
     /// From when on, in seconds since the run began, as the samples count them.
     pub from_s: f64,

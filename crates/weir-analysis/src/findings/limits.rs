@@ -1,6 +1,5 @@
 //! Whether arms stay within a limit.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::study::Metric;
 
@@ -8,7 +7,8 @@ use weir_model::study::Metric;
 ///
 /// With [`Holding::Invalid`], and where too few requests were answered for the quantile to
 /// exist, there is no estimate: value and interval are not numbers (null in JSON).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LimitFindings {
     /// The arm.
     pub arm: String,
@@ -31,9 +31,8 @@ pub struct LimitFindings {
 }
 
 /// Whether something holds: a limit, or a ratio when arms run alone.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Holding {
     /// The whole interval lies within the limit.

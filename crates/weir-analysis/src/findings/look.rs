@@ -1,10 +1,10 @@
 //! Which of several looks a comparison is of.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One of several looks, and how strict it was for all of them to hold what was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AtLook {
     /// Which one, from 1 on.
     pub look: u32,

@@ -3,14 +3,14 @@
 //! Absolute figures of another machine mean nothing here; ratios between the same steps do. So the
 //! published ratio of an arm to the arm that it is compared with stands beside the measured ratio.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::study::{GainOf, Metric};
 
 use super::Comparison;
 
 /// Published figures beside ours.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PublishedFindings {
     /// One for each load with figures of its own, or one for all. Empty where other things are all
     /// that was published.
@@ -22,7 +22,8 @@ pub struct PublishedFindings {
 }
 
 /// The figures published for one load.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FiguresFindings {
     /// The load that ours are from; `None` where nothing was measured, and where an arm that is alone
     /// has a row for each load.
@@ -34,7 +35,8 @@ pub struct FiguresFindings {
 }
 
 /// One published figure beside ours.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FigureFindings {
     /// The arm; where it is alone, the load.
     pub arm: String,
@@ -53,7 +55,8 @@ pub struct FigureFindings {
 }
 
 /// One published quantile of the response time beside ours.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimeFindings {
     /// The arm.
     pub arm: String,
@@ -83,7 +86,8 @@ pub struct TimeFindings {
 
 /// One published gain beside ours. Sizes are not compared: published ones are means and peaks over
 /// machines and settings that are not here.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GainFindings {
     /// What it was gained by.
     pub of: GainOf,
@@ -108,7 +112,8 @@ pub struct GainFindings {
 }
 
 /// A measured figure; not numbers (null in JSON) where there is no valid one.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Measured {
     /// The estimate.
     pub value: f64,
@@ -117,7 +122,8 @@ pub struct Measured {
 }
 
 /// What a measurement says about a published effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PublishedVerdict {
     /// Same direction, and the published size lies in the interval; of a gain, the direction alone.

@@ -1,10 +1,10 @@
 //! High quantiles of response times, and how well they are known.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A high quantile of an arm's response times, by its two names.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TailFindings {
     /// The quantile, 0.99 or 0.999.
     pub quantile: f64,
@@ -20,7 +20,8 @@ pub struct TailFindings {
 }
 
 /// Slices in which a CPU of the proxy, the generator or the origin stood still.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HoldUpFindings {
     /// How many.
     pub slices: u32,

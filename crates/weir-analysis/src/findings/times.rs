@@ -1,10 +1,10 @@
 //! Where the time of requests goes, as findings.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Where the time of an arm's requests goes under one load.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WhereTimeGoes {
     /// The load.
     pub load: String,
@@ -30,7 +30,8 @@ pub struct WhereTimeGoes {
 }
 
 /// Where the time goes of requests that take so long.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimeRow {
     /// The quantile of the response time; `None`: the mean of all.
     pub quantile: Option<f64>,
@@ -43,9 +44,8 @@ pub struct TimeRow {
 }
 
 /// A part of a response time.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TimePart {
     /// What the generator saw and the proxy did not: the generator's queue, the network, the accept queue, and until
@@ -68,7 +68,8 @@ pub enum TimePart {
 }
 
 /// What connections waited in the accept queue.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AcceptFindings {
     /// Who says so.
     pub by: ToldBy,
@@ -81,7 +82,8 @@ pub struct AcceptFindings {
 }
 
 /// Segments that were sent again.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Retransmitted {
     /// Who says so.
     pub by: ToldBy,
@@ -94,7 +96,8 @@ pub struct Retransmitted {
 }
 
 /// Who tells of the kernel's part.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ToldBy {
     /// Programs at tracepoints, of each connection.

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::key::{Key, normal};
@@ -10,7 +9,8 @@ use super::place;
 use super::settings::{SettingError, Settings};
 
 /// What became of a setting, or would become of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum Outcome {
     /// It had a value of weir's, and has its value before again.
@@ -52,7 +52,8 @@ impl Outcome {
 }
 
 /// A setting that weir changed, and what became of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Restored {
     /// The setting.
     pub key: Key,
@@ -66,7 +67,8 @@ pub struct Restored {
 }
 
 /// A setting that weir has changed or may have.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct Entry {
     pub(super) key: Key,
     /// The network namespace in which it was changed, of a setting that is another in each.

@@ -4,7 +4,6 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_files::NotOurs;
 
@@ -15,7 +14,8 @@ use super::settings::SettingError;
 pub(super) const FORMAT: &str = "weir-journal/1";
 
 /// The weir that has the settings of a host in hand.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Holder {
     /// Its process number.
     pub pid: u32,

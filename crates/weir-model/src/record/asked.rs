@@ -3,11 +3,11 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What some loads ask of a configuration of the user's.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AskedRecord {
     /// The loads, by name; a flow beside a load's own as `LOAD, flow FLOW`.
     pub loads: Vec<String>,
@@ -23,7 +23,8 @@ pub struct AskedRecord {
 pub const FROM_FILES: &str = "answers from files";
 
 /// What answers a request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RequestRecord {
     /// Its Host field.
     pub host: String,
@@ -50,7 +51,8 @@ pub struct RequestRecord {
 }
 
 /// A part of the user's configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SpotRecord {
     /// What it is: `server shop.example`, `location /api/`, `*:443`.
     pub name: String,

@@ -1,12 +1,12 @@
 //! What a search for how much an arm carries writes down.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limit::Limit;
 
 /// What a step of a search was for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SearchStage {
     /// A closed loop, which shows what the arm completes at most.
@@ -22,7 +22,8 @@ pub enum SearchStage {
 }
 
 /// What a search knows after a step of it: the trials of one cell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BracketRecord {
     /// The arm.
     pub arm: String,
@@ -44,7 +45,8 @@ pub struct BracketRecord {
 }
 
 /// How much an arm carries within an objective. Rates are requests per second.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapacityRecord {
     /// The arm.
     pub arm: String,
@@ -100,7 +102,8 @@ fn is_none(count: &u32) -> bool {
 }
 
 /// What an arm carries for a short time after a rest.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BurstRecord {
     /// Length of the burst, seconds.
     pub seconds: f64,
@@ -114,7 +117,8 @@ pub struct BurstRecord {
 }
 
 /// A limit of the measurement itself.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CeilingRecord {
     /// Whose it is.
     pub of: CeilingOf,
@@ -123,7 +127,8 @@ pub struct CeilingRecord {
 }
 
 /// Who else may be what cannot carry more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CeilingOf {
     /// The load generator.
@@ -137,7 +142,8 @@ pub enum CeilingOf {
 }
 
 /// Why a search for a capacity has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CapacityEnd {
     /// The interval is as narrow as was asked for, and a trial near its lower end has held.

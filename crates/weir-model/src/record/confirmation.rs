@@ -1,13 +1,13 @@
 //! Whether a limiter was proven by turning a parameter.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::study::{Metric, Settings, Taken};
 
 /// What came of turning a parameter that is held to limit an arm: the arm with and without the change, in a paired
 /// trial of its own.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConfirmationRecord {
     /// The arm.
     pub arm: String,

@@ -1,11 +1,11 @@
 //! What each of several generators of a load had, and when it started.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What one of several generators had of a trial. The figures of the trial are those of all together, and its histograms
 /// their sums.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GeneratorShare {
     /// Its host.
     pub host: String,
@@ -30,7 +30,8 @@ pub struct GeneratorShare {
 }
 
 /// When one of several generators started.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GeneratorStart {
     /// Its host.
     pub host: String,

@@ -1,10 +1,10 @@
 //! Looks at a load that is measured until everything is decided.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A look at what was measured under a load so far. What is decided at it rests on the blocks of then alone.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LookRecord {
     /// The session.
     pub session: u32,
@@ -40,7 +40,8 @@ pub struct LookRecord {
 }
 
 /// A comparison that was decided at a look.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DecidedRecord {
     /// The arm.
     pub arm: String,

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::HoldUps;
@@ -10,7 +9,8 @@ use crate::quantity::CpuSet;
 
 /// What was measured between the roles, and read of their hosts, once before the first trial. What could not be is not
 /// there, and `unmeasured` says why.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Surroundings {
     /// Generator to proxy, and proxy to origin server; for proxies that weir did not start, one for each address.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -48,9 +48,8 @@ impl Surroundings {
 }
 
 /// A role at the end of a link.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LinkEnd {
     /// The load engine.
@@ -72,7 +71,8 @@ impl std::fmt::Display for LinkEnd {
 }
 
 /// What lies between two roles, by a connection that goes as those of the load do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LinkRecord {
     /// Who connected.
     pub from: LinkEnd,
@@ -97,7 +97,8 @@ pub struct LinkRecord {
 }
 
 /// How long it took until something came back.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RoundTrips {
     /// What each was: a message and its echo, or, where nobody echoes, opening a connection.
     pub by: TripKind,
@@ -110,7 +111,8 @@ pub struct RoundTrips {
 }
 
 /// What a round trip was.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TripKind {
     /// A message of some bytes and its echo.
@@ -121,7 +123,8 @@ pub enum TripKind {
 }
 
 /// What one connection carried in one direction.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Carried {
     /// Bytes per second that were received.
     pub bytes_per_s: f64,
@@ -131,7 +134,8 @@ pub struct Carried {
 }
 
 /// Something that could not be measured or read.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unmeasured {
     /// What.
     pub what: String,
@@ -150,7 +154,8 @@ impl Unmeasured {
 }
 
 /// A host of the run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostRecord {
     /// What messages call it.
     pub host: String,
@@ -165,7 +170,8 @@ pub struct HostRecord {
 }
 
 /// What was read of a host: as far as it concerns CPUs of roles and links of theirs.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostFacts {
     /// CPUs of roles by what chooses their frequency (scaling_governor, kernel Documentation/admin-guide/pm/cpufreq.rst).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -191,7 +197,8 @@ pub struct HostFacts {
 }
 
 /// A network card.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CardFacts {
     /// Its interface's name.
     pub name: String,

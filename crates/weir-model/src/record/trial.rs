@@ -1,6 +1,5 @@
 //! What a trial measured, and why to doubt it.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::generators::{GeneratorShare, GeneratorStart};
@@ -11,19 +10,9 @@ use crate::load_report::TlsReport;
 /// What a trial is for. Reports and verdicts rest on [`Phase::Measurement`] and
 /// [`Phase::Confirmation`] alone.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// To find out how to measure: the slice, a first rate.
@@ -66,7 +55,8 @@ impl Phase {
 }
 
 /// One measured run of one cell: one arm, under one load, in one block.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrialRecord {
     /// The session it was measured in. Blocks never span sessions.
     pub session: u32,
@@ -137,7 +127,8 @@ impl TrialRecord {
 }
 
 /// One slice: the load stayed on one arm.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SliceRecord {
     /// Place in the trial's sequence of slices, over all arms.
     pub index: u64,
@@ -240,7 +231,8 @@ fn is_false(flag: &bool) -> bool {
 }
 
 /// How long CPUs stood still. `None` where there was no meter, as in records of before it was kept.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HoldUps {
     /// Those of the arm's proxy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -284,7 +276,8 @@ impl HoldUps {
 
 /// What meters saw of some CPUs: timer interrupts that came late, which is the part of a hold-up that remained when an
 /// interrupt was due; and other processes that had them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HeldUp {
     /// How many came late.
     pub times: u64,
@@ -309,7 +302,8 @@ impl HeldUp {
 }
 
 /// TCP sockets of a network namespace, as /proc/net/sockstat counts them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SocketCounts {
     /// In any state but TIME_WAIT, listeners among them.
     pub in_use: u64,
@@ -321,7 +315,8 @@ pub struct SocketCounts {
 
 /// One continuous trial: the blocks of a load that were measured with the same instances of the
 /// proxies, without a pause in between. Runs of before it was kept have none.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PartRecord {
     /// The session it was measured in.
     pub session: u32,
@@ -371,7 +366,8 @@ pub struct PartRecord {
 }
 
 /// The clock of a host against the generator's (of the first one, where several share the load).
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClockOffset {
     /// The host.
     pub host: String,
@@ -380,7 +376,8 @@ pub struct ClockOffset {
 }
 
 /// Blocks of a load within a continuous trial.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadBlocks {
     /// The load.
     pub load: String,
@@ -391,7 +388,8 @@ pub struct LoadBlocks {
 }
 
 /// What became of the connections to one arm in a continuous trial.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ArmConnections {
     /// The arm.
     pub arm: String,
@@ -418,7 +416,8 @@ pub struct ArmConnections {
 }
 
 /// Connections of one kind to one arm.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConnectionCounts {
     /// As many as the study wants.
     pub wanted: u64,
@@ -445,7 +444,8 @@ impl ConnectionCounts {
 }
 
 /// A histogram in short; the lossless one is in `histograms.hlog` under `tag`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QuantileSummary {
     /// Tag of the line in `histograms.hlog`; empty when it was not kept.
     pub tag: String,
@@ -475,9 +475,8 @@ impl QuantileSummary {
 }
 
 /// Whether a figure may be used.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Validity {
     /// Nothing speaks against it.
@@ -489,7 +488,8 @@ pub enum Validity {
 }
 
 /// One reason to doubt a figure.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ValidityReason {
     /// How grave it is: [`Validity::Suspect`] or [`Validity::Invalid`].
     pub validity: Validity,

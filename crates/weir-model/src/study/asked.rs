@@ -1,7 +1,6 @@
 //! What a load asks of a configuration that the user wrote, as far as the configuration chooses by it
 //! what answers.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{OwnConfiguration, ProxyRole, ProxySpec, Study};
@@ -17,7 +16,8 @@ pub const HOST: &str = "weir.test";
 const MOST_REQUESTS: usize = 64;
 
 /// What a flow asks for. Flows that ask the same have one of these in common.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AskSpec {
     /// The port that the load names. A listener must be there, whatever it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,7 +40,8 @@ pub struct AskSpec {
 }
 
 /// One request as far as a proxy chooses by it what answers.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RequestedSpec {
     /// Its own Host field, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,13 +6,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Settings, Study};
 
 /// Which proxy, doing what, with which settings before any arm changes them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProxySpec {
     /// Which program.
     pub kind: ProxyKind,
@@ -63,7 +63,8 @@ impl ControllerSpec {
 
 /// A controller in a Kubernetes cluster, which configures a proxy by what objects say. weir changes those for an arm, and
 /// puts them back.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ControllerSpec {
     /// Which: the name of a file of `controllers/`.
     pub is: String,
@@ -82,7 +83,8 @@ pub struct ControllerSpec {
 }
 
 /// An instance of a controller: where its settings stand, and how it is asked.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InstanceSpec {
     /// The namespace of its objects that name none.
     pub namespace: String,
@@ -97,7 +99,8 @@ pub struct InstanceSpec {
 }
 
 /// How pods get settings of the kernel.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SysctlMeans {
     /// The securityContext of the pods names them, and the kubelet sets those that it allows.
@@ -124,7 +127,8 @@ impl SysctlMeans {
 }
 
 /// One more instance of a controller, with a proxy of its own.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BesideSpec {
     /// Where its proxy is asked.
     pub at: ExternalSpec,
@@ -134,7 +138,8 @@ pub struct BesideSpec {
 }
 
 /// A configuration that the user wrote. It is read on the proxies' host and never written to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OwnConfiguration {
     /// Its main file.
     pub file: PathBuf,
@@ -144,7 +149,8 @@ pub struct OwnConfiguration {
 }
 
 /// A proxy that runs without weir, which asks it and touches nothing of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExternalSpec {
     /// Where it is asked, in clear or over TLS as the load says.
     pub address: SocketAddr,
@@ -185,7 +191,8 @@ impl fmt::Display for ExternalSpec {
 }
 
 /// A way to start a proxy's process.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LauncherSpec {
     /// Program and arguments that the proxy's command line is put behind: `onload
     /// --profile=latency`. Empty: none.
@@ -218,7 +225,8 @@ macro_rules! proxies {
 macro_rules! kinds {
     ($($variant:ident $name:ident $title:literal $files:literal;)*) => {
         /// A proxy that weir knows how to run.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(rename_all = "snake_case")]
         pub enum ProxyKind {
             $(#[doc = $title] $variant,)*
@@ -273,7 +281,8 @@ impl ProxyKind {
 }
 
 /// What the proxy does with a request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ProxyRole {
     /// It asks the origin server.

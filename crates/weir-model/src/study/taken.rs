@@ -1,10 +1,10 @@
 //! What is taken away from an arm, to see whether it is what limits it.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Whose resource it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TakenFrom {
     /// Time of the generator's CPUs.
@@ -17,7 +17,8 @@ pub enum TakenFrom {
 }
 
 /// What an arm lacks while it has the load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Taken {
     /// Of whom.
     pub from: TakenFrom,

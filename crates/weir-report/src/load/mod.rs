@@ -34,7 +34,8 @@ use weir_model::load_report::LoadReport;
 use crate::foreign::masked;
 
 /// The document, and what limits the server, where it was looked at.
-#[derive(serde::Serialize, schemars::JsonSchema)]
+#[derive(serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Observed<'a> {
     #[serde(flatten)]
     report: &'a LoadReport,

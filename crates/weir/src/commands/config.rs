@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use clap::{Arg, CommandFactory};
-use schemars::JsonSchema;
 use serde::Serialize;
 use weir_report::foreign::masked;
 
@@ -16,7 +15,8 @@ use crate::terminal;
 pub(crate) const FORMAT: &str = "weir-config/1";
 
 /// The defaults in force.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Shown {
     /// `weir-config/1`.
     format: &'static str,
@@ -27,7 +27,8 @@ pub(crate) struct Shown {
 }
 
 /// A `weir.toml`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ShownFile {
     path: String,
     /// Whether it is there.
@@ -35,7 +36,8 @@ struct ShownFile {
 }
 
 /// The default of a command's option.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ShownSetting {
     command: String,
     /// As it is typed.

@@ -28,7 +28,7 @@ pub(crate) fn run(args: GenerateArgs) -> Result<ExitCode, Failure> {
                 })?;
         }
         GenerateArgs::Schema { name: None } => {
-            let names = schemas::names().map(|name| name + "\n");
+            let names = schemas::names().map(|name| format!("{name}\n"));
             terminal::print(&names.collect::<String>())?;
         }
         GenerateArgs::Schema { name: Some(name) } => {

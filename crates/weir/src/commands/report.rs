@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use weir_analysis::findings::Findings;
 use weir_files::NotOurs;
@@ -23,7 +22,8 @@ pub(crate) const RUNS: &str = "runs";
 pub(crate) const FORMAT: &str = "weir-findings/1";
 
 /// The findings of a run, for programs.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Document<'a> {
     /// `weir-findings/1`.
     format: &'static str,

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use weir_agent::message::Restore;
 use weir_host::journal::{self, Journal, JournalError, Outcome, Restored, put_back_command};
@@ -20,7 +19,8 @@ use crate::terminal;
 pub(crate) const FORMAT: &str = "weir-restore/1";
 
 /// What was undone, or would be.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Undone {
     format: &'static str,
     dry_run: bool,
@@ -33,7 +33,8 @@ pub(crate) struct Undone {
 pub(crate) const FORMAT_OF_CLUSTER: &str = "weir-restore-cluster/1";
 
 /// What was removed from a namespace, or would be.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Cleared {
     format: &'static str,
     dry_run: bool,
@@ -45,7 +46,8 @@ pub(crate) struct Cleared {
 }
 
 /// An object of the cluster.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Object {
     kind: &'static str,
     name: String,
@@ -201,7 +203,7 @@ fn undo_at(host: &str, args: &RestoreArgs) -> Result<Undone, Failure> {
     })
 }
 
-fn refused(error: JournalError) -> Failure {
+pub(crate) fn refused(error: JournalError) -> Failure {
     let hint = error.hint();
     match error {
         JournalError::Io { .. } => Failure::failed(error),

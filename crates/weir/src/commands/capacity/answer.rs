@@ -1,6 +1,5 @@
 //! The answer for programs: docs/schemas/weir-capacity-1.json.
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use weir_analysis::capacity::{CapacityFindings, UNIT};
 use weir_analysis::findings::{Findings, GrowthFindings, LimiterFindings};
@@ -12,7 +11,8 @@ use crate::commands::fail_if::Judged;
 /// Moves when an old reader would be misled.
 pub(crate) const FORMAT: &str = "weir-capacity/1";
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Answer<'a> {
     format: &'static str,
     weir_version: &'a str,
@@ -35,7 +35,8 @@ pub(crate) struct Answer<'a> {
     remarks: Vec<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Limiter<'a> {
     arm: &'a str,
     answer: weir_limits::Answer,
@@ -47,20 +48,23 @@ struct Limiter<'a> {
     words: String,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Target<'a> {
     url: Option<&'a str>,
     addresses: Vec<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Interval {
     low: f64,
     high: f64,
     unit: &'static str,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Condition<'a> {
     condition: &'a str,
     is_true: Option<bool>,

@@ -23,6 +23,7 @@ mod answer;
 mod tuning;
 mod url;
 
+#[cfg(test)]
 pub(crate) use answer::{Answer, FORMAT};
 use tuning::Tuning;
 

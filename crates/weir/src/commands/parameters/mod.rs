@@ -16,8 +16,10 @@ use crate::terminal;
 mod shown;
 mod text;
 
+#[cfg(test)]
+pub(crate) use shown::FORMAT;
+pub(crate) use shown::Listed;
 use shown::Shown;
-pub(crate) use shown::{FORMAT, Listed};
 
 /// Runs the command.
 pub(crate) fn run(args: &ParametersArgs) -> Result<ExitCode, Failure> {

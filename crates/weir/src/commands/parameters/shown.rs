@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use weir_model::study::ProxyKind;
 use weir_parameters::{
@@ -18,7 +17,8 @@ const TEMPLATE: &str = "/spec/template";
 pub(crate) const FORMAT: &str = "weir-parameters/1";
 
 /// Parameters, for programs.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Listed<'a> {
     /// `weir-parameters/1`.
     format: &'static str,
@@ -34,7 +34,8 @@ impl<'a> Listed<'a> {
 }
 
 /// A parameter, ready to be printed. In JSON as it stands.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Shown<'a> {
     pub(super) id: &'a str,
     pub(super) scope: Scope,
@@ -70,7 +71,8 @@ pub(super) struct Shown<'a> {
 }
 
 /// A constraint.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Shows<'a> {
     pub(super) severity: &'static str,
     pub(super) rule: String,

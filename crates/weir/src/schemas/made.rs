@@ -1,4 +1,6 @@
-//! JSON schemas of what weir writes for programs, made from the types that are written.
+//! The schemas of `docs/schemas/`, made from the types that are written.
+
+use std::path::Path;
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
@@ -52,18 +54,23 @@ const FORMATS: [Format; 11] = [
     Format { part: "-record", ..format(record::FORMAT, "a line of records.jsonl in the folder of a run", true, of::<Record>) },
 ];
 
-/// Their names: `weir-load-1`.
-pub(crate) fn names() -> impl Iterator<Item = String> {
-    FORMATS.iter().map(Format::file)
-}
-
-/// A schema as text.
-pub(crate) fn schema(name: &str) -> Option<String> {
-    let format = FORMATS.iter().find(|format| format.file() == name)?;
-    let schema = (format.of)(format);
-    serde_json::to_string_pretty(&schema)
-        .ok()
-        .map(|text| text + "\n")
+/// `WEIR_WRITE_DOCS=1 cargo test -p weir --bin weir schemas` writes them anew.
+#[test]
+fn the_schemas_are_those_of_the_types() {
+    for format in &FORMATS {
+        let name = format.file();
+        let schema = serde_json::to_string_pretty(&(format.of)(format)).unwrap() + "\n";
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas");
+        let path = Path::new(folder).join(&name).with_extension("json");
+        if std::env::var_os("WEIR_WRITE_DOCS").is_some() {
+            std::fs::write(&path, &schema).unwrap();
+            continue;
+        }
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(written == schema, "{name}.json is not that of this weir");
+        // What the program has was built in before; a changed file is one of the next build.
+        assert_eq!(super::schema(&name).as_deref(), Some(&*schema), "{name}");
+    }
 }
 
 impl Format {
