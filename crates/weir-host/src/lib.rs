@@ -22,6 +22,6 @@ mod wire;
 pub use error::HostError;
 pub use link::{connect, disconnect};
 pub use links::Interface;
-pub use network::{Network, interface_with, may_have_networks};
+pub use network::{Network, interface_with, may_have_networks, return_to_first_network};
 pub use user_namespace::enter_user_namespace;
 pub use wire::Wire;

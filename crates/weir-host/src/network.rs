@@ -22,6 +22,8 @@ use crate::{HostError, Wire};
 
 /// The namespace of the thread that opens it (proc_thread-self(5)).
 const NAMESPACE_OF_THREAD: &str = "/proc/thread-self/ns/net";
+/// The namespace of the first thread of the process that opens it.
+const NAMESPACE_OF_PROCESS: &str = "/proc/self/ns/net";
 
 /// A network namespace, held by a descriptor: it lives as long as any clone of this, or any process
 /// or thread in it.
@@ -45,6 +47,16 @@ pub fn may_have_networks() -> Result<(), HostError> {
         addresses: vec![([192, 0, 2, last].into(), 30)],
     };
     connect((&a, &wire(1)), (&b, &wire(2)), 1500)
+}
+
+/// Has the calling thread back in the network namespace of the process's first thread, which joins none.
+///
+/// # Errors
+/// The kernel refused: `/proc` is not mounted, or for want of CAP_SYS_ADMIN, without which the thread has not left it.
+pub fn return_to_first_network() -> Result<(), HostError> {
+    let first = Network::at(NAMESPACE_OF_PROCESS)
+        .map_err(|e| HostError::refused(format!("open {NAMESPACE_OF_PROCESS}"), e))?;
+    first.join()
 }
 
 /// The interface of the calling thread's namespace that has this address; `None`: none has.

@@ -2,8 +2,8 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::batch::v1::Job;
@@ -55,6 +55,7 @@ impl Generators {
             run: name()?,
             pods: Vec::new(),
         };
+        with_pods(|all| all.push(named(inner)));
         inner.run("create a Job", create(inner, wanted, &generators.run))?;
         let ready = ready(inner, wanted, &generators.run, interrupted);
         // The loop ends by itself; a request that hangs does not.
@@ -90,11 +91,35 @@ impl Generators {
 impl Drop for Generators {
     fn drop(&mut self) {
         let inner = &self.inner;
+        let own = named(inner);
+        with_pods(|all| {
+            if let Some(at) = all.iter().position(|one| *one == own) {
+                all.swap_remove(at);
+            }
+        });
         let jobs: Api<Job> = Api::namespaced(inner.client.clone(), &inner.namespace);
         // What cannot be removed ends by itself: see `weir wait`.
         let background = DeleteParams::background();
         let _ = inner.within(REMOVAL, jobs.delete(&self.run, &background));
     }
+}
+
+/// The namespaces in which this process has pods, each as `--on` names it. Waits for nobody: where somebody is about to
+/// change them, it says none.
+pub fn pods_of_this_process() -> Vec<String> {
+    WITH_PODS
+        .try_lock()
+        .map_or_else(|_| Vec::new(), |all| all.clone())
+}
+
+static WITH_PODS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn with_pods(change: impl FnOnce(&mut Vec<String>)) {
+    change(&mut WITH_PODS.lock().unwrap_or_else(PoisonError::into_inner));
+}
+
+fn named(inner: &Inner) -> String {
+    format!("kubernetes:{}/{}", inner.context, inner.namespace)
 }
 
 /// A name that no other run has.

@@ -40,7 +40,7 @@ pub use exec::{Connected, Session, client};
 pub use facts::{
     Budget, ClusterFacts, ContainerFacts, KubeProxy, NodeFacts, PodFacts, Scaler, Scaling,
 };
-pub use generators::Generators;
+pub use generators::{Generators, pods_of_this_process};
 pub use ingress::Served;
 pub use node::{VALUE, nodes_of};
 pub use object_ref::ObjectRef;

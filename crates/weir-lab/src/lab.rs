@@ -257,6 +257,7 @@ impl Lab<'_> {
 
     /// Records a block and tells of it. A block of a proxy that has ended meanwhile is none.
     fn keep(&mut self, cell: &Cell, block: Block) -> Result<Block, LabError> {
+        weir_probe::fault::at("block");
         for trial in &block {
             self.record(&Record::Trial(Box::new(trial.clone())))?;
         }

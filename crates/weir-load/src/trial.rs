@@ -210,6 +210,7 @@ impl Crew<'_> {
         settle(plan.cpus[thread], plan.flows.iter().any(Flow::is_open_loop));
         // A thread that shares the table after all has fewer descriptors; connections say so.
         let _ = own_descriptor_table();
+        weir_probe::fault::at("load-thread");
         let setup = Setup {
             plan,
             progress: &self.control.progress[thread],

@@ -9,6 +9,7 @@
 //! All counters only ever grow: users take differences. Times are nanoseconds.
 
 pub mod cpu;
+pub mod fault;
 pub mod hold_ups;
 pub mod host;
 mod listening;

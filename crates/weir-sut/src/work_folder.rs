@@ -98,6 +98,21 @@ impl WorkFolder {
         swept
     }
 
+    /// Removes those that this process has made before it became another program by execve(2), and ends what still runs in
+    /// them; says which those were.
+    pub fn sweep_own() -> Vec<PathBuf> {
+        let mut own = WorkFolder::own();
+        let this = Owner::this_process().ok();
+        own.retain(|path| {
+            let is_own = this.is_some() && Owner::of(path) == this;
+            is_own && {
+                end_orphans(path);
+                fs::remove_dir_all(path).is_ok()
+            }
+        });
+        own
+    }
+
     /// Those of this process under the system's folder for temporary files.
     pub fn own() -> Vec<PathBuf> {
         let mut own = WorkFolder::named_in(&std::env::temp_dir());

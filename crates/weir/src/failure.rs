@@ -14,6 +14,8 @@ pub(crate) const FAILED: u8 = 1;
 pub(crate) const BAD_INPUT: u8 = 2;
 /// Exit code when a condition of `--fail-if` is true: all was measured and reported.
 pub(crate) const CONDITION: u8 = 3;
+/// Exit code after a panic, whichever thread it was in: that of Rust programs.
+pub(crate) const BUG: u8 = 101;
 /// Exit code after Ctrl-C or SIGTERM; what was measured has been reported.
 pub(crate) const INTERRUPTED: u8 = 130;
 

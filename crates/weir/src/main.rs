@@ -9,6 +9,7 @@ use clap::Parser;
 use failure::Failure;
 
 mod args;
+mod bug;
 mod closed;
 mod commands;
 mod config;
@@ -23,7 +24,11 @@ mod signals;
 mod terminal;
 
 fn main() -> ExitCode {
-    // Before anything else: whoever asks how things are must not end what is being begun. Where the kernel refuses it, it is
+    if bug::is_putting_back() {
+        return bug::put_back();
+    }
+    bug::watch();
+    // Before anything that takes time: whoever asks how things are must not end what is being begun. Where the kernel refuses it, it is
     // told by who needs it.
     let _ = signals::asked_flag();
     let words: Vec<String> = std::env::args_os()

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write, stderr, stdout};
 use std::os::fd::AsFd;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use weir_probe::fault;
 use weir_report::foreign::{masked, visible};
 
 use crate::failure::Failure;
@@ -47,7 +49,34 @@ pub(crate) fn print_as_it_is(text: &str) -> Result<(), Failure> {
 /// fails, and a trial must not end because nobody watches it. What others have put into it to command a
 /// terminal is made visible, and secrets are masked: proxies quote their configurations.
 pub(crate) fn tell(text: &str) {
-    let _ = stderr().lock().write_all(masked(&visible(text)).as_bytes());
+    let mut out = stderr().lock();
+    fault::at("terminal");
+    let _ = out.write_all(masked(&visible(text)).as_bytes());
+}
+
+/// How long a terminal or a pipe that takes nothing is waited for by [`tell_at_once`].
+const TAKES: Timespec = Timespec {
+    tv_sec: 1,
+    tv_nsec: 0,
+};
+/// What a pipe that can be written to takes whole, in bytes (PIPE_BUF, pipe(7)).
+const WHOLE: usize = 4096;
+
+/// As [`tell`], after commands of weir's own to the terminal, in a process that is about to be another one: no lock is
+/// waited for, since its holder may have panicked, and no reader for long.
+pub(crate) fn tell_at_once(commands: &[u8], text: &str) {
+    // The crates that mask secrets are asked nothing here: a panic of theirs would be the last.
+    let plain = |c: char| if c.is_control() && c != '\n' { '?' } else { c };
+    let text: String = text.chars().map(plain).collect();
+    let bytes = [commands, text.as_bytes()].concat();
+    let out = rustix::stdio::stderr();
+    for piece in bytes.chunks(WHOLE) {
+        let mut ready = [PollFd::new(&out, PollFlags::OUT)];
+        if !poll(&mut ready, Some(&TAKES)).is_ok_and(|ready| ready > 0) {
+            return;
+        }
+        let _ = rustix::io::write(out, piece);
+    }
 }
 
 /// As [`tell`], of text that has colours of weir's own ([`print_painted`]).
@@ -79,6 +108,7 @@ fn painted(text: &str, color: bool) -> Cow<'_, str> {
 /// hold no control characters.
 pub(crate) fn draw(bytes: &[u8]) {
     let mut out = stderr().lock();
+    fault::at("screen");
     let _ = out.write_all(bytes).and_then(|()| out.flush());
 }
 

@@ -25,7 +25,12 @@ impl Keeper {
         let (work, todo) = channel::<Work>();
         let thread = std::thread::Builder::new()
             .name("weir-arm".to_owned())
-            .spawn(move || todo.into_iter().for_each(|work| work()))
+            .spawn(move || {
+                for work in todo {
+                    weir_probe::fault::at("arm");
+                    work();
+                }
+            })
             .map_err(Failure::other)?;
         let keeper = Keeper {
             work: Some(work),

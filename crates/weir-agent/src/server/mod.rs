@@ -5,8 +5,7 @@
 //! as long as the server. And each load and each watch has one of its own. Whatever a server has
 //! started or changed it ends and puts back when its input ends, whyever that was.
 //!
-//! None of them waits without end for a peer that does not read its answers, and what panics in one of
-//! them is the failure of the request alone.
+//! None of them waits without end for a peer that does not read its answers.
 
 mod arm;
 mod arms;
@@ -24,11 +23,9 @@ mod transport;
 mod waits;
 mod watch;
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -299,13 +296,14 @@ impl Server {
     }
 
     fn take(&mut self, request: Request) {
+        weir_probe::fault::at("agent");
         let id = request.id;
         match request.ask {
             Ask::LoadJob(job) => self.load(id, *job),
             Ask::WatchJob(job) => self.watch(id, *job),
             Ask::SampleJob(job) => self.sample(id, *job),
             ask => {
-                let result = unpanicked(|| answered(ask, &mut self.bench));
+                let result = answered(ask, &mut self.bench);
                 self.outbox.end(id, result);
             }
         }
@@ -321,7 +319,7 @@ impl Server {
         let (outbox, shared) = (self.outbox.clone(), Arc::clone(&self.shared));
         let stop = shared.flag(id);
         self.threads.push(std::thread::spawn(move || {
-            let result = unpanicked(|| work(&outbox, stop));
+            let result = work(&outbox, stop);
             shared.stop(id);
             outbox.end(id, result);
         }));
@@ -344,7 +342,7 @@ impl Server {
     }
 
     fn watch(&mut self, id: u64, job: WatchJob) {
-        let watcher = unpanicked(|| self.bench.watcher(&job));
+        let watcher = self.bench.watcher(&job);
         self.go_on(id, move |outbox, stop| {
             raw(&watch::run(&job, watcher?, &stop, &|reading| {
                 outbox.event(id, reading);
@@ -353,7 +351,7 @@ impl Server {
     }
 
     fn sample(&mut self, id: u64, job: SampleJob) {
-        let sampling = unpanicked(|| self.bench.sampling(&job));
+        let sampling = self.bench.sampling(&job);
         self.go_on(id, move |outbox, stop| {
             raw(&samples::run(&job, sampling?, &stop, &|rows| {
                 outbox.event(id, &rows);
@@ -370,21 +368,6 @@ impl Server {
         }
         self.bench.end();
     }
-}
-
-/// Does a request's work; a panic is a mistake of weir's, and its failure.
-fn unpanicked<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
-    // What it has left half done is ended like all else when the server ends.
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let words = panic_words(&*panic);
-        Err(Failure::other(format!("a bug in weir: {words}")))
-    })
-}
-
-fn panic_words(panic: &(dyn Any + Send)) -> &str {
-    let fixed = panic.downcast_ref::<&str>().copied();
-    let made = || panic.downcast_ref::<String>().map(String::as_str);
-    fixed.or_else(made).unwrap_or("a panic without words")
 }
 
 pub(crate) fn describe() -> Result<Description, Failure> {
@@ -460,15 +443,6 @@ fn unwritable(path: PathBuf) -> impl FnOnce(std::io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_panic_is_a_failure_with_its_words() {
-        let words = |work: fn() -> Result<(), Failure>| unpanicked(work).unwrap_err().evidence;
-        assert_eq!(words(|| panic!("fixed")), "a bug in weir: fixed");
-        let made = words(|| panic!("{}", 7));
-        assert_eq!(made, "a bug in weir: 7");
-        assert!(unpanicked(|| Ok(())).is_ok());
-    }
 
     #[test]
     fn a_number_is_one_requests_at_a_time() {

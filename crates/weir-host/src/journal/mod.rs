@@ -361,6 +361,19 @@ fn exists(folder: &Path) -> Result<bool, JournalError> {
     }
 }
 
+/// Whether the journal has settings that a process of this one's number has left changed since the last boot: before it
+/// became this one by execve(2), for a process that opens the journal knows that it has none.
+pub fn is_left_by_this_process(folder: &Path) -> bool {
+    let left = || {
+        exists(folder).ok().filter(|exists| *exists)?;
+        let boot = place::boot_id().ok()?;
+        let recorded = Recorded::read(folder, &boot, &Kernel).ok()??;
+        let is_own = recorded.header.pid == std::process::id() && recorded.header.boot == boot;
+        Some(is_own && !recorded.open.is_empty())
+    };
+    left().unwrap_or(false)
+}
+
 /// Puts back what a weir that lives no more has left, as [`Journal::restore`] does. Where there is
 /// nothing to do, no file is made.
 ///

@@ -35,7 +35,7 @@ pub(crate) use progress::{ProgressArgs, ProgressWord};
 #[command(
     after_help = "Exit codes: 0 done, 1 failed (what was asked for could not be done: nobody listens, a name does not \
 resolve, TLS fails), 2 bad input (nothing was measured or changed), \
-3 a --fail-if condition is true, 130 interrupted (what was measured is reported)."
+3 a --fail-if condition is true, 101 a bug in weir (settings are put back), 130 interrupted (what was measured is reported)."
 )]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -213,7 +213,7 @@ pub(super) fn places(
 }
 
 /// The cluster that `--on` names.
-pub(super) fn connect(on: &str) -> Result<Cluster, Failure> {
+pub(crate) fn connect(on: &str) -> Result<Cluster, Failure> {
     let target: Target = read("--on", on)?;
     // Somebody who sees it can stop it.
     let may_guess = terminal::can_draw();
@@ -228,7 +228,7 @@ pub(super) fn connect(on: &str) -> Result<Cluster, Failure> {
 }
 
 /// A failure of the cluster, or of what was asked of it.
-pub(super) fn refused(error: KubeError) -> Failure {
+pub(crate) fn refused(error: KubeError) -> Failure {
     let hint = error.hint();
     let failure = match error.is_input() {
         true => Failure::input(error),

@@ -19,7 +19,7 @@ mod fail_if;
 mod generate;
 mod idle;
 mod ingress;
-mod kube;
+pub(crate) mod kube;
 mod launch;
 mod load;
 mod origin;

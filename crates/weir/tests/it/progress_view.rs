@@ -20,6 +20,11 @@ struct OnTerminal {
 impl OnTerminal {
     /// Runs `weir` with these words; what standard output has goes to a file.
     fn start(columns: u16, line: &str) -> OnTerminal {
+        OnTerminal::start_with(columns, line, "none")
+    }
+
+    /// The same with a panic (`weir_probe::fault`).
+    fn start_with(columns: u16, line: &str, fault: &str) -> OnTerminal {
         let folder = tempfile::tempdir().expect("a folder");
         let weir = env!("CARGO_BIN_EXE_weir");
         // The shell outlives Ctrl-C, which weir answers with its result.
@@ -31,6 +36,7 @@ impl OnTerminal {
             .args(["-q", "-f", "-c", &shell, "shown"])
             .env("TERM", "xterm")
             .env("SHELL", "/bin/sh")
+            .env("WEIR_FAULT", fault)
             .env_remove("NO_COLOR")
             .current_dir(folder.path())
             .stdin(Stdio::piped())
@@ -129,6 +135,17 @@ fn ctrl_c_in_the_view_ends_the_load_with_its_result() {
     let (_, result, code) = view.end();
     result.has("interrupted");
     assert_eq!(code.trim(), "130");
+}
+
+#[test]
+fn a_panic_gives_the_terminal_back_and_says_what_it_was_there() {
+    let server = origin();
+    let line = format!("load -c 2 -d 1h {}", server.url());
+    // While the view draws, and holds the lock of standard error.
+    let (shown, _, code) = OnTerminal::start_with(80, &line, "screen:4").end();
+    let (_, after) = shown.split_once(LEAVE).expect("its end");
+    after.has("a bug in weir: a fault that a test asked for");
+    assert_eq!(code.trim(), "101");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! signal to everybody in the foreground, as without a view: only line editing and echo are off.
 
 use std::io::{self, stderr, stdin};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use ratatui_core::backend::{Backend, ClearType, WindowSize};
 use ratatui_core::buffer::Cell;
@@ -36,14 +36,6 @@ pub(super) fn size() -> Option<(u16, u16)> {
 /// # Errors
 /// The kernel refuses.
 pub(super) fn enter() -> io::Result<()> {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let before = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            leave();
-            before(panic);
-        }));
-    });
     let found = tcgetattr(stdin())?;
     let mut quiet = found.clone();
     quiet.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
@@ -55,10 +47,22 @@ pub(super) fn enter() -> io::Result<()> {
 
 /// Gives the terminal back, if the view has it.
 pub(crate) fn leave() {
+    let last = give_back();
+    if !last.is_empty() {
+        terminal::draw(last);
+    }
+}
+
+/// Gives the terminal back but for the screen: what is to be written for that, which is nothing where the view has not
+/// got the terminal.
+pub(crate) fn give_back() -> &'static [u8] {
     let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(before) = before {
-        let _ = tcsetattr(stdin(), OptionalActions::Now, &before);
-        terminal::draw(LEAVE);
+    match before {
+        Some(before) => {
+            let _ = tcsetattr(stdin(), OptionalActions::Now, &before);
+            LEAVE
+        }
+        None => &[],
     }
 }
 

@@ -8,6 +8,7 @@
 //! people, use the machine meanwhile. The one exception are settings of the whole host, which must not
 //! be changed by others; each seed has one that it changes, and several seeds may run at once.
 
+mod panics;
 mod records;
 mod scene;
 mod table;
@@ -16,6 +17,7 @@ mod traces;
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};
 
 use weir_stats::SplitMix64;
@@ -69,7 +71,7 @@ fn nothing_is_left_behind_and_nothing_is_lost() {
     if !rustix::process::geteuid().is_root() {
         return skipped("settings of the whole host need root");
     }
-    let seed = number("WEIR_KILLS_SEED").unwrap_or_else(of_the_clock);
+    let seed = seed();
     let Some(setting) = setting(seed) else {
         return skipped("no setting of the whole host can be written here");
     };
@@ -79,7 +81,7 @@ fn nothing_is_left_behind_and_nothing_is_lost() {
     let chaos = Chaos {
         seed,
         setting,
-        remote: Remote::start(),
+        remote: Remote::start(None),
     };
     say(&format!("WEIR_KILLS_SEED={seed}, {setting} is changed"));
     let plan = chaos.plan(number("WEIR_KILLS"));
@@ -293,6 +295,12 @@ fn read(setting: &str) -> Option<u64> {
 fn number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     Some(text.parse().expect("a number"))
+}
+
+/// The same for all tests here, so that each has a setting of its own.
+fn seed() -> u64 {
+    static SEED: OnceLock<u64> = OnceLock::new();
+    *SEED.get_or_init(|| number("WEIR_KILLS_SEED").unwrap_or_else(of_the_clock))
 }
 
 fn of_the_clock() -> u64 {

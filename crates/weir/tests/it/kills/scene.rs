@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -64,8 +65,8 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// `None` where no sshd can be had; the reason is printed.
-    pub(crate) fn start() -> Option<Remote> {
+    /// `None` where no sshd can be had; the reason is printed. `fault` is where agents panic.
+    pub(crate) fn start(fault: Option<&str>) -> Option<Remote> {
         let folder = tempfile::tempdir().expect("a folder for temporary files");
         let ground = Ground {
             folder: folder.path().to_owned(),
@@ -78,7 +79,8 @@ impl Remote {
         }
         let line = format!(
             "SetEnv HOME={folder}/home XDG_CACHE_HOME={folder}/home/.cache \
-             TMPDIR={temporary} WEIR_JOURNAL={journal}",
+             TMPDIR={temporary} WEIR_JOURNAL={journal} WEIR_FAULT={fault}",
+            fault = fault.unwrap_or("none"),
             folder = ground.folder.display(),
             temporary = ground.temporary.display(),
             journal = ground.journal.display(),
@@ -107,6 +109,8 @@ pub(crate) struct Scene<'a> {
     study: String,
     /// Whether a pilot takes some seconds first.
     pub(crate) has_pilot: bool,
+    /// Where `weir run` panics.
+    pub(crate) fault: Option<&'static str>,
 }
 
 impl<'a> Scene<'a> {
@@ -133,6 +137,7 @@ impl<'a> Scene<'a> {
             options,
             study: study(alone, has_pilot, setting, victim, rng),
             has_pilot,
+            fault: None,
         }
     }
 
@@ -151,15 +156,25 @@ impl<'a> Scene<'a> {
         std::iter::once(own).chain(theirs).collect()
     }
 
-    fn weir(&self, arguments: &[&str], options: &[String]) -> Running {
+    fn command(&self, arguments: &[&str], options: &[String]) -> Command {
         let mut command = self.place.weir(arguments);
         command.env("WEIR_JOURNAL", self.place.path("journal"));
-        Running::start(command.args(options))
+        command.args(options);
+        command
+    }
+
+    fn weir(&self, arguments: &[&str], options: &[String]) -> Running {
+        Running::start(&mut self.command(arguments, options))
     }
 
     pub(crate) fn run(&self) -> Running {
         self.place.write("study.yaml", &self.study);
-        self.weir(&["run", "study.yaml", "--out", "a run"], &self.options)
+        let arguments = ["run", "study.yaml", "--out", "a run"];
+        let mut command = self.command(&arguments, &self.options);
+        if let Some(fault) = self.fault {
+            command.env("WEIR_FAULT", fault);
+        }
+        Running::start(&mut command)
     }
 
     pub(crate) fn resume(&self) -> Running {

@@ -1,0 +1,135 @@
+//! What follows a panic, which is a bug in weir: it is told, and what this process has changed is put back.
+//!
+//! The release program does not unwind: the tables and the code for that were a quarter of it. Instead, whichever thread
+//! panics replaces the process by a fresh one of the same number (execve(2)), whose only work is to put things back, as
+//! `weir restore` does after a kill: settings from the journal, work folders and the proxies that still run in them, objects
+//! of clusters. The kernel ends all other threads first and lets go of every lock and socket, so neither what they were
+//! doing nor which locks they held matters. Builds that could unwind do the same, so tests see what users see.
+//!
+//! A panic of the fresh process is its end: the journal is as after a kill, and `weir restore` goes on with it.
+
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::ffi::OsStr;
+use std::os::unix::process::CommandExt as _;
+use std::panic::{self, PanicHookInfo};
+use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use weir_host::journal::{self, Journal};
+use weir_sut::WorkFolder;
+
+use crate::commands::{kube, restore};
+use crate::failure::{BUG, Failure};
+use crate::progress::view::screen;
+use crate::{signals, terminal};
+
+/// The first argument of the process that puts things back; those behind it are clusters in which the one before had pods.
+const PUT_BACK: &str = "put-back-after-a-bug";
+
+/// Has panics dealt with from now on.
+pub(crate) fn watch() {
+    panic::set_hook(Box::new(|panic| end(panic)));
+}
+
+/// Whether this process is the one that puts things back.
+pub(crate) fn is_putting_back() -> bool {
+    std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == PUT_BACK)
+}
+
+/// Becomes the process that puts things back.
+fn end(panic: &PanicHookInfo<'_>) -> ! {
+    static IS_ENDING: AtomicBool = AtomicBool::new(false);
+    while IS_ENDING.swap(true, Ordering::Relaxed) {
+        // Another thread has panicked as well, and ends this one with the process.
+        std::thread::park();
+    }
+    terminal::tell_at_once(screen::give_back(), &told(panic));
+    // Else it would be in the network namespace of an arm, and settings of the host's would be none of its own.
+    let _ = weir_host::return_to_first_network();
+    let error = Command::new("/proc/self/exe")
+        .arg0("weir")
+        .arg(PUT_BACK)
+        .args(weir_kube::pods_of_this_process())
+        .exec();
+    terminal::tell_at_once(
+        b"",
+        &format!("weir: cannot put anything back: {error}\nhint: weir restore\n"),
+    );
+    signal_hook::low_level::exit(i32::from(BUG))
+}
+
+/// What happened, where, and what to do.
+fn told(panic: &PanicHookInfo<'_>) -> String {
+    let payload = panic.payload();
+    let fixed = payload.downcast_ref::<&str>().copied();
+    let made = || payload.downcast_ref::<String>().map(String::as_str);
+    let what = fixed.or_else(made).unwrap_or("a panic without words");
+    let place = panic.location().map(ToString::to_string);
+    let thread = std::thread::current();
+    // Where RUST_BACKTRACE asks for it and the build can tell.
+    let trace = Backtrace::capture();
+    let trace = match trace.status() {
+        BacktraceStatus::Captured => format!("{trace}\n"),
+        _ => String::new(),
+    };
+    format!(
+        "\nweir: a bug in weir: {what}\n  thread `{}` panicked at {}; weir {}\n\
+         hint: please report these lines and the command\n{trace}",
+        thread.name().unwrap_or("unnamed"),
+        place.as_deref().unwrap_or("an unknown place"),
+        crate::args::version()
+    )
+}
+
+/// The whole of the process that puts things back.
+pub(crate) fn put_back() -> ExitCode {
+    // Ctrl-C does not end it, and a second one says what is left.
+    let _ = signals::stop_flag();
+    let folder = Journal::default_folder();
+    if journal::is_left_by_this_process(&folder) {
+        tell("restore", settings(&folder));
+    }
+    for folder in WorkFolder::sweep_own() {
+        terminal::tell(&format!("{}: removed\n", folder.display()));
+    }
+    for on in weir_kube::left_by_this_process(&folder) {
+        tell(&format!("restore {on}"), objects(&on, &folder));
+    }
+    for cluster in std::env::args_os().skip(2) {
+        let cluster = OsStr::to_string_lossy(&cluster).into_owned();
+        terminal::tell(&format!(
+            "The pods in {cluster} end by themselves within ten minutes\n\
+             hint: weir restore --on {cluster}  # removes all of weir's there at once\n"
+        ));
+    }
+    ExitCode::from(BUG)
+}
+
+fn settings(folder: &std::path::Path) -> Result<String, Failure> {
+    let settings = journal::restore(folder).map_err(restore::refused)?;
+    let settings = settings.iter();
+    Ok(settings.map(|one| restore::described(one, false)).collect())
+}
+
+/// `on` is how `weir restore` is told of the cluster: `--on CLUSTER`.
+fn objects(on: &str, folder: &std::path::Path) -> Result<String, Failure> {
+    let cluster = kube::connect(on.trim_start_matches("--on "))?;
+    let objects = weir_kube::undo(&cluster, folder, false).map_err(kube::refused)?;
+    Ok(objects
+        .iter()
+        .map(|one| restore::object(one, false))
+        .collect())
+}
+
+/// What was put back, or that it was not and how the user does it.
+fn tell(command: &str, done: Result<String, Failure>) {
+    match done {
+        Ok(text) => terminal::tell(&text),
+        Err(failure) => terminal::tell(&format!(
+            "{}\nhint: weir {command}\n",
+            failure.rendered(false)
+        )),
+    }
+}
