@@ -88,10 +88,13 @@ pub(crate) fn put_back() -> ExitCode {
     // Ctrl-C does not end it, and a second one says what is left.
     let _ = signals::stop_flag();
     let folder = Journal::default_folder();
-    if journal::is_left_by_this_process(&folder) {
-        tell("restore", settings(&folder));
+    let settings = journal::is_left_by_this_process(&folder).then(|| settings(&folder));
+    let removed = WorkFolder::sweep_own();
+    // Told when it is done: a reader that takes nothing holds up no work on this host.
+    if let Some(settings) = settings {
+        tell("restore", settings);
     }
-    for folder in WorkFolder::sweep_own() {
+    for folder in removed {
         terminal::tell(&format!("{}: removed\n", folder.display()));
     }
     for on in weir_kube::left_by_this_process(&folder) {

@@ -14,7 +14,7 @@ const FAULTS: [(&str, Network, &[&str]); 7] = [
     ("load-thread:2", Network::Namespaces, &["at crates/weir-probe/"]),
     // What a host is asked, on one host.
     ("agent:9", Network::Loopback, &["thread `weir-agent`"]),
-    // Whoever holds the lock of standard error.
+    // Whoever holds the lock of standard error; and then the process that puts things back, which is its end.
     ("terminal:2", Network::Loopback, &["at crates/weir-probe/"]),
     // The other host's agent loses its peer, and puts back what it has changed.
     ("block:1", Network::Ssh, &["thread `main`"]),
