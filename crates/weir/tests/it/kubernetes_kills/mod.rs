@@ -44,11 +44,15 @@ enum Victim {
     Connection,
     /// The API server is not heard of any more.
     Silence,
+    /// weir, by a panic of its own.
+    Bug,
 }
 
-use Victim::{Agent, Connection, Controller, Pod, Silence, Weir, WeirAndRestore, WeirAtItsEnd};
+use Victim::{
+    Agent, Bug, Connection, Controller, Pod, Silence, Weir, WeirAndRestore, WeirAtItsEnd,
+};
 
-const ALL: [Victim; 8] = [
+const ALL: [Victim; 9] = [
     Weir,
     WeirAtItsEnd,
     WeirAndRestore,
@@ -57,6 +61,7 @@ const ALL: [Victim; 8] = [
     Controller,
     Connection,
     Silence,
+    Bug,
 ];
 /// What CI has time for.
 const FEW: [Victim; 3] = [Weir, Agent, Connection];
@@ -129,8 +134,13 @@ impl Chaos<'_> {
         );
         place.write("study.yaml", &kube_stand_in::study("18s", ARMS));
         let begun = Instant::now();
-        let mut run = self.start(&place, &format!("run study.yaml --out tried {PODS}"));
+        let line = format!("run study.yaml --out tried {PODS}");
         let moment = LATEST.mul_f64(rng.unit());
+        let mut run = match victim {
+            // The second arm has its settings by then, and a block is recorded.
+            Bug => Running::start(self.command(&place, &line).env("WEIR_FAULT", "block:2")),
+            _ => self.start(&place, &line),
+        };
         while begun.elapsed() < moment && run.is_alive() {
             std::thread::sleep(LOOK / 20);
         }
@@ -163,6 +173,10 @@ impl Chaos<'_> {
 
     /// weir in the cluster's network, which reaches the API server through the forwarder.
     fn start(&self, place: &Place, line: &str) -> Running {
+        Running::start(&mut self.command(place, line))
+    }
+
+    fn command(&self, place: &Place, line: &str) -> Command {
         let mut command: Command = self.test.command("env");
         command
             .arg(format!("KUBECONFIG={}", place.path("kubeconfig").display()))
@@ -172,7 +186,7 @@ impl Chaos<'_> {
             .env("XDG_CONFIG_HOME", "/nonexistent")
             .env("WEIR_JOURNAL", place.path("journal"))
             .current_dir(place.path(""));
-        Running::start(&mut command)
+        command
     }
 
     fn strike(&self, victim: Victim, run: &mut Running, rng: &mut SplitMix64) -> Row {
@@ -200,6 +214,7 @@ impl Chaos<'_> {
                         .kubectl(&format!("delete pod {pod} --grace-period 0 --force"), "");
                 }
             }
+            Bug => {}
             Connection => self.forwarder.set(Way::Cut),
             Silence => self.forwarder.set(Way::Silent),
             Weir | WeirAndRestore | WeirAtItsEnd => row.fault("weir had ended before".to_owned()),
@@ -332,6 +347,7 @@ fn judge_end(victim: Victim, ended: &Ended, row: &mut Row) {
     let says = |words: &str| ended.stderr.contains(words);
     let expected: &[Option<i32>] = match victim {
         Weir | WeirAndRestore => &[None],
+        Bug => &[Some(101)],
         // It may have been done before the second strike.
         WeirAtItsEnd => &[None, Some(130)],
         Agent | Pod | Connection | Silence => &[Some(1)],
@@ -347,6 +363,8 @@ fn judge_end(victim: Victim, ended: &Ended, row: &mut Row) {
     let is_named = match victim {
         Agent | Pod => says("pod weir-") || says("pod `weir-") || says("Job `weir-"),
         Connection | Silence => says("context `weir-test`") || says("is gone"),
+        // The objects at once; the pods by the user, or by themselves.
+        Bug => says(": put back: ") && says("hint: weir restore --on kubernetes:weir-test/"),
         _ => true,
     };
     if !is_named {
