@@ -333,6 +333,14 @@ impl Changes {
         Ok(())
     }
 
+    /// Makes everything ready by which settings of nodes among these objects are reached, of all nodes at once.
+    ///
+    /// # Errors
+    /// A node cannot be reached.
+    pub fn reach(&self, objects: &[ObjectRef]) -> Result<(), KubeError> {
+        node::reach(&self.inner, objects).map_or(Ok(()), Err)
+    }
+
     /// Waits until all pods of a workload are of its present template and serve, or `interrupted` is set.
     ///
     /// # Errors
@@ -354,6 +362,11 @@ impl Changes {
     /// Puts everything back, the last object first, and says what became of each.
     pub fn put_back(&mut self) -> Vec<PutBack> {
         let mut all = Vec::new();
+        // A node that cannot be reached is told of each of its settings.
+        let _ = node::reach(
+            &self.inner,
+            self.open.iter().map(|entry| &entry.former.object),
+        );
         for place in (0..self.open.len()).rev() {
             let entry = self.open[place].clone();
             let became = entry.put_back(&self.inner, false);

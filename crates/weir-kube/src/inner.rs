@@ -21,6 +21,8 @@ pub(crate) struct Hands {
     pub(crate) image: String,
     /// Namespace and name, by node.
     pub(crate) pods: BTreeMap<String, (String, String)>,
+    /// Nodes that could not be reached, and why.
+    pub(crate) lost: BTreeMap<String, String>,
 }
 
 /// A namespace of a cluster that can be asked.

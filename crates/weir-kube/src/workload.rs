@@ -13,6 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::cluster::Cluster;
 use crate::error::KubeError;
+use crate::health;
 use crate::inner::Inner;
 use crate::object_ref::ObjectRef;
 use crate::pods;
@@ -269,7 +270,7 @@ pub fn in_pods(
     let each = running(inner, object)?.into_iter().map(|pod| {
         let name = pod.name_any();
         let printed = printed(inner, &api, (&name, container), command);
-        let printed = in_time(inner, (&doing, object, &name), printed)?;
+        let printed = in_time(inner, (&doing, object, &pod), printed)?;
         Ok((name, printed))
     });
     each.collect()
@@ -309,7 +310,7 @@ pub fn ask_port(
     let each = running(inner, object)?.into_iter().map(|pod| {
         let name = pod.name_any();
         let answer = answered(inner, &api, (&name, port), request);
-        let answer = in_time(inner, (&doing, object, &name), answer)?;
+        let answer = in_time(inner, (&doing, object, &pod), answer)?;
         Ok((name, answer))
     });
     each.collect()
@@ -354,17 +355,22 @@ pub fn of_pods(
     Ok(pods.into_iter().map(of).collect())
 }
 
-/// What a pod of a workload does, unless it takes too long.
+/// What a pod of a workload does, unless it takes too long, or its node is lost.
 fn in_time<T>(
     inner: &Inner,
-    (doing, object, pod): (&str, &ObjectRef, &str),
+    (doing, object, pod): (&str, &ObjectRef, &v1::Pod),
     what: impl Future<Output = Result<T, KubeError>>,
 ) -> Result<T, KubeError> {
-    inner.within(COMMAND, what).unwrap_or_else(|| {
+    let done = inner.within(COMMAND, what).unwrap_or_else(|| {
         Err(KubeError::Overdue {
-            what: format!("{doing} in pod {}/{pod}", object.namespace),
+            what: format!("{doing} in pod {}/{}", object.namespace, pod.name_any()),
             within: COMMAND,
         })
+    });
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    done.map_err(|error| match node {
+        Some(node) => health::explained(inner, node, error),
+        None => error,
     })
 }
 

@@ -36,8 +36,9 @@ pub use surroundings::{
     TripKind, Unmeasured,
 };
 pub use trial::{
-    ArmConnections, ClockOffset, ConnectionCounts, HeldUp, HoldUps, LoadBlocks, PartRecord, Phase,
-    QuantileSummary, SliceRecord, SocketCounts, TrialRecord, Validity, ValidityReason,
+    ArmConnections, ClockOffset, ConnectionCounts, HeldUp, HoldUps, LoadBlocks, LostNode,
+    PartRecord, Phase, QuantileSummary, SliceRecord, SocketCounts, TrialRecord, Validity,
+    ValidityReason,
 };
 
 /// Version of the run folder's formats.

@@ -364,10 +364,22 @@ pub struct PartRecord {
     /// CPU time that reading samples took on all hosts, nanoseconds; no part of what the load took.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub samples_cpu_ns: u64,
+    /// Nodes of a cluster with pods of the proxies that were lost while it lasted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost_nodes: Vec<LostNode>,
     /// Errors that belong to no slice: connections that could not be opened before the trial.
     pub errors: Vec<ErrorCount>,
     /// In the order of the study.
     pub arms: Vec<ArmConnections>,
+}
+
+/// A node of a cluster that was lost.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LostNode {
+    /// Its name.
+    pub node: String,
+    /// What the cluster said of it.
+    pub why: String,
 }
 
 /// The clock of a host against the generator's (of the first one, where several share the load).
