@@ -57,12 +57,12 @@ const TESTS: [Named; 5] = [
 ];
 
 #[test]
-fn two_nodes_tier() {
+fn nodes_tier() {
     if std::env::var_os("WEIR_KUBE_NODES").is_none() {
         return;
     }
     with_nodes(2, "static", |nodes| {
-        tier("two nodes", Some(nodes), serve, &TESTS);
+        tier("nodes", Some(nodes), serve, &TESTS);
     });
 }
 

@@ -3,7 +3,8 @@
 //! every object of others is as before, as is the node.
 //!
 //! By itself it kills a few times; `WEIR_KUBE_KILLS=50` makes it the long one (`make kube-kills`). Moments and victims are
-//! drawn from a seed, which is printed and can be given again (`WEIR_KILLS_SEED`).
+//! drawn from a seed, which is printed and can be given again (`WEIR_KILLS_SEED`). `WEIR_KUBE_KILLS_FROM=25` leaves the first
+//! 25 out, so that one plan can be carried out in pieces.
 
 mod forwarder;
 mod table;
@@ -100,7 +101,8 @@ pub(crate) fn kills_leave_nothing_behind(test: &Test) {
         forwarder: Forwarder::start(test),
     };
     let mut table = Table::default();
-    for (kill, victim) in plan.into_iter().enumerate() {
+    let from = number("WEIR_KUBE_KILLS_FROM").unwrap_or(0) as usize;
+    for (kill, victim) in plan.into_iter().enumerate().skip(from) {
         let mut rng = SplitMix64::new(seed ^ ((kill as u64 + 1) << 40));
         let row = chaos.kill(victim, &mut rng);
         say(&format!("{kill:3} {victim:?}: {row}"));
