@@ -30,6 +30,8 @@ const WITHIN: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(200);
 /// How often a pod is asked that prints nothing.
 const ATTEMPTS: u32 = 5;
+/// How long pods that were asked to go may take: they have a second.
+const GONE: Duration = Duration::from_secs(20);
 /// How long its removal may be asked for.
 const REMOVAL: Duration = Duration::from_secs(5);
 
@@ -165,7 +167,13 @@ pub(crate) fn reach<'a>(
         hands(inner).lost.remove(node);
         match begin(inner, node, object) {
             Ok(pod) => drop(coming.insert(node, pod)),
-            Err(error) => failed.push((node, error)),
+            Err(error) => {
+                let is_silent = matches!(error, KubeError::Unreachable { .. });
+                failed.push((node, error));
+                if is_silent {
+                    break;
+                }
+            }
         }
     }
     let until = Instant::now() + WITHIN;
@@ -266,15 +274,30 @@ fn overdue(pod: &str) -> KubeError {
     }
 }
 
-/// Removes the pods by which nodes were reached. What cannot be removed ends by itself, or by `weir restore`.
-pub(crate) fn leave(inner: &Inner) {
-    let pods = {
+/// Removes the pods by which nodes were reached, and gives them. What cannot be removed ends by itself, or by `weir restore`.
+pub(crate) fn leave(inner: &Inner) -> Vec<(String, String)> {
+    let (pods, lost) = {
         let mut hands = hands(inner);
-        hands.lost.clear();
-        std::mem::take(&mut hands.pods)
+        (
+            std::mem::take(&mut hands.pods),
+            std::mem::take(&mut hands.lost),
+        )
     };
     for (namespace, pod) in pods.values() {
         let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), namespace);
         let _ = inner.within(REMOVAL, api.delete(pod, &DeleteParams::background()));
+    }
+    let there = pods
+        .into_iter()
+        .filter(|(node, _)| !lost.contains_key(node));
+    there.map(|(_, pod)| pod).collect()
+}
+
+/// Waits until these pods are gone, for a while: whoever has restored everything expects nothing of weir's to be left.
+pub(crate) fn await_gone(inner: &Inner, pods: &[(String, String)]) {
+    let until = Instant::now() + GONE;
+    let is_there = |pod: &(String, String)| matches!(found(inner, pod), Ok(Some(_)));
+    while Instant::now() < until && pods.iter().any(is_there) {
+        std::thread::sleep(LOOK);
     }
 }

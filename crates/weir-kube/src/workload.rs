@@ -25,6 +25,8 @@ use crate::trouble;
 const TEMPLATE: &str = "/spec/template/";
 /// How often is looked.
 const LOOK: Duration = Duration::from_millis(300);
+/// How often nodes of pods that do not serve are looked at.
+const LOOK_AT_NODES: Duration = Duration::from_secs(3);
 /// How long the cluster's controllers may take to empty a ReplicaSet of a template that is put back.
 const EMPTIED: Duration = Duration::from_secs(30);
 /// How long a command in a pod may take, and how much it may print.
@@ -212,10 +214,15 @@ pub(crate) fn rolled_out(
         !owners.any(|owner| before.is_some_and(|before| before.contains(&owner.name)))
     };
     let mut refusals = Refusals::begin(inner, object);
+    let mut looked = Instant::now();
     loop {
         let (now, pods) = with_pods(inner, object)?;
         if is_rolled_out(&now) {
             return Ok(());
+        }
+        if looked.elapsed() > LOOK_AT_NODES {
+            looked = Instant::now();
+            on_lost_node(inner, &pods).map_or(Ok(()), Err)?;
         }
         if let Some(trouble) = refusals.last(inner, object, &now) {
             return Err(KubeError::Pods {
@@ -245,6 +252,18 @@ pub(crate) fn rolled_out(
         }
         std::thread::sleep(LOOK);
     }
+}
+
+/// That a pod which does not serve is on a node that is lost: there is no end of it before the node is back, or the cluster
+/// gives the pod up, which takes minutes.
+fn on_lost_node(inner: &Inner, pods: &[v1::Pod]) -> Option<KubeError> {
+    let waiting = pods.iter().filter(|pod| !pods::is_ready(pod));
+    let nodes = waiting.filter_map(|pod| pod.spec.as_ref()?.node_name.clone());
+    let nodes: BTreeSet<String> = nodes.collect();
+    nodes.into_iter().find_map(|node| {
+        let why = health::lost(inner, &node)?;
+        Some(KubeError::Node { node, why })
+    })
 }
 
 fn overdue(object: &ObjectRef, within: Duration) -> KubeError {

@@ -21,6 +21,7 @@ mod capacity;
 mod confirmation;
 mod generators;
 mod look;
+mod part;
 mod surroundings;
 mod trial;
 
@@ -31,13 +32,13 @@ pub use capacity::{
 pub use confirmation::ConfirmationRecord;
 pub use generators::{GeneratorShare, GeneratorStart};
 pub use look::{DecidedRecord, LookRecord};
+pub use part::{ArmConnections, ClockOffset, ConnectionCounts, LoadBlocks, LostNode, PartRecord};
 pub use surroundings::{
     CardFacts, Carried, HostFacts, HostRecord, LinkEnd, LinkRecord, RoundTrips, Surroundings,
     TripKind, Unmeasured,
 };
 pub use trial::{
-    ArmConnections, ClockOffset, ConnectionCounts, HeldUp, HoldUps, LoadBlocks, LostNode,
-    PartRecord, Phase, QuantileSummary, SliceRecord, SocketCounts, TrialRecord, Validity,
+    HeldUp, HoldUps, Phase, QuantileSummary, SliceRecord, SocketCounts, TrialRecord, Validity,
     ValidityReason,
 };
 

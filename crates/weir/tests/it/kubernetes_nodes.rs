@@ -8,13 +8,13 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use serde_json::Value;
 use weir_model::record::{PartRecord, Record};
 use weir_record::Run;
 
 use crate::controlled::{ON, RUN};
 use crate::controlled_sysctls;
 use crate::kube_foreign::{self, Foreign};
+use crate::kube_limits;
 use crate::kube_stand_in;
 use crate::kube_support::{Named, Test, tier};
 use crate::kubernetes::{left, serve, start, study, with_nodes};
@@ -114,13 +114,14 @@ fn generators_are_spread_and_have_cpus_of_their_own(test: &Test) {
     let origin = test.kubectl("get pod origin --output jsonpath={.spec.nodeName}", "");
     let other = NODES.iter().find(|node| **node != origin).expect("another");
     let near = "--proxy-pods default/app=origin";
-    let line = format!(
-        "load http://10.96.7.7/ -R 100 -c 2 -d 2s --progress lines --format json {APART} {near}"
+    let line = format!("run study.yaml --out near {APART} {near} --generators 1");
+    start(test, &place, &line).end().with_code(0);
+    let generator = read(&place, "near").header.places.generator;
+    let generator = generator.unwrap_or_default();
+    assert!(
+        generator.ends_with(&format!("on node {other}")),
+        "{generator}"
     );
-    let ended = start(test, &place, &format!("{line} --generators 1")).end();
-    let report: Value = ended.with_code(0).document();
-    let words = report.to_string();
-    assert!(words.contains(&format!("on node {other}")), "{words}");
     for (pods, more) in [(3, ""), (2, near)] {
         let line = format!("load http://10.96.7.7/ -R 100 -c 6 -d 2s {APART} {SOON} {more}");
         let refused = start(test, &place, &format!("{line} --generators {pods}")).end();
@@ -162,9 +163,9 @@ fn pods_of_two_nodes_are_sampled(test: &Test) {
         (with("cgroups"), with("cpus")),
         (pods.clone(), pods.clone())
     );
-    let limiters = weir_analysis::analyze(&run).limiters;
-    let first = limiters[0].judgement.findings.first().expect("a limit");
-    assert_eq!(&*first.limiter, "quota", "{first:?}");
+    let limited = kube_limits::limiter(test, &place, ("default/app=proxy", kube_limits::HERE));
+    let first = &limited["judgement"]["findings"][0];
+    assert_eq!(first["limiter"], "quota", "{first}");
     kube_stand_in::stop_daemonset(test);
 }
 
@@ -196,6 +197,8 @@ fn the_kernel_of_both_nodes_is_put_back(test: &Test) {
 
     place.write("study.yaml", &text("120s"));
     let begun = |folder: &str| -> Running {
+        // The pods of the run before are replaced after its end.
+        kube_stand_in::rolled_out(test, "daemonset/proxy");
         let mut running = start(test, &place, &line.replace("tried", folder));
         let both = || somaxconn(test) == ["32768", "32768"];
         running.wait_until("a change of both nodes", |_| both());
@@ -259,7 +262,7 @@ fn a_trial_is_invalid_in_which_a_node_was_lost(test: &Test) {
     let kinds = kube_foreign::kinds(test);
     let before = Foreign::look(test, &kinds);
     let arm = "- {name: few, settings: {keepalive_requests: 7}}\n";
-    let text = kube_stand_in::study("20s", arm).replace("deployment/proxy", "daemonset/proxy");
+    let text = kube_stand_in::study("180s", arm).replace("deployment/proxy", "daemonset/proxy");
     place.write("study.yaml", &text);
     let mut running = start(test, &place, &format!("run study.yaml --out tried {ON}"));
     running.wait_until("a trial", |_| place.path("tried/samples").exists());
