@@ -24,6 +24,8 @@ pub(crate) fn filled(sentence: &str, evidence: &Evidence) -> String {
 /// A value with its unit, to three digits: `93 %`, `1.2 ms`, `340/s`, `2.1 MB`.
 pub fn shown(value: f64, unit: &str) -> String {
     match unit {
+        // A ratio to something that is no bound: nobody thinks of 1,461 %.
+        "share" if value >= 10.0 => format!("{} times", digits(value)),
         "share" => format!("{} %", digits(100.0 * value)),
         "s" => {
             let (scale, name) = step(
@@ -90,6 +92,7 @@ mod tests {
         for (number, unit, shown) in [
             (0.9312, "share", "93.1 %"),
             (1.0, "share", "100 %"),
+            (14.61, "share", "14.6 times"),
             (0.00123, "s", "1.23 ms"),
             (2.5e-7, "s", "250 ns"),
             (3.0, "s", "3 s"),

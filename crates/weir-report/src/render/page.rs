@@ -153,6 +153,31 @@ pub(super) fn pad_left(text: &str, width: usize) -> String {
     format!("{text:>width$}")
 }
 
+/// Units that stay on the line of their figure.
+const UNITS: [&str; 18] = [
+    "%", "ns", "µs", "ms", "s", "min", "h", "bytes", "B", "kB", "MB", "GB", "KiB", "MiB", "GiB",
+    "MB/s", "CPU", "CPUs",
+];
+
+/// The words of a text; a figure and its unit are one: `12 ms`, also before a comma.
+fn words(text: &str) -> Vec<&str> {
+    let is_figure = |word: &str| word.ends_with(|c: char| c.is_ascii_digit());
+    let is_unit = |word: &str| UNITS.contains(&word.trim_end_matches([',', '.', ';', ':', ')']));
+    let mut words = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let (word, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        let unit = after.split(char::is_whitespace).next().unwrap_or_default();
+        let end = match is_figure(word) && is_unit(unit) {
+            true => rest.len() - after.len() + unit.len(),
+            false => word.len(),
+        };
+        words.push(&rest[..end]);
+        rest = rest[end..].trim_start();
+    }
+    words
+}
+
 /// Breaks text at spaces into lines of at most `width` characters; lines after the first are
 /// indented by `hang`. Leading spaces are kept; a word longer than a line is broken.
 pub(super) fn wrap(text: &str, width: usize, hang: usize) -> Vec<String> {
@@ -161,8 +186,7 @@ pub(super) fn wrap(text: &str, width: usize, hang: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = " ".repeat(lead.min(width / 2));
     let mut empty = true;
-    for word in text.split_whitespace() {
-        let mut word = word;
+    for mut word in words(text) {
         loop {
             let space = usize::from(!empty);
             let room = width.saturating_sub(width_of(&line) + space);
@@ -200,6 +224,19 @@ mod tests {
         assert!(lines[1].starts_with("    "));
         let words: Vec<&str> = lines.iter().flat_map(|l| l.split_whitespace()).collect();
         assert_eq!(words, text.split_whitespace().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_unit_stays_with_its_figure() {
+        for (text, width, lines) in [
+            ("at most 12 ms late", 10, &["at most", "12 ms late"][..]),
+            ("busy 97 %, idle 3 %", 7, &["busy", "97 %,", "idle", "3 %"]),
+            ("p99 of 5 requests", 8, &["p99 of 5", "requests"]),
+            ("12\u{a0}ms", 9, &["12\u{a0}ms"]),
+            ("5 ", 4, &["5"]),
+        ] {
+            assert_eq!(wrap(text, width, 0), lines, "{text:?}");
+        }
     }
 
     #[test]

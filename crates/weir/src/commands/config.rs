@@ -132,11 +132,8 @@ fn text(shown: &Shown) -> String {
     };
     let of_users = |one: &&ShownSetting| one.place.is_some();
     let width = shown.settings.iter().filter(of_users).map(value);
-    let width = width
-        .map(|one| one.chars().count())
-        .max()
-        .unwrap_or_default()
-        .max(24);
+    let width = width.map(|one| one.chars().count()).max();
+    let width = width.unwrap_or_default().max(24);
     let options = widest(|one| one.option.clone());
     let mut command = "";
     for one in &shown.settings {
@@ -144,9 +141,13 @@ fn text(shown: &Shown) -> String {
             command = &one.command;
             text += &format!("\nweir {command}\n");
         }
-        let (value, from) = (value(one), one.place.as_deref().unwrap_or("default"));
-        let (option, shown) = (&one.option, format!("{value:width$}"));
-        text += &format!("  {option:options$}  {shown}  {from}\n");
+        let (option, value) = (&one.option, value(one));
+        text += &match &one.place {
+            Some(place) => format!("  {option:options$}  {value:width$}  {place}\n"),
+            // An option's own default may be a sentence, which would not stay in its column.
+            None => format!("  {option:options$}  {value}\n"),
+        };
     }
+    text += "\nValues without a place are the options' own.\n";
     text
 }

@@ -1,0 +1,138 @@
+//! What it costs on this machine to be woken for every request: the lower bound of the CPU time of a punctual open loop.
+//!
+//! ```text
+//! wakeups [RATE [SECONDS]]
+//! ```
+//!
+//! One thread, nothing of weir's: it sleeps until an arrival is due (`sleep`), sends a request besides (`send`), and waits
+//! for responses between arrivals (`all`). A server on another thread answers 64 connections.
+
+use std::error::Error;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::num::NonZero;
+use std::os::fd::{AsFd, OwnedFd};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{Timespec, epoll};
+use rustix::time::{ClockId, clock_gettime};
+
+const CONNECTIONS: usize = 64;
+const REQUEST: [u8; 100] = [b'q'; 100];
+const RESPONSE: [u8; 250] = [b'r'; 250];
+
+/// What is done for an arrival, each more than the one before.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Work {
+    Sleep,
+    Send,
+    All,
+}
+
+type Ready = Vec<epoll::Event>;
+
+/// Waits for a connection that can be read; `None` without a limit.
+fn wait(poll: impl AsFd, ready: &mut Ready, limit: Option<Duration>) -> io::Result<()> {
+    let limit = limit.map(Timespec::try_from).transpose();
+    let limit = limit.map_err(io::Error::other)?;
+    ready.clear();
+    let spare = rustix::buffer::spare_capacity(ready);
+    match epoll::wait(poll, spare, limit.as_ref()) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Watches connections, which are numbered in their order.
+fn watch(connections: &[TcpStream]) -> io::Result<OwnedFd> {
+    let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    for (number, connection) in connections.iter().enumerate() {
+        connection.set_nodelay(true)?;
+        connection.set_nonblocking(true)?;
+        let data = epoll::EventData::new_u64(number as u64);
+        epoll::add(&poll, connection, data, epoll::EventFlags::IN)?;
+    }
+    Ok(poll)
+}
+
+/// Answers until the connections are closed.
+fn serve(connections: &[TcpStream], poll: impl AsFd) -> io::Result<()> {
+    let (mut ready, mut buffer) = (Ready::with_capacity(CONNECTIONS), [0; 4096]);
+    loop {
+        wait(&poll, &mut ready, None)?;
+        for event in &ready {
+            let mut connection = &connections[event.data.u64() as usize];
+            match connection.read(&mut buffer)? {
+                0 => return Ok(()),
+                _ => connection.write_all(&RESPONSE)?,
+            }
+        }
+    }
+}
+
+/// CPU time of this thread for an arrival, on average.
+fn measure(work: Work, gap: Duration, arrivals: u32) -> Result<Duration, Box<dyn Error>> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    let pair = |_| Ok((TcpStream::connect(address)?, listener.accept()?.0));
+    let pairs: io::Result<Vec<(TcpStream, TcpStream)>> = (0..CONNECTIONS).map(pair).collect();
+    let (own, servers): (Vec<_>, Vec<_>) = pairs?.into_iter().unzip();
+    let poll = watch(&own)?;
+    let server_poll = watch(&servers)?;
+    let server = thread::spawn(move || serve(&servers, server_poll));
+
+    let (mut ready, mut buffer) = (Ready::with_capacity(CONNECTIONS), [0; 4096]);
+    let cpu = || {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    };
+    // By default a sleep may end 50 µs late, so that several end together.
+    rustix::thread::set_current_timer_slack(NonZero::new(1))?;
+    let (begin, before) = (Instant::now(), cpu());
+    for arrival in 1..=arrivals {
+        let due = begin + gap * arrival;
+        while let Some(left) = due.checked_duration_since(Instant::now()) {
+            if work < Work::All {
+                thread::sleep(left);
+                continue;
+            }
+            wait(&poll, &mut ready, Some(left))?;
+            for event in &ready {
+                match (&own[event.data.u64() as usize]).read(&mut buffer) {
+                    Err(error) if error.kind() != ErrorKind::WouldBlock => return Err(error.into()),
+                    _ => {}
+                }
+            }
+        }
+        if work > Work::Sleep {
+            (&own[arrival as usize % CONNECTIONS]).write_all(&REQUEST)?;
+        }
+    }
+    let taken = cpu() - before;
+    drop(own);
+    // Responses that nobody read make a reset of the end: it is over either way.
+    let _ = server.join();
+    Ok(taken / arrivals)
+}
+
+#[allow(clippy::print_stdout)] // It is what an example is for.
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let mut number = |default| arguments.next().map_or(Ok(default), |word| word.parse());
+    let (rate, seconds): (u32, u32) = (number(20_000)?, number(5)?);
+    if rate == 0 || seconds == 0 || rate.checked_mul(seconds).is_none() {
+        return Err("RATE and SECONDS are above 0, their product below 4 billion".into());
+    }
+    println!("| at {rate}/s | CPU time for an arrival, µs |\n|---|---|");
+    let rows = [
+        (Work::Sleep, "sleep"),
+        (Work::Send, "sleep, send"),
+        (Work::All, "sleep, send, wait for responses"),
+    ];
+    for (work, name) in rows {
+        let taken = measure(work, Duration::from_secs(1) / rate, rate * seconds)?;
+        println!("| {name} | {:.1} |", taken.as_secs_f64() * 1e6);
+    }
+    Ok(())
+}
