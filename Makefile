@@ -21,7 +21,7 @@ BENCH ?=
 .DEFAULT_GOAL := help
 # Set-up comes before its use, also with -j.
 .NOTPARALLEL:
-.PHONY: help demo kube-demo test check install static deb kills kube-kills bench bench-compare planted bpf fuzz sbom deny docs kube-begin setup-demo setup-test setup-proxies setup-kube setup-docs setup-bench
+.PHONY: help demo kube-demo test check install static deb kills kube-kills kube-nodes bench bench-compare planted bpf fuzz sbom deny docs kube-begin setup-demo setup-test setup-proxies setup-kube setup-docs setup-bench
 
 help: ## List these targets
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -61,6 +61,9 @@ kills: setup-test ## Kill weir, its agents and the proxies 200 times and check w
 
 kube-kills: setup-test setup-kube ## The same in a small cluster on this machine, and its connection to the API server, 50 times (as root; about 50 minutes)
 	KUBE_TESTS=kills WEIR_KUBE_KILLS=$(KUBE_KILLS) $(CARGO) test --locked -p weir --test it node_tier -- --nocapture
+
+kube-nodes: setup-test setup-kube ## Tests on two real nodes of a small cluster on this machine, one of which is lost (as root; about 8 minutes)
+	WEIR_KUBE_NODES=1 $(CARGO) test --locked -p weir --test it nodes_tier -- --nocapture
 
 planted: setup-test ## Plant limits on real proxies and check which limit is named first (as root, on a quiet machine; about 45 minutes)
 	WEIR_PLANTED=all $(CARGO) test --release --locked -p weir --test it planted -- --nocapture

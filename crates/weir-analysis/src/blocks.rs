@@ -123,6 +123,7 @@ impl<'a> Part<'a> {
                 .filter(|asking| asks && wanted(asking)),
             held: own.map(|own| own.held).filter(wanted),
             start_spread: GeneratorStart::spread_ns(&part.starts),
+            lost_nodes: part.lost_nodes.clone(),
             ..Evidence::default()
         }
     }

@@ -2,7 +2,7 @@
 
 use weir_model::load::{Censored, ErrorCount};
 use weir_model::record::{
-    ConnectionCounts, GeneratorShare, Phase, RunHeader, SliceRecord, TrialRecord,
+    ConnectionCounts, GeneratorShare, LostNode, Phase, RunHeader, SliceRecord, TrialRecord,
 };
 
 use crate::names;
@@ -67,6 +67,8 @@ pub(crate) struct Evidence<'a> {
     /// Time between the first start and the last one of several generators, and by how much that may be wrong,
     /// nanoseconds.
     pub(crate) start_spread: Option<(u64, u64)>,
+    /// Nodes with pods of the proxies that were lost.
+    pub(crate) lost_nodes: Vec<LostNode>,
 }
 
 /// What became of the requests that were due in measured time.

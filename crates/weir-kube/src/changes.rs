@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -125,6 +126,8 @@ pub struct Changes {
     ledger: Ledger,
     open: Vec<Entry>,
     is_begun: bool,
+    /// Whether the API server was silent while it was put back: to ask it again would only take time.
+    is_given_up: bool,
 }
 
 impl std::fmt::Debug for Changes {
@@ -202,6 +205,7 @@ impl Changes {
                 ledger,
                 open,
                 is_begun: false,
+                is_given_up: false,
             }),
             objects => Err(KubeError::LeftChanged {
                 context: inner.context.clone(),
@@ -350,6 +354,14 @@ impl Changes {
         Ok(())
     }
 
+    /// Makes everything ready by which settings of nodes among these objects are reached, of all nodes at once.
+    ///
+    /// # Errors
+    /// A node cannot be reached.
+    pub fn reach(&self, objects: &[ObjectRef]) -> Result<(), KubeError> {
+        node::reach(&self.inner, objects).map_or(Ok(()), Err)
+    }
+
     /// Waits until all pods of a workload are of its present template and serve, or `interrupted` is set.
     ///
     /// # Errors
@@ -370,10 +382,29 @@ impl Changes {
 
     /// Puts everything back, the last object first, and says what became of each.
     pub fn put_back(&mut self) -> Vec<PutBack> {
+        let all = self.put_all_back();
+        if !self.is_given_up {
+            node::leave(&self.inner);
+        }
+        all
+    }
+
+    fn put_all_back(&mut self) -> Vec<PutBack> {
         let mut all = Vec::new();
+        let silences = |inner: &Inner| inner.silences.load(Ordering::Relaxed);
+        let before = silences(&self.inner);
+        // A node that cannot be reached is told of each of its settings.
+        let _ = node::reach(
+            &self.inner,
+            self.open.iter().map(|entry| &entry.former.object),
+        );
         for place in (0..self.open.len()).rev() {
             let entry = self.open[place].clone();
-            let became = entry.put_back(&self.inner, false);
+            self.is_given_up = silences(&self.inner) > before;
+            let became = match self.is_given_up {
+                true => entry.given_up(&self.inner),
+                false => entry.put_back(&self.inner, false),
+            };
             if became.failed.is_none() {
                 let object = entry.former.object;
                 self.open.remove(place);
@@ -382,7 +413,7 @@ impl Changes {
             }
             all.push(became);
         }
-        node::leave(&self.inner);
+        self.is_given_up = silences(&self.inner) > before;
         all
     }
 }
@@ -390,7 +421,9 @@ impl Changes {
 impl Drop for Changes {
     fn drop(&mut self) {
         // What could not be put back stays in the journal: `weir restore --on` does it, and tells.
-        let _ = self.put_back();
+        if !self.is_given_up {
+            let _ = self.put_back();
+        }
     }
 }
 
@@ -433,6 +466,9 @@ pub fn undo(cluster: &Cluster, folder: &Path, dry_run: bool) -> Result<Vec<PutBa
         ledger,
         open,
         is_begun: true,
+        is_given_up: false,
     };
-    Ok(changes.put_back())
+    let all = changes.put_all_back();
+    node::await_gone(inner, &node::leave(inner));
+    Ok(all)
 }

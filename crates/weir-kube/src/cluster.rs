@@ -1,7 +1,7 @@
 //! The way to a cluster: a context of the user's configuration, and a runtime for what is asynchronous.
 
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex};
 
 use kube::Client;
@@ -82,6 +82,7 @@ impl Cluster {
             namespace,
             server,
             is_silent: AtomicBool::new(false),
+            silences: AtomicU32::default(),
             hands: Mutex::default(),
         };
         inner.run("ask for its version", async {

@@ -93,6 +93,14 @@ pub enum KubeError {
         /// What happened.
         why: String,
     },
+    /// A node is lost.
+    #[error("node `{node}` cannot be reached: {why}")]
+    Node {
+        /// The node.
+        node: String,
+        /// What the cluster says of it.
+        why: String,
+    },
     /// A request to the API server failed.
     #[error("{doing}: {why}")]
     Request {
@@ -172,6 +180,7 @@ impl KubeError {
             | KubeError::Interrupted
             | KubeError::NotPutBack { .. }
             | KubeError::Agent { .. }
+            | KubeError::Node { .. }
             | KubeError::Request { .. }
             | KubeError::Journal(_)
             | KubeError::Foreign { .. }
@@ -208,6 +217,10 @@ impl KubeError {
             KubeError::Agent { .. } => Some(
                 "check that the pod's image is the one that `weir kube image` wrote".to_owned(),
             ),
+            KubeError::Node { node, .. } => Some(format!(
+                "what weir has set there is in its journal, and `weir restore --on` puts it back when the node is there again; \
+                 try: kubectl describe node {node}"
+            )),
             KubeError::LeftChanged {
                 context, namespace, ..
             }

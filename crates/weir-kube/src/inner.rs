@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use kube::Client;
@@ -21,6 +21,8 @@ pub(crate) struct Hands {
     pub(crate) image: String,
     /// Namespace and name, by node.
     pub(crate) pods: BTreeMap<String, (String, String)>,
+    /// Nodes that could not be reached, and why.
+    pub(crate) lost: BTreeMap<String, String>,
 }
 
 /// A namespace of a cluster that can be asked.
@@ -33,6 +35,8 @@ pub(crate) struct Inner {
     pub(crate) server: String,
     /// Whether a stream did not end when it should have.
     pub(crate) is_silent: AtomicBool,
+    /// How often the API server has not answered.
+    pub(crate) silences: AtomicU32,
     /// What reaches nodes.
     pub(crate) hands: Mutex<Hands>,
 }
@@ -58,7 +62,8 @@ impl Inner {
         answered.unwrap_or_else(|_| Err(self.silent(doing)))
     }
 
-    fn silent(&self, doing: &str) -> KubeError {
+    pub(crate) fn silent(&self, doing: &str) -> KubeError {
+        self.silences.fetch_add(1, Ordering::Relaxed);
         KubeError::Unreachable {
             context: self.context.clone(),
             what: format!("{doing}: no answer within {} s", ANSWER.as_secs()),

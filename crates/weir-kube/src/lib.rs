@@ -16,6 +16,7 @@ mod error;
 mod exec;
 mod facts;
 mod generators;
+mod health;
 pub mod image;
 mod ingress;
 mod inner;

@@ -152,8 +152,9 @@ pub(crate) fn hand(image: &str, Place { namespace, run }: Place<'_>, node: &str)
                 "imagePullPolicy": "IfNotPresent",
                 "command": [PROGRAM, "wait", "--idle", IDLE],
                 "env": [{"name": "WEIR_USER_NAMESPACE", "value": "0"}],
+                // Its node may be full.
                 "resources": {
-                    "requests": {"cpu": "10m", "memory": "32Mi"},
+                    "requests": {"cpu": "0", "memory": "32Mi"},
                     "limits": {"memory": "128Mi"},
                 },
                 // /proc/sys is read-only in others.

@@ -7,6 +7,7 @@ use kube::Api;
 use kube::api::ListParams;
 
 use crate::error::KubeError;
+use crate::health;
 use crate::inner::Inner;
 use crate::objects;
 use crate::trouble::{self, Trouble};
@@ -66,12 +67,17 @@ pub(crate) fn running(pod: &v1::Pod) -> Option<Pod> {
 /// Whether a pod is an origin server that listens.
 pub(crate) fn is_ready_origin(pod: &v1::Pod) -> bool {
     let labels = pod.metadata.labels.as_ref();
-    let status = pod.status.as_ref();
-    let mut conditions = status
-        .into_iter()
+    labels.is_some_and(objects::is_origin) && is_ready(pod)
+}
+
+/// Whether a pod serves. None does whose node is not heard of.
+pub(crate) fn is_ready(pod: &v1::Pod) -> bool {
+    let conditions = pod
+        .status
+        .iter()
         .flat_map(|status| status.conditions.iter().flatten());
-    labels.is_some_and(objects::is_origin)
-        && conditions.any(|one| one.type_ == "Ready" && one.status == "True")
+    let mut ready = conditions.filter(|one| one.type_ == "Ready");
+    ready.any(|one| one.status == "True")
 }
 
 /// What the cluster has noted about an object, oldest first.
@@ -118,6 +124,11 @@ pub(crate) async fn fate(inner: &Inner, name: &str) -> Option<String> {
     match api.get_opt(name).await {
         Ok(None) => Some(format!("pod `{name}` was deleted")),
         Ok(Some(pod)) => {
+            let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+            let node = node.unwrap_or_default();
+            if let Ok(Some(why)) = health::of(inner, &node).await {
+                return Some(format!("node `{node}`: {why}"));
+            }
             trouble::of_pod(&pod).map(|trouble| format!("pod `{name}`: {}", trouble.why))
         }
         Err(error) => Some(

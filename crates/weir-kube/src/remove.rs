@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{DeleteParams, ListParams};
+use kube::api::{DeleteParams, ListParams, ObjectMeta};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
 use crate::cluster::Cluster;
 use crate::error::KubeError;
+use crate::health;
 use crate::inner::Inner;
 use crate::objects;
 
@@ -48,6 +49,11 @@ pub fn remove(cluster: &Cluster, dry_run: bool) -> Result<Vec<Removed>, KubeErro
             if left.await?.is_empty() {
                 return Ok(());
             }
+            // Nobody says of a node that is lost that a pod has ended there.
+            let stuck = inner.answer("list what weir has left", stuck(inner));
+            if let Some((node, why)) = stuck.await? {
+                return Err(KubeError::Node { node, why });
+            }
             tokio::time::sleep(LOOK).await;
         }
         Err(overdue())
@@ -61,6 +67,26 @@ fn overdue() -> KubeError {
         what: "what weir has left is not gone".to_owned(),
         within: WITHIN,
     }
+}
+
+/// A node that is lost, where all that is left is on such nodes.
+async fn stuck(inner: &Inner) -> Result<Option<(String, String)>, KubeError> {
+    let mut lost = None;
+    for pod in all::<Pod>(inner).await? {
+        let node = pod.spec.and_then(|spec| spec.node_name).unwrap_or_default();
+        let Ok(Some(why)) = health::of(inner, &node).await else {
+            return Ok(None);
+        };
+        lost = Some((
+            node,
+            format!("{why}; pod `{}` ends when it is back", name(&pod.metadata)),
+        ));
+    }
+    Ok(lost)
+}
+
+fn name(of: &ObjectMeta) -> String {
+    of.name.clone().unwrap_or_default()
 }
 
 /// Everything that has weir's label.
@@ -81,16 +107,20 @@ trait Kind:
 impl Kind for Job {}
 impl Kind for Pod {}
 
-async fn names<K: Kind>(inner: &Inner, kind: &'static str) -> Result<Vec<Removed>, KubeError> {
+async fn all<K: Kind>(inner: &Inner) -> Result<Vec<K>, KubeError> {
     let api: Api<K> = Api::namespaced(inner.client.clone(), &inner.namespace);
     let labelled = ListParams::default().labels(&objects::everything());
     let list = api.list(&labelled).await;
     let list = list.map_err(|error| inner.failed("list what weir has left", error))?;
+    Ok(list.items)
+}
+
+async fn names<K: Kind>(inner: &Inner, kind: &'static str) -> Result<Vec<Removed>, KubeError> {
     let removed = |object: K| Removed {
         kind,
         name: object.name_any(),
     };
-    Ok(list.items.into_iter().map(removed).collect())
+    Ok(all(inner).await?.into_iter().map(removed).collect())
 }
 
 async fn delete<K: Kind>(inner: &Inner, found: &[Removed], kind: &str) -> Result<(), KubeError> {

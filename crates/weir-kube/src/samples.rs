@@ -1,5 +1,6 @@
 //! The pods of a proxy, and a command in one of them that is asked again and again.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::cluster::Cluster;
 use crate::error::KubeError;
 use crate::inner::Inner;
 use crate::object_ref::ObjectRef;
-use crate::workload;
+use crate::{health, pods, workload};
 
 /// How long an answer of a pod may take: its quota may hold back whatever runs in it.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -21,6 +22,8 @@ const ANSWER: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_millis(500);
 /// How much an answer may have.
 const MOST: usize = 8 << 20;
+/// The event that a pod has when its node is not heard of.
+const NOT_READY: &str = "NodeNotReady";
 /// Names the container that is meant where nobody says which (kubectl's own).
 const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
 
@@ -61,26 +64,14 @@ impl Cluster {
     /// # Errors
     /// They cannot be listed, or none of them runs.
     pub fn proxy_pods(&self, of: &PodsOf) -> Result<Vec<ProxyPod>, KubeError> {
-        let inner = &self.inner;
-        let (found, container) = match of {
-            PodsOf::Workload(object, container) => {
-                (workload::running(inner, object)?, container.as_deref())
-            }
-            PodsOf::Labelled(pods) => {
-                let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), &pods.namespace);
-                let labelled = ListParams::default().labels(&pods.selector());
-                let doing = format!("list {of}");
-                let list = inner.run(&doing, async {
-                    let list = api.list(&labelled).await;
-                    list.map_err(|error| inner.failed(&doing, error))
-                })?;
-                let found = list.items.into_iter().filter(workload::runs).collect();
-                (found, None)
-            }
+        let container = match of {
+            PodsOf::Workload(_, container) => container.as_deref(),
+            PodsOf::Labelled(_) => None,
         };
-        let found: Vec<v1::Pod> = found;
+        let found = self.pods_of(of)?;
         let mut pods: Vec<ProxyPod> = found
             .iter()
+            .filter(|pod| workload::runs(pod))
             .filter_map(|pod| proxy_pod(pod, container))
             .collect();
         pods.sort_by(|a, b| a.name.cmp(&b.name));
@@ -91,6 +82,46 @@ impl Cluster {
                 why: "none of them runs".to_owned(),
             }),
         }
+    }
+
+    /// All pods of a proxy, as the cluster tells of them.
+    pub(crate) fn pods_of(&self, of: &PodsOf) -> Result<Vec<v1::Pod>, KubeError> {
+        let inner = &self.inner;
+        let pods = match of {
+            PodsOf::Workload(object, _) => return Ok(workload::with_pods(inner, object)?.1),
+            PodsOf::Labelled(pods) => pods,
+        };
+        let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), &pods.namespace);
+        let labelled = ListParams::default().labels(&pods.selector());
+        let doing = format!("list {of}");
+        let list = inner.run(&doing, async {
+            let list = api.list(&labelled).await;
+            list.map_err(|error| inner.failed(&doing, error))
+        });
+        Ok(list?.items)
+    }
+
+    /// Nodes of a proxy's pods that the cluster does not hear of now, with what it says of each.
+    ///
+    /// # Errors
+    /// The pods cannot be listed.
+    pub fn lost_nodes(&self, of: &PodsOf) -> Result<BTreeMap<String, String>, KubeError> {
+        let inner = &self.inner;
+        let mut lost = BTreeMap::new();
+        // A pod is not ready when its node is not.
+        let pods = self.pods_of(of)?;
+        for pod in pods.iter().filter(|pod| !pods::is_ready(pod)) {
+            let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()) else {
+                continue;
+            };
+            if lost.contains_key(&node) {
+                continue;
+            }
+            if let Some(Some(why)) = inner.within(health::ANSWER, said_of_node(inner, pod, &node)) {
+                lost.insert(node, why);
+            }
+        }
+        Ok(lost)
     }
 
     /// Starts a command in a pod that answers each line with some text.
@@ -127,6 +158,18 @@ impl Cluster {
             }),
         }
     }
+}
+
+/// What is said of a pod's node; by the pod's events, where nodes may not be read.
+async fn said_of_node(inner: &Inner, pod: &v1::Pod, node: &str) -> Option<String> {
+    if let Ok(said) = health::of(inner, node).await {
+        return said;
+    }
+    let namespace = pod.namespace()?;
+    let events = pods::events_in(inner, &namespace, &pod.name_any()).await;
+    let last = events.into_iter().next_back()?;
+    (last.reason.as_deref() == Some(NOT_READY))
+        .then(|| format!("it is not ready: {}", last.message.unwrap_or_default()))
 }
 
 fn proxy_pod(pod: &v1::Pod, container: Option<&str>) -> Option<ProxyPod> {

@@ -14,6 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::cluster::Cluster;
 use crate::error::KubeError;
+use crate::health;
 use crate::inner::Inner;
 use crate::object_ref::ObjectRef;
 use crate::pods;
@@ -25,6 +26,8 @@ use crate::trouble;
 const TEMPLATE: &str = "/spec/template/";
 /// How often is looked.
 const LOOK: Duration = Duration::from_millis(300);
+/// How often nodes of pods that do not serve are looked at.
+const LOOK_AT_NODES: Duration = Duration::from_secs(3);
 /// How long the cluster's controllers may take to empty a ReplicaSet of a template that is put back.
 const EMPTIED: Duration = Duration::from_secs(30);
 /// How long a command in a pod may take, and how much it may print.
@@ -212,10 +215,15 @@ pub(crate) fn rolled_out(
         !owners.any(|owner| before.is_some_and(|before| before.contains(&owner.name)))
     };
     let mut refusals = Refusals::begin(inner, object);
+    let mut looked = Instant::now();
     loop {
         let (now, pods) = with_pods(inner, object)?;
         if is_rolled_out(&now) {
             return Ok(());
+        }
+        if looked.elapsed() > LOOK_AT_NODES {
+            looked = Instant::now();
+            on_lost_node(inner, &pods).map_or(Ok(()), Err)?;
         }
         if let Some(trouble) = refusals.last(inner, object, &now) {
             return Err(KubeError::Pods {
@@ -247,6 +255,18 @@ pub(crate) fn rolled_out(
     }
 }
 
+/// That a pod which does not serve is on a node that is lost: there is no end of it before the node is back, or the cluster
+/// gives the pod up, which takes minutes.
+fn on_lost_node(inner: &Inner, pods: &[v1::Pod]) -> Option<KubeError> {
+    let waiting = pods.iter().filter(|pod| !pods::is_ready(pod));
+    let nodes = waiting.filter_map(|pod| pod.spec.as_ref()?.node_name.clone());
+    let nodes: BTreeSet<String> = nodes.collect();
+    nodes.into_iter().find_map(|node| {
+        let why = health::lost(inner, &node)?;
+        Some(KubeError::Node { node, why })
+    })
+}
+
 fn overdue(object: &ObjectRef, within: Duration) -> KubeError {
     KubeError::Overdue {
         what: format!("the new pods of {object} do not all serve"),
@@ -270,7 +290,7 @@ pub fn in_pods(
     let each = running(inner, object)?.into_iter().map(|pod| {
         let name = pod.name_any();
         let printed = printed(inner, &api, (&name, container), command);
-        let printed = in_time(inner, (&doing, object, &name), printed)?;
+        let printed = in_time(inner, (&doing, object, &pod), printed)?;
         Ok((name, printed))
     });
     each.collect()
@@ -310,7 +330,7 @@ pub fn ask_port(
     let each = running(inner, object)?.into_iter().map(|pod| {
         let name = pod.name_any();
         let answer = answered(inner, &api, (&name, port), request);
-        let answer = in_time(inner, (&doing, object, &name), answer)?;
+        let answer = in_time(inner, (&doing, object, &pod), answer)?;
         Ok((name, answer))
     });
     each.collect()
@@ -355,17 +375,22 @@ pub fn of_pods(
     Ok(pods.into_iter().map(of).collect())
 }
 
-/// What a pod of a workload does, unless it takes too long.
+/// What a pod of a workload does, unless it takes too long, or its node is lost.
 fn in_time<T>(
     inner: &Inner,
-    (doing, object, pod): (&str, &ObjectRef, &str),
+    (doing, object, pod): (&str, &ObjectRef, &v1::Pod),
     what: impl Future<Output = Result<T, KubeError>>,
 ) -> Result<T, KubeError> {
-    inner.within(COMMAND, what).unwrap_or_else(|| {
+    let done = inner.within(COMMAND, what).unwrap_or_else(|| {
         Err(KubeError::Overdue {
-            what: format!("{doing} in pod {}/{pod}", object.namespace),
+            what: format!("{doing} in pod {}/{}", object.namespace, pod.name_any()),
             within: COMMAND,
         })
+    });
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    done.map_err(|error| match node {
+        Some(node) => health::explained(inner, node, error),
+        None => error,
     })
 }
 

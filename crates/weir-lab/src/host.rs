@@ -137,6 +137,7 @@ impl Host {
         let agent = weir_kube::client(&name, connected);
         let mut host = Host::over(agent, name, address, options)?;
         // It may see more than its limit lets it use.
+        pods.has_seen((&pod.name, &pod.node), &host.is.cpus);
         let seen = host.is.cpus.cpus().iter().copied();
         if let Some(cpus) = CpuSet::new(seen.take(pods.cpus()).collect()) {
             host.is.cpus = cpus;
@@ -195,6 +196,17 @@ impl Host {
             Link::Here(_) => local::PLACE,
             Link::Simulated(_) => SIMULATED,
         }
+    }
+
+    /// Its CPUs that stand for these: the same, or as many of its own where it does not have them, as a pod to which its
+    /// node's kubelet has given others than to the pods of the same run elsewhere.
+    pub(crate) fn own_cpus(&self, of_all: &CpuSet) -> CpuSet {
+        let (own, count) = (&self.is.cpus, of_all.cpus().len());
+        let own = match of_all.shared_with(own).len() == count {
+            true => None,
+            false => CpuSet::new(own.cpus().iter().copied().take(count).collect()),
+        };
+        own.unwrap_or_else(|| of_all.clone())
     }
 
     /// Where others reach it, where it is another host than this one.

@@ -258,8 +258,11 @@ impl Hosts {
         } else if self.meet(Role::Proxy, Role::Generator) {
             (roles.proxy, roles.generator) = cpus::split(&roles.proxy);
         }
-        // All generators use the same numbers, so each has as large a share of a load.
-        for host in self.generators() {
+        // All generators use the same numbers, so each has as large a share of a load. Pods have as many CPUs each, by
+        // whatever numbers: see `Host::own_cpus`.
+        let count = roles.generator.cpus().len();
+        let has_as_many = |host: &&Host| self.pods.is_some() && host.is.cpus.cpus().len() == count;
+        for host in self.generators().filter(|host| !has_as_many(host)) {
             let both = roles.generator.shared_with(&host.is.cpus);
             roles.generator = CpuSet::new(both).ok_or_else(|| LabError::Cpus {
                 host: host.called().to_owned(),
@@ -279,7 +282,7 @@ impl Hosts {
                 host.read_on(cpus);
             }
             if let Some(cpus) = beside_proxy(&here, roles) {
-                host.ask(Settle(cpus.clone()))?;
+                host.ask(Settle(host.own_cpus(cpus)))?;
             }
         }
         Ok(())

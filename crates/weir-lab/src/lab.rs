@@ -197,7 +197,17 @@ impl Lab<'_> {
             descriptors,
             ..LoadJob::default()
         };
-        Ok(deal(&job, generators))
+        let named = &self.header.cpus.generator;
+        let mut jobs = deal(&job, generators);
+        for (job, host) in jobs.iter_mut().zip(self.hosts.generators()) {
+            let own = host.own_cpus(named);
+            let pairs = named.cpus().iter().zip(own.cpus());
+            let own: BTreeMap<u32, u32> = pairs.map(|(named, own)| (*named, *own)).collect();
+            for cpu in job.threads.iter_mut().flatten() {
+                *cpu = own.get(cpu).copied().unwrap_or(*cpu);
+            }
+        }
+        Ok(jobs)
     }
 
     /// Runs the trial and records its blocks as they come; what was seen is left in `seen`.

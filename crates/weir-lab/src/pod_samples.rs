@@ -1,7 +1,7 @@
 //! Samples of the pods of a proxy: the shell of its image prints the kernel's files whenever it is asked, over the API
 //! server's exec stream. A pod in which that cannot be has no rows, and samples say why.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use weir_agent::message::SampleEnd;
 use weir_agent::{Part, monotonic_ns};
 use weir_kube::{Cluster, KubeError, PodsOf, ProxyPod};
+use weir_model::record::LostNode;
 use weir_model::sample::{MissingCounter, SampleRow};
 use weir_probe::sample::{END, PROXY, SCRIPT, Sampler, TABLES, Told as ToldByShell};
 
@@ -20,6 +21,11 @@ use crate::host::Told;
 const MOST: usize = 16;
 /// How often the end is looked for between two readings.
 const LOOK: Duration = Duration::from_millis(20);
+/// How long a cluster may take to notice that a node is lost: 50 s by default (node-monitor-grace-period of
+/// kube-controller-manager, 40 s before Kubernetes 1.32), and a look of 5 s.
+const NOTICED: Duration = Duration::from_secs(60);
+/// How often that is looked for.
+const SETTLED: Duration = Duration::from_secs(1);
 
 /// Pods of an arm's proxy.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,9 +41,19 @@ pub(crate) struct PodSampler {
     /// What samples call it.
     pub(crate) called: String,
     stop: Arc<AtomicBool>,
+    /// Set when it no longer answers.
+    is_lost: Arc<AtomicBool>,
+    /// Nothing: no pod could be found.
+    pod: Option<ProxyPod>,
 }
 
 impl PodSampler {
+    /// The pod, if it answered and then no longer did.
+    pub(crate) fn unheard(&self) -> Option<&ProxyPod> {
+        let is_lost = self.is_lost.load(Ordering::Relaxed);
+        self.pod.as_ref().filter(|_| is_lost)
+    }
+
     /// Has it read once more, and end.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
@@ -74,6 +90,8 @@ pub(crate) fn begin(
             let sampler = PodSampler {
                 called: pod.name.clone(),
                 stop: Arc::default(),
+                is_lost: Arc::default(),
+                pod: Some(pod.clone()),
             };
             let one = OnePod {
                 arm: arm.clone(),
@@ -82,6 +100,7 @@ pub(crate) fn begin(
                 pod,
                 interval,
                 stop: Arc::clone(&sampler.stop),
+                is_lost: Arc::clone(&sampler.is_lost),
             };
             let (to, place) = (to.clone(), place + samplers.len());
             thread::spawn(move || one.run(&|part| drop(to.send(Told::Samples(place, part)))));
@@ -97,6 +116,8 @@ pub(crate) fn begin(
             samplers.push(PodSampler {
                 called: arm.of.to_string(),
                 stop: Arc::default(),
+                is_lost: Arc::default(),
+                pod: None,
             });
         }
     }
@@ -124,12 +145,52 @@ fn not_sampled(left_out: usize) -> Vec<MissingCounter> {
     (left_out > 0).then_some(one).into_iter().collect()
 }
 
+/// Nodes of these pods that the cluster has lost, with what it says. It notices that late: where one of them was heard of
+/// and then no longer (`unheard`), that is waited for, unless the pod answers again, or is gone by itself.
+pub(crate) fn lost_nodes(
+    all: &[ArmPods],
+    unheard: &[ProxyPod],
+    interrupted: &AtomicBool,
+) -> Vec<LostNode> {
+    let until = Instant::now() + NOTICED;
+    loop {
+        let found = all.iter().map(|arm| arm.cluster.lost_nodes(&arm.of));
+        let lost: BTreeMap<String, String> = found.flatten().flatten().collect();
+        let is_open = || {
+            unheard
+                .iter()
+                .any(|pod| all.iter().all(|arm| !arm.knows(pod)))
+        };
+        let is_over = Instant::now() > until || interrupted.load(Ordering::Relaxed);
+        if !lost.is_empty() || is_over || !is_open() {
+            let lost = lost.into_iter();
+            return lost.map(|(node, why)| LostNode { node, why }).collect();
+        }
+        thread::sleep(SETTLED);
+    }
+}
+
+impl ArmPods {
+    /// Whether it is known what has become of a pod: it answers, or is among those that run no more.
+    fn knows(&self, pod: &ProxyPod) -> bool {
+        match self.cluster.proxy_pods(&self.of) {
+            Ok(pods) if !pods.contains(pod) => true,
+            Ok(_) => {
+                let talk = self.cluster.converse(pod, &["sh", "-c", SCRIPT]);
+                talk.and_then(|mut talk| talk.ask(END)).is_ok()
+            }
+            Err(_) => false,
+        }
+    }
+}
+
 struct OnePod {
     arm: ArmPods,
     pod: ProxyPod,
     has_node: bool,
     interval: Duration,
     stop: Arc<AtomicBool>,
+    is_lost: Arc<AtomicBool>,
 }
 
 impl OnePod {
@@ -142,6 +203,7 @@ impl OnePod {
             cpu_ns: weir_agent::thread_cpu_ns(),
         };
         if let Err(error) = read {
+            self.is_lost.store(sampler.is_some(), Ordering::Relaxed);
             end.missing.extend(missing(&error.to_string()));
         }
         tell(Part::End(Ok(end)));

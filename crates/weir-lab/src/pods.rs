@@ -1,9 +1,11 @@
 //! Generators in pods of a Kubernetes cluster.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_kube::{Cluster, Generators, Wanted};
+use weir_model::quantity::CpuSet;
 use weir_model::record::Remark;
 
 use crate::LabError;
@@ -18,6 +20,8 @@ struct Shared {
     cluster: Cluster,
     wanted: Wanted,
     started: Mutex<Option<Generators>>,
+    /// The CPUs on which each may run, by its name and its node.
+    seen: Mutex<BTreeMap<(String, String), CpuSet>>,
 }
 
 /// Copies of the same pods.
@@ -34,6 +38,7 @@ impl Pods {
             cluster,
             wanted,
             started: Mutex::new(None),
+            seen: Mutex::default(),
         }))
     }
 
@@ -89,7 +94,43 @@ impl Pods {
                 "{count} generators run on node {node}: they take CPU time from each other, so the load may be late"
             ))
         };
-        shared.map(remark).collect()
+        shared.map(remark).chain(self.of_cpus()).collect()
+    }
+
+    /// The CPUs on which a pod may run, as its agent says.
+    pub(crate) fn has_seen(&self, (pod, node): (&str, &str), cpus: &CpuSet) {
+        let mut seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.insert((pod.to_owned(), node.to_owned()), cpus.clone());
+    }
+
+    /// Which pods have CPUs of their own, and which have not.
+    fn of_cpus(&self) -> Vec<Remark> {
+        let seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let (own, shared): (Vec<_>, Vec<_>) = seen
+            .iter()
+            .partition(|(_, cpus)| cpus.cpus().len() <= self.cpus());
+        let each = |pods: &[(&(String, String), &CpuSet)]| {
+            let of_one = |((pod, node), cpus): &(&(String, String), &CpuSet)| {
+                format!("pod {pod}: CPUs {cpus} of node {node}")
+            };
+            pods.iter().map(of_one).collect::<Vec<_>>().join(", ")
+        };
+        let mut remarks = Vec::new();
+        if !own.is_empty() {
+            let text = format!(
+                "generators that run on no more CPUs than they asked for: {}",
+                each(&own)
+            );
+            remarks.push(Remark::of_run(text));
+        }
+        if !shared.is_empty() {
+            remarks.push(Remark::of_run(format!(
+                "generators that have no CPUs of their own, but share them with whatever else runs there: {}; a kubelet with the CPU \
+                 manager policy `static` gives them their own",
+                each(&shared)
+            )));
+        }
+        remarks
     }
 
     fn started(&self) -> MutexGuard<'_, Option<Generators>> {

@@ -148,6 +148,7 @@ impl Recorder<'_> {
             starts,
             samples_at_ns,
             samples_cpu_ns,
+            lost_nodes,
         } = end;
         let arms = load.arms.into_iter().enumerate();
         let connections = |(place, flow): (usize, FlowEnd)| ArmConnections {
@@ -171,6 +172,7 @@ impl Recorder<'_> {
             starts,
             samples_at_ns,
             samples_cpu_ns,
+            lost_nodes,
             errors: load.errors,
             arms: arms.map(connections).collect(),
             ..PartRecord::default()

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use weir_agent::message::SampleJob;
 use weir_agent::{AgentError, Part};
+use weir_kube::ProxyPod;
 use weir_model::sample::{Counters, MissingCounter, SampleRow};
 
 use crate::host::{Host, Told};
@@ -141,6 +142,15 @@ impl<'a> Sampling<'a> {
                 self.said.push(Said::Missing(called, end.missing));
             }
         }
+    }
+
+    /// Pods that answered and then no longer did.
+    pub(crate) fn unheard(&self) -> Vec<ProxyPod> {
+        let pods = self.hosts.iter().filter_map(|sampler| match &sampler.whom {
+            Whom::Pod(pod) => pod.unheard(),
+            Whom::Host(..) => None,
+        });
+        pods.cloned().collect()
     }
 
     /// Ends it on all hosts.

@@ -161,7 +161,7 @@ impl Around<'_> {
         if self.interrupted.load(Ordering::Relaxed) {
             return Err(INTERRUPTED.to_owned());
         }
-        let cpus = self.cpus(from).clone();
+        let cpus = host.own_cpus(self.cpus(from));
         host.ask(LinkJob { way, cpus }).map_err(said)
     }
 
@@ -189,7 +189,7 @@ impl Around<'_> {
             let facts = match (here.is_empty(), self.interrupted.load(Ordering::Relaxed)) {
                 (true, _) => continue,
                 (_, true) => Err(INTERRUPTED.to_owned()),
-                (_, false) => host.ask(self.facts_job(&here)).map_err(said),
+                (_, false) => host.ask(self.facts_job((host, &here))).map_err(said),
             };
             let mut facts = facts.unwrap_or_else(|error| HostFacts {
                 unmeasured: vec![Unmeasured::new("everything", error)],
@@ -218,8 +218,11 @@ impl Around<'_> {
         }
     }
 
-    fn facts_job(&self, here: &[Role]) -> FactsJob {
-        let cpus = |role| here.contains(&role).then(|| self.cpus(role).clone());
+    fn facts_job(&self, (host, here): (&Host, &[Role])) -> FactsJob {
+        let cpus = |role| {
+            let is_here = here.contains(&role);
+            is_here.then(|| host.own_cpus(self.cpus(role)))
+        };
         FactsJob {
             generator: cpus(Role::Generator),
             proxy: cpus(Role::Proxy),

@@ -15,14 +15,14 @@ use weir_agent::message::{LoadEnd, LoadEvent, LoadJob, SliceJob, WatchEnd, Watch
 use weir_agent::{AgentError, Part};
 use weir_load::SliceData;
 use weir_model::quantity::CpuSet;
-use weir_model::record::{ClockOffset, GeneratorStart};
+use weir_model::record::{ClockOffset, GeneratorStart, LostNode};
 use weir_model::study::{Taken, TakenFrom};
 
 use crate::assembly::{Assembly, Before, FinishedBlock};
 use crate::host::{Host, Told};
 use crate::hosts::Hosts;
 use crate::options::Role;
-use crate::pod_samples::ArmPods;
+use crate::pod_samples::{self, ArmPods};
 use crate::sampling::{Said, Sampled, Sampling};
 use crate::start::Start;
 use crate::timeline::Timeline;
@@ -107,6 +107,8 @@ pub(crate) struct TrialEnd {
     pub(crate) samples_at_ns: Option<i64>,
     /// CPU time that samples took, nanoseconds.
     pub(crate) samples_cpu_ns: u64,
+    /// Nodes of the proxies' pods that were lost.
+    pub(crate) lost_nodes: Vec<LostNode>,
 }
 
 impl Trial<'_> {
@@ -194,7 +196,7 @@ impl Trial<'_> {
     }
 
     /// The counters that a host is to read, if it has any.
-    fn watch(&self, here: &[Role], start_ns: u64) -> WatchJob {
+    fn watch(&self, (host, here): (&Host, &[Role]), start_ns: u64) -> WatchJob {
         let slices = &self.timeline.slices;
         let mut times: Vec<u64> = slices.iter().map(|slice| slice.start).collect();
         times.extend(slices.last().map(|slice| slice.end));
@@ -206,7 +208,7 @@ impl Trial<'_> {
             arms: self.timeline.turns.iter().map(|turn| turn.arm).collect(),
             slots: self.watched.slots.clone(),
             proxies: has(Role::Proxy).then(|| self.watched.proxies.clone()),
-            generator: has(Role::Generator).then(|| self.watched.generator.clone()),
+            generator: has(Role::Generator).then(|| host.own_cpus(self.watched.generator)),
             origin: has(Role::Origin),
             taken: self.watched.taken(&has),
         }
@@ -273,6 +275,9 @@ impl Going<'_> {
             hear(Heard::Sampled(said));
         });
         self.end.samples_cpu_ns = self.sampling.cpu_ns;
+        let unheard = self.sampling.unheard();
+        let pods = &self.trial.watched.pods;
+        self.end.lost_nodes = pod_samples::lost_nodes(pods, &unheard, self.trial.interrupted);
         self.end.samples_at_ns = self.end.samples_at_ns.filter(|_| self.sampling.has_rows);
         Ok(())
     }
@@ -418,7 +423,8 @@ impl Going<'_> {
         }
         let hosts = self.trial.hosts.each().zip(&self.ahead);
         for (place, ((host, here), &ahead)) in hosts.enumerate() {
-            let job = self.trial.watch(&here, at_ns.wrapping_add_signed(ahead));
+            let at_ns = at_ns.wrapping_add_signed(ahead);
+            let job = self.trial.watch((host, &here), at_ns);
             let id = host.begin_watch(job, place, &self.send)?;
             self.watches.push(Request {
                 host,

@@ -20,6 +20,7 @@ mod capacity;
 mod confirmation;
 mod generators;
 mod look;
+mod part;
 mod surroundings;
 mod trial;
 
@@ -30,13 +31,14 @@ pub use capacity::{
 pub use confirmation::ConfirmationRecord;
 pub use generators::{GeneratorShare, GeneratorStart};
 pub use look::{DecidedRecord, LookRecord};
+pub use part::{ArmConnections, ClockOffset, ConnectionCounts, LoadBlocks, LostNode, PartRecord};
 pub use surroundings::{
     CardFacts, Carried, HostFacts, HostRecord, LinkEnd, LinkRecord, RoundTrips, Surroundings,
     TripKind, Unmeasured,
 };
 pub use trial::{
-    ArmConnections, ClockOffset, ConnectionCounts, HeldUp, HoldUps, LoadBlocks, PartRecord, Phase,
-    QuantileSummary, SliceRecord, SocketCounts, TrialRecord, Validity, ValidityReason,
+    HeldUp, HoldUps, Phase, QuantileSummary, SliceRecord, SocketCounts, TrialRecord, Validity,
+    ValidityReason,
 };
 
 /// Version of the run folder's formats.

@@ -6,8 +6,8 @@ use weir_model::fixture::load;
 use weir_model::load::{Arrivals, ErrorCount, ErrorKind, Lifetime};
 use weir_model::load_report::{FlowReport, LoadReport, StatusCount};
 use weir_model::record::{
-    ArmConnections, ConnectionCounts, GeneratorStart, LoadBlocks, PartRecord, Phase, RunHeader,
-    SliceRecord, TrialRecord, Validity, ValidityReason,
+    ArmConnections, ConnectionCounts, GeneratorStart, LoadBlocks, LostNode, PartRecord, Phase,
+    RunHeader, SliceRecord, TrialRecord, Validity, ValidityReason,
 };
 use weir_model::study::{LoadSpec, StudyArrivals};
 use weir_stats::SplitMix64;
@@ -175,6 +175,7 @@ const PARTS: &[(PartChange, Said)] = &[
     (|p, _, _| { p.arms[0].asking = counts(50, 0, 0, 40); p.arms[0].arm = "b".to_owned(); }, &[]),
     (|p, _, _| p.starts = [0, 5_000_000].map(start).to_vec(), &[]),
     (|p, _, _| p.starts = [0, 5_100_000, 100].map(start).to_vec(), &[("start-spread", S)]),
+    (|p, _, _| p.lost_nodes = vec![LostNode::default()], &[("node-lost", I)]),
     (|p, _, _| p.starved = 50, &[("generator-starved", S)]),
     (|p, _, seen| { p.starved = 50; seen[0] = 1_000_000; }, &[]),
     // Of large responses each brings many.

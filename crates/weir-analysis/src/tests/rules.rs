@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use weir_model::load::{Censored, ErrorCount, ErrorKind};
-use weir_model::record::{ConnectionCounts, Validity};
+use weir_model::record::{ConnectionCounts, LostNode, Validity};
 
 use crate::evidence::{Due, Evidence, Hop, Overflows, Slices};
 use crate::validity::{RULES, Use, judge};
@@ -246,6 +246,7 @@ fn of_generator_and_connections() -> Vec<Row> {
         ("5 ms apart", with(|e| e.start_spread = Some((5_000_000, 9_000_000))), &[], &[]),
         ("more apart", with(|e| e.start_spread = Some((5_000_001, 0))), APART, APART),
         ("a second apart", with(|e| e.start_spread = Some((1_000_000_000, 0))), APART, APART),
+        ("a node was lost", with(|e| e.lost_nodes = vec![LostNode::default()]), &[("node-lost", I)], &[]),
         ("0.1 % left out", due(99_900, 0, 100), &[], &[]),
         ("more left out", due(99_899, 0, 101), &[], &[("dropped", S)]),
         ("all left out", due(0, 0, 100_000), &[], &[("dropped", S)]),

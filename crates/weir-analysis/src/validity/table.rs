@@ -8,7 +8,7 @@ use crate::evidence::{Due, TICK_NS};
 use crate::names;
 
 /// Every rule, in the order in which reasons are named.
-pub static RULES: [Rule; 27] = [
+pub static RULES: [Rule; 28] = [
     Rule {
         name: "nothing-answered",
         compares: "whether no response was complete",
@@ -240,6 +240,20 @@ pub static RULES: [Rule; 27] = [
                 let [apart, unsure] = [spread, unsure].map(|ns| names::time(ns as f64));
                 format!("the generators started {apart} apart (known to {unsure})")
             })
+        },
+    },
+    Rule {
+        name: "node-lost",
+        compares: "nodes with pods of the proxies that the cluster lost meanwhile",
+        limits: study(0.0, 0.0),
+        why: "requests to pods of a lost node fail, or others serve them as well: neither is the doing of the arm",
+        judge: |e, grade| {
+            let each = e
+                .lost_nodes
+                .iter()
+                .map(|lost| format!("node `{}` was lost ({})", lost.node, lost.why));
+            let each: Vec<String> = each.collect();
+            grade.of(each.len() as f64, || each.join("; "))
         },
     },
     Rule {

@@ -108,6 +108,16 @@ impl Entry {
         became
     }
 
+    /// Of an API server that has just been silent: each question would take its time.
+    pub(super) fn given_up(&self, inner: &Inner) -> PutBack {
+        PutBack {
+            object: self.former.object.clone(),
+            put_back: Vec::new(),
+            left: Vec::new(),
+            failed: Some(inner.silent("put it back").to_string()),
+        }
+    }
+
     fn try_to_put_back(
         &self,
         inner: &Inner,

@@ -18,12 +18,12 @@ struct Missing(String);
 
 /// Runs the tests of a tier in one cluster, one after the other; `prepare` is done first. What ran is told beside what
 /// the tests print, which nobody sees where they pass. Where `KUBE_TESTS` is set, those whose names have it are run.
-pub(crate) fn tier(name: &str, image: Option<(&Path, &str)>, prepare: fn(&Test), tests: &[Named]) {
+pub(crate) fn tier(name: &str, nodes: Option<&Nodes<'_>>, prepare: fn(&Test), tests: &[Named]) {
     let tell = |what: String| {
         let line = format!("kubernetes: {name} tier: {what}\n");
         std::io::stderr().write_all(line.as_bytes()).unwrap();
     };
-    let test = match Test::up(&format!("kube-{name}"), image) {
+    let test = match Test::up(&format!("kube-{name}"), nodes) {
         Ok(test) => test,
         Err(why) => return tell(format!("did not run: {why}")),
     };
@@ -44,6 +44,17 @@ pub(crate) fn tier(name: &str, image: Option<(&Path, &str)>, prepare: fn(&Test),
     assert!(failed.is_empty(), "failed: {failed:?}");
 }
 
+/// The nodes of a cluster.
+pub(crate) struct Nodes<'a> {
+    /// The archive of the image that they have.
+    pub(crate) archive: &'a Path,
+    /// Its name.
+    pub(crate) image: &'a str,
+    pub(crate) count: u32,
+    /// What their kubelets' CPU manager does: `none` or `static`.
+    pub(crate) cpus: &'a str,
+}
+
 /// A cluster that ends with the test.
 pub(crate) struct Test {
     folder: PathBuf,
@@ -54,14 +65,16 @@ fn script() -> Command {
 }
 
 impl Test {
-    /// etcd, API server, controller manager and scheduler, and with an image, which has a name, a node; else why there
-    /// are none here.
-    pub(crate) fn up(name: &str, image: Option<(&Path, &str)>) -> Result<Test, String> {
+    /// etcd, API server, controller manager and scheduler, and nodes where there are to be some; else why there are none
+    /// here.
+    pub(crate) fn up(name: &str, nodes: Option<&Nodes<'_>>) -> Result<Test, String> {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         let mut command = script();
         command.arg("up").arg(&folder);
-        if let Some((archive, name)) = image {
-            command.arg(archive).arg(name);
+        if let Some(nodes) = nodes {
+            command.arg(nodes.archive).arg(nodes.image);
+            command.env("NODES", nodes.count.to_string());
+            command.env("NODE_CPUS", nodes.cpus);
         }
         let output = command.output().map_err(|error| error.to_string())?;
         let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
@@ -103,6 +116,23 @@ impl Test {
             .arg(&self.folder)
             .args([controller, program]);
         command
+    }
+
+    /// A command in the network of a node, by its number from 1 on.
+    pub(crate) fn at(&self, node: u32, program: &str) -> Command {
+        let mut command = script();
+        command.arg("at").arg(&self.folder);
+        command.arg(node.to_string()).arg(program);
+        command
+    }
+
+    /// Ends everything on a node and cuts its network (`lose`), or undoes that (`regain`).
+    pub(crate) fn node(&self, action: &str, node: u32) {
+        let mut command = script();
+        command.arg(action).arg(&self.folder).arg(node.to_string());
+        let output = command.output().unwrap();
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{action} {node}: {words}");
     }
 
     /// A command in the cluster's network, with its configuration.

@@ -40,7 +40,11 @@ impl Bench<'_> {
             asks: study.asks(proxy),
             external: proxy.external.clone(),
             launcher: launcher.and_then(|name| study.launchers.get(&name).cloned()),
-            address: self.hosts.address(Role::Proxy, Role::Generator)?,
+            // Where weir does not start it, generators on several networks need no address of this host in common.
+            address: match &proxy.external {
+                Some(external) => external.address.ip(),
+                None => self.hosts.address(Role::Proxy, Role::Generator)?,
+            },
             tls,
             origin,
             sizes: sizes(study),

@@ -72,13 +72,19 @@ pub(super) fn set(
     };
     // Ahead of the nodes, so that it is put back after them: the pods that come then have what their nodes had before.
     changes.set(workload, &BTreeMap::new())?;
-    for node in weir_kube::nodes_of(cluster, workload)? {
-        for site in &sites {
-            let own = placed.iter().find(|(object, ..)| object == *site);
-            let value = own.map(|(.., value)| value.clone());
-            let object = ObjectRef::of_node(&node, &site.resource, cluster.namespace());
-            changes.set(&object, &BTreeMap::from([(VALUE.to_owned(), value)]))?;
-        }
+    let nodes = weir_kube::nodes_of(cluster, workload)?;
+    let of_node = |node: &String| {
+        let setting =
+            |site: &&ObjectRef| ObjectRef::of_node(node, &site.resource, cluster.namespace());
+        sites.iter().map(setting).collect::<Vec<_>>()
+    };
+    let objects: Vec<ObjectRef> = nodes.iter().flat_map(of_node).collect();
+    changes.reach(&objects)?;
+    for object in &objects {
+        let mut own = placed.iter();
+        let own = own.find(|(site, ..)| site.is_of_node() && site.resource == object.resource);
+        let value = own.map(|(.., value)| value.clone());
+        changes.set(object, &BTreeMap::from([(VALUE.to_owned(), value)]))?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use weir_agent::message::Restore;
 use weir_host::journal::{self, Journal, JournalError, Outcome, Restored, put_back_command};
-use weir_kube::PutBack;
+use weir_kube::{KubeError, PutBack};
 use weir_model::foreign::in_a_line;
 use weir_sut::WorkFolder;
 
@@ -82,10 +82,17 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode, Failure> {
 fn in_cluster(on: &str, args: &RestoreArgs) -> Result<ExitCode, Failure> {
     let cluster = kube::connect(on)?;
     // A run that goes on ends with its pods, and puts its objects back itself.
-    let removed = weir_kube::remove(&cluster, args.dry_run).map_err(kube::refused)?;
+    let (removed, kept) = match weir_kube::remove(&cluster, args.dry_run) {
+        Ok(removed) => (removed, None),
+        // What does not go in time, as on a node that is lost, keeps nothing else from being put back.
+        Err(error @ (KubeError::Node { .. } | KubeError::Overdue { .. })) => {
+            (Vec::new(), Some(kube::refused(error)))
+        }
+        Err(error) => return Err(kube::refused(error)),
+    };
     let undone = weir_kube::undo(&cluster, &Journal::default_folder(), args.dry_run);
     let (objects, failed) = match undone {
-        Ok(objects) => (objects, None),
+        Ok(objects) => (objects, kept),
         Err(error) => (Vec::new(), Some(kube::refused(error))),
     };
     let removed = removed.into_iter().map(|one| Object {
@@ -101,6 +108,8 @@ fn in_cluster(on: &str, args: &RestoreArgs) -> Result<ExitCode, Failure> {
         objects,
     };
     match args.format {
+        // What is not gone is told as an error.
+        TextOrJson::Text if failed.is_some() && cleared.is_empty() => {}
         TextOrJson::Text => terminal::print(&cleared.text())?,
         TextOrJson::Json => {
             let json = serde_json::to_string_pretty(&cleared)
@@ -141,6 +150,10 @@ pub(crate) fn object(one: &PutBack, dry_run: bool) -> String {
 }
 
 impl Cleared {
+    fn is_empty(&self) -> bool {
+        self.removed.is_empty() && self.objects.is_empty()
+    }
+
     fn text(&self) -> String {
         let objects = self.objects.iter().map(|one| object(one, self.dry_run));
         let objects: String = objects.collect();

@@ -11,13 +11,18 @@ use crate::kubernetes::{left, start};
 use crate::place::{self, Place};
 use crate::program::{HasAll, Running, wait_until};
 
-const SYSCTL: &str = "net.core.somaxconn";
+pub(crate) const SYSCTL: &str = "net.core.somaxconn";
 const ARM: &str = "- {name: other, settings: {net.core.somaxconn: 32768}}\n";
 
 /// A study that sets the kernel by these means.
 fn study(means: &str, duration: &str) -> String {
+    by(means, &kube_stand_in::study(duration, ARM))
+}
+
+/// The same of a study of the stand-in.
+pub(crate) fn by(means: &str, study: &str) -> String {
     let with = format!("    sysctls: {means}\n    within: 20s\n");
-    kube_stand_in::study(duration, ARM).replace("    within: 20s\n", &with)
+    study.replace("    within: 20s\n", &with)
 }
 
 /// The setting in force of each arm, whenever it was looked.
@@ -76,7 +81,7 @@ pub(crate) fn an_admission_policy_that_refuses_is_told(test: &Test) {
 }
 
 /// The setting as the node has it.
-fn of_node(test: &Test) -> String {
+pub(crate) fn of_node(test: &Test) -> String {
     let cat = test
         .command("cat")
         .arg("/proc/sys/net/core/somaxconn")

@@ -27,7 +27,7 @@ spec:
 "#;
 
 /// From this host.
-const HERE: &str = "--on kubernetes:weir-test --generators 0";
+pub(crate) const HERE: &str = "--on kubernetes:weir-test --generators 0";
 
 /// Waits until the Service leads to pods that serve, for a while without a break: rules of the node follow a roll-out.
 fn await_service(test: &Test) {
@@ -40,7 +40,7 @@ fn await_service(test: &Test) {
 }
 
 /// What limits the stand-in under a closed loop, by samples of these pods.
-fn limiter(test: &Test, place: &Place, (pods, more): (&str, &str)) -> Value {
+pub(crate) fn limiter(test: &Test, place: &Place, (pods, more): (&str, &str)) -> Value {
     let line = format!(
         "load http://10.96.7.9/ -c 8 -d 6s --observe --format json --proxy-pods {pods} {more}"
     );

@@ -101,9 +101,37 @@ pub(crate) fn start_on_node(test: &Test) {
     test.kubectl("rollout status deployment/proxy --timeout=60s", "");
 }
 
+/// The same as a DaemonSet: a pod on each node, in its network or in one of its own.
+pub(crate) fn start_on_each_node(test: &Test, is_in_their_network: bool) {
+    let network = format!("      hostNetwork: {is_in_their_network}\n      containers:");
+    let text = objects()
+        .replace("kind: Deployment", "kind: DaemonSet")
+        .replace(
+            "  strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}\n",
+            "  updateStrategy: {rollingUpdate: {maxUnavailable: 100%}}\n",
+        )
+        .replace("      containers:", &network);
+    test.kubectl("apply --filename -", &text);
+    rolled_out(test, "daemonset/proxy");
+}
+
+/// Waits until all pods are new and serve.
+pub(crate) fn rolled_out(test: &Test, workload: &str) {
+    test.kubectl(&format!("rollout status {workload} --timeout=90s"), "");
+}
+
+/// Removes it as a DaemonSet.
+pub(crate) fn stop_daemonset(test: &Test) {
+    stop_of(test, "daemonset");
+}
+
 /// Removes it, and waits until it is gone.
 pub(crate) fn stop(test: &Test) {
-    test.kubectl("delete deployment,service proxy", "");
+    stop_of(test, "deployment");
+}
+
+fn stop_of(test: &Test, kind: &str) {
+    test.kubectl(&format!("delete {kind},service proxy"), "");
     test.kubectl("delete configmap settings", "");
     test.kubectl(
         "wait --for=delete pod --selector app=proxy --timeout=60s",

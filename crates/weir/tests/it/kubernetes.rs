@@ -16,7 +16,7 @@ use crate::controlled_sysctls;
 use crate::kube_limits;
 use crate::kube_published;
 use crate::kube_stand_in;
-use crate::kube_support::{Named, Test, tier};
+use crate::kube_support::{Named, Nodes, Test, tier};
 use crate::kubernetes_doctor;
 use crate::kubernetes_kills;
 use crate::place::{self, Place};
@@ -132,10 +132,20 @@ const TESTS: [Named; 26] = [
 
 #[test]
 fn node_tier() {
+    with_nodes(1, "none", |nodes| tier("node", Some(nodes), serve, &TESTS));
+}
+
+/// Nodes whose image has what the tests run in pods.
+pub(crate) fn with_nodes(count: u32, cpus: &str, run: impl FnOnce(&Nodes<'_>)) {
     let folder = tempfile::tempdir().expect("a folder");
-    let archive = folder.path().join("weir.tar");
-    fs::write(&archive, written()).expect("own folder");
-    tier("node", Some((&archive, IMAGE)), serve, &TESTS);
+    let archive = &folder.path().join("weir.tar");
+    fs::write(archive, written()).expect("own folder");
+    run(&Nodes {
+        archive,
+        image: IMAGE,
+        count,
+        cpus,
+    });
 }
 
 /// The image of the weir that is tested, with the libraries that it needs: a static one takes another build.
@@ -166,7 +176,7 @@ fn written() -> Vec<u8> {
 }
 
 /// An origin server in a pod of its own, behind a Service.
-fn serve(test: &Test) {
+pub(crate) fn serve(test: &Test) {
     test.kubectl(
         "apply --filename -",
         r#"
@@ -202,7 +212,7 @@ spec:
 }
 
 /// A study of the Service under a load.
-fn study(rate: u32, duration: &str) -> String {
+pub(crate) fn study(rate: u32, duration: &str) -> String {
     place::study(
         "{kind: external, address: '10.96.7.7:80'}",
         &format!("  - {{name: open, rate: {rate}, connections: 8, duration: {duration}}}"),

@@ -34,6 +34,7 @@ mod kube_support;
 mod kubernetes;
 mod kubernetes_doctor;
 mod kubernetes_kills;
+mod kubernetes_nodes;
 mod limiter;
 mod load;
 mod load_calibrate;

@@ -1,9 +1,10 @@
 //! `kill -9` of weir, of what it has in a cluster and of the controller, and loss of the way to the API server, at any
-//! moment of a run that changes objects: nothing of weir's is left after `weir restore --on`, and every object of others is
-//! as before.
+//! moment of a run that changes objects and a setting of a node: nothing of weir's is left after `weir restore --on`, and
+//! every object of others is as before, as is the node.
 //!
 //! By itself it kills a few times; `WEIR_KUBE_KILLS=50` makes it the long one (`make kube-kills`). Moments and victims are
-//! drawn from a seed, which is printed and can be given again (`WEIR_KILLS_SEED`).
+//! drawn from a seed, which is printed and can be given again (`WEIR_KILLS_SEED`). `WEIR_KUBE_KILLS_FROM=25` leaves the first
+//! 25 out, so that one plan can be carried out in pieces.
 
 mod forwarder;
 mod table;
@@ -16,6 +17,7 @@ use rustix::process::Signal;
 use weir_probe::process::command_line;
 use weir_stats::SplitMix64;
 
+use crate::controlled_sysctls;
 use crate::kills::is_clear;
 use crate::kube_foreign::{self, Foreign};
 use crate::kube_stand_in;
@@ -77,7 +79,10 @@ const REST: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(100);
 
 const ARMS: &str = "- {name: few, settings: {keepalive_requests: 7}}\n\
-                    - {name: ports, settings: {net.ipv4.ip_local_port_range: 1024 65000}}\n";
+                    - {name: queue, settings: {net.core.somaxconn: 32768}}\n";
+/// The names of generators' pods.
+const GENERATORS: &str = "get pods --selector app.kubernetes.io/managed-by=weir,app.kubernetes.io/component=generator \
+                          --output jsonpath={.items[*].metadata.name}";
 const RESTORE: &str = "restore --on kubernetes:weir-test";
 
 pub(crate) fn kills_leave_nothing_behind(test: &Test) {
@@ -91,16 +96,18 @@ pub(crate) fn kills_leave_nothing_behind(test: &Test) {
         None => FEW.into(),
     };
     say(&format!("WEIR_KILLS_SEED={seed}, {} kills", plan.len()));
-    kube_stand_in::start(test);
+    kube_stand_in::start_on_node(test);
     let kinds = kube_foreign::kinds(test);
     let chaos = Chaos {
         test,
         before: Foreign::look(test, &kinds),
+        of_node: controlled_sysctls::of_node(test),
         kinds,
         forwarder: Forwarder::start(test),
     };
     let mut table = Table::default();
-    for (kill, victim) in plan.into_iter().enumerate() {
+    let from = number("WEIR_KUBE_KILLS_FROM").unwrap_or(0) as usize;
+    for (kill, victim) in plan.into_iter().enumerate().skip(from) {
         let mut rng = SplitMix64::new(seed ^ ((kill as u64 + 1) << 40));
         let row = chaos.kill(victim, &mut rng);
         say(&format!("{kill:3} {victim:?}: {row}"));
@@ -116,6 +123,8 @@ struct Chaos<'t> {
     test: &'t Test,
     /// Every object before anything was run.
     before: Foreign,
+    /// The setting of the node, likewise.
+    of_node: String,
     kinds: String,
     forwarder: Forwarder,
 }
@@ -132,9 +141,10 @@ impl Chaos<'_> {
             "kubeconfig",
             &text.replace("server: https://10.77.0.1:6443", &other),
         );
-        place.write("study.yaml", &kube_stand_in::study("18s", ARMS));
+        let study = controlled_sysctls::by("node", &kube_stand_in::study("18s", ARMS));
+        place.write("study.yaml", &study);
         let begun = Instant::now();
-        let line = format!("run study.yaml --out tried {PODS}");
+        let line = format!("run study.yaml --out tried --node-sysctls {PODS}");
         let moment = LATEST.mul_f64(rng.unit());
         let mut run = match victim {
             // The second arm has its settings by then, and a block is recorded.
@@ -204,8 +214,8 @@ impl Chaos<'_> {
             Controller => self.strike_process(run, "app=proxy", "/bin/bash /controller"),
             Pod => {
                 let found = until(|| {
-                    let pods = left(self.test);
-                    let pod = pods.lines().find_map(|line| line.strip_prefix("pod/"));
+                    let pods = self.test.kubectl(GENERATORS, "");
+                    let pod = pods.split_whitespace().next();
                     pod.map(str::to_owned)
                         .or_else(|| (!run.is_alive()).then(String::new))
                 });
@@ -300,6 +310,14 @@ impl Chaos<'_> {
         let changed = self.before.changed(&Foreign::look(self.test, &self.kinds));
         if !changed.is_empty() {
             return Some(format!("other than before: {}", changed.join("\n")));
+        }
+        let of_node = controlled_sysctls::of_node(self.test);
+        if of_node != self.of_node {
+            return Some(format!(
+                "{} of the node is {of_node} and was {}",
+                controlled_sysctls::SYSCTL,
+                self.of_node
+            ));
         }
         let pods = "get pods --selector app=proxy --output name";
         match self.test.kubectl(pods, "").lines().count() {

@@ -1,0 +1,88 @@
+//! Whether nodes are there, by what the cluster says of them.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1;
+use kube::Api;
+
+use crate::error::KubeError;
+use crate::inner::Inner;
+
+/// How long the cluster may take to say how a node is.
+pub(crate) const ANSWER: Duration = Duration::from_secs(5);
+
+/// What the cluster says of a node that it does not hear of, or that says it is not well; `None`: it is there, or may not be
+/// asked about.
+pub(crate) fn lost(inner: &Inner, node: &str) -> Option<String> {
+    inner.within(ANSWER, of(inner, node))?.unwrap_or(None)
+}
+
+/// The same within what is asynchronous; an error where nodes may not be read.
+pub(crate) async fn of(inner: &Inner, node: &str) -> Result<Option<String>, kube::Error> {
+    let api: Api<v1::Node> = Api::all(inner.client.clone());
+    Ok(match api.get_opt(node).await? {
+        None => Some("the cluster has no such node any more".to_owned()),
+        Some(node) => not_ready(&node),
+    })
+}
+
+/// What keeps a node from being ready.
+fn not_ready(node: &v1::Node) -> Option<String> {
+    let mut conditions = node.status.as_ref()?.conditions.iter().flatten();
+    let ready = conditions.find(|one| one.type_ == "Ready")?;
+    (ready.status != "True").then(|| {
+        let said = [&ready.reason, &ready.message];
+        let said: Vec<&str> = said.into_iter().filter_map(|one| one.as_deref()).collect();
+        format!("it is not ready: {}", said.join(": "))
+    })
+}
+
+/// An error that came of asking something on a node: where the node is lost, it is that.
+pub(crate) fn explained(inner: &Inner, node: &str, error: KubeError) -> KubeError {
+    match error {
+        KubeError::Overdue { .. } | KubeError::Unreachable { .. } | KubeError::Request { .. } => {
+            match lost(inner, node) {
+                Some(why) => KubeError::Node {
+                    node: node.to_owned(),
+                    why,
+                },
+                None => error,
+            }
+        }
+        error => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_node_is_lost_when_it_is_not_ready() {
+        let node = |conditions: Value| -> v1::Node {
+            serde_json::from_value(json!({"metadata": {}, "status": {"conditions": conditions}}))
+                .unwrap()
+        };
+        let ready = |status: &str| {
+            json!([{"type": "MemoryPressure", "status": "False"}, {"type": "Ready",
+            "status": status, "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."}])
+        };
+        for (conditions, expected) in [
+            (ready("True"), None),
+            (json!([]), None),
+            (
+                ready("Unknown"),
+                Some("it is not ready: NodeStatusUnknown: Kubelet stopped posting node status."),
+            ),
+            (
+                json!([{"type": "Ready", "status": "False"}]),
+                Some("it is not ready: "),
+            ),
+        ] {
+            let found = not_ready(&node(conditions.clone()));
+            assert_eq!(found.as_deref(), expected, "{conditions}");
+        }
+    }
+}

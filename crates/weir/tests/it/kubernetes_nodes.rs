@@ -1,0 +1,314 @@
+//! Two real nodes, with a kubelet, a containerd and a network each: what there is only where pods are not all on one. Whole
+//! nodes are lost, which takes minutes to be noticed and mended: `make kube-nodes` runs it, or `WEIR_KUBE_NODES=1`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use weir_model::record::{PartRecord, Record};
+use weir_record::Run;
+
+use crate::controlled::{ON, RUN};
+use crate::controlled_sysctls;
+use crate::kube_foreign::{self, Foreign};
+use crate::kube_limits;
+use crate::kube_stand_in;
+use crate::kube_support::{Named, Test, tier};
+use crate::kubernetes::{left, serve, start, study, with_nodes};
+use crate::place::{self, Place};
+use crate::program::{HasAll, Running, wait_until};
+
+/// Their names.
+const NODES: [&str; 2] = ["weir-node", "weir-node-2"];
+/// The one that is lost.
+const LOST: u32 = 2;
+/// Generators that share no node.
+const APART: &str = "--on kubernetes:weir-test --image localhost/weir:test --pod-memory 256MiB";
+/// How long pods may take that no node can have.
+const SOON: &str = "--pods-within 5s";
+const RESTORE: &str = "restore --on kubernetes:weir-test";
+/// Nothing of these may be changed by a run.
+const KINDS: &str = "configmaps,daemonsets,controllerrevisions";
+
+const TESTS: [Named; 5] = [
+    (
+        "generators_are_spread_and_have_cpus_of_their_own",
+        generators_are_spread_and_have_cpus_of_their_own,
+    ),
+    (
+        "pods_of_two_nodes_are_sampled",
+        pods_of_two_nodes_are_sampled,
+    ),
+    (
+        "the_kernel_of_both_nodes_is_put_back",
+        the_kernel_of_both_nodes_is_put_back,
+    ),
+    (
+        "a_trial_is_invalid_in_which_a_node_was_lost",
+        a_trial_is_invalid_in_which_a_node_was_lost,
+    ),
+    (
+        "a_generator_that_is_lost_with_its_node_is_named",
+        a_generator_that_is_lost_with_its_node_is_named,
+    ),
+];
+
+#[test]
+fn nodes_tier() {
+    if std::env::var_os("WEIR_KUBE_NODES").is_none() {
+        return;
+    }
+    with_nodes(2, "static", |nodes| {
+        tier("nodes", Some(nodes), serve, &TESTS);
+    });
+}
+
+fn read(place: &Place, folder: &str) -> Run {
+    Run::read(&place.path(folder)).expect("a run")
+}
+
+fn parts(run: &Run) -> Vec<&PartRecord> {
+    let parts = run.records.iter().filter_map(|record| match record {
+        Record::Part(part) => Some(&**part),
+        _ => None,
+    });
+    parts.collect()
+}
+
+fn generators_are_spread_and_have_cpus_of_their_own(test: &Test) {
+    let place = Place::new();
+    place.write("study.yaml", &study(200, "4s"));
+    let line = format!("run study.yaml --out tried {APART} --generators 2");
+    start(test, &place, &line).end().with_code(0);
+    let run = read(&place, "tried");
+    // The kubelets keep another CPU for everybody each, so the pods' CPUs have no number in common.
+    let mut remarks = run.header.remarks.iter().map(|remark| &*remark.text);
+    let own = remarks.find(|text| text.contains("run on no more CPUs than they asked for"));
+    own.unwrap_or_default()
+        .has_all(&["CPUs 1 of node weir-node", "CPUs 0 of node weir-node-2"]);
+    assert!(!parts(&run).is_empty());
+    for part in parts(&run) {
+        let hosts = part.starts.iter().map(|start| &*start.host);
+        let of = |node: &&str| {
+            hosts
+                .clone()
+                .any(|host| host.ends_with(&format!("on node {node}")))
+        };
+        assert!(NODES.iter().all(of), "{:?}", part.starts);
+        // Both nodes have this machine's clock: whatever is found between them is an error, and known to be one.
+        for start in &part.starts {
+            let unsure = start.unsure_ns + part.starts[0].unsure_ns;
+            let clock = part.clocks.iter().find(|clock| clock.host == start.host);
+            let ahead = clock.expect("its clock").ahead_ns.unsigned_abs();
+            assert!(
+                ahead <= 4 * unsure + 1_000_000,
+                "{:?} {:?}",
+                part.clocks,
+                part.starts
+            );
+        }
+    }
+    let origin = test.kubectl("get pod origin --output jsonpath={.spec.nodeName}", "");
+    let other = NODES.iter().find(|node| **node != origin).expect("another");
+    let near = "--proxy-pods default/app=origin";
+    let line = format!("run study.yaml --out near {APART} {near} --generators 1");
+    start(test, &place, &line).end().with_code(0);
+    let generator = read(&place, "near").header.places.generator;
+    let generator = generator.unwrap_or_default();
+    assert!(
+        generator.ends_with(&format!("on node {other}")),
+        "{generator}"
+    );
+    for (pods, more) in [(3, ""), (2, near)] {
+        let line = format!("load http://10.96.7.7/ -R 100 -c 6 -d 2s {APART} {SOON} {more}");
+        let refused = start(test, &place, &format!("{line} --generators {pods}")).end();
+        refused.with_code(1).stderr.has_all(&[
+            "no node can take it: 0/2 nodes are available",
+            "--share-nodes: generators then share nodes",
+        ]);
+    }
+    wait_until("pods and Job are gone", || left(test).trim().is_empty());
+}
+
+fn pods_of_two_nodes_are_sampled(test: &Test) {
+    let place = Place::new();
+    kube_stand_in::start_on_each_node(test, false);
+    test.kubectl("set resources daemonset/proxy --limits cpu=100m", "");
+    kube_stand_in::rolled_out(test, "daemonset/proxy");
+    let pods = "get pods --selector app=proxy --output jsonpath={.items[*].metadata.name}";
+    let pods = test.kubectl(pods, "");
+    let pods: BTreeSet<&str> = pods.split_whitespace().collect();
+    assert_eq!(pods.len(), 2);
+    place.write(
+        "study.yaml",
+        &place::study(
+            "{kind: external, address: '10.96.7.9:80'}",
+            "  - {name: closed, closed: true, connections: 16, duration: 5s}",
+            "",
+        ),
+    );
+    let line = format!("run study.yaml --out tried {ON} --proxy-pods default/app=proxy");
+    start(test, &place, &line).end_within(RUN).with_code(0);
+    let run = read(&place, "tried");
+    let with = |table: &str| -> BTreeSet<&str> {
+        let rows = run.samples.rows.iter().filter(|one| one.row.table == table);
+        let hosts = rows.map(|one| &*one.host);
+        hosts.filter(|host| pods.contains(host)).collect()
+    };
+    // Each pod tells of its group, and of its node, which is another than the other's.
+    assert_eq!(
+        (with("cgroups"), with("cpus")),
+        (pods.clone(), pods.clone())
+    );
+    let limited = kube_limits::limiter(test, &place, ("default/app=proxy", kube_limits::HERE));
+    let first = &limited["judgement"]["findings"][0];
+    assert_eq!(first["limiter"], "quota", "{first}");
+    kube_stand_in::stop_daemonset(test);
+}
+
+/// What nodes have in force.
+fn somaxconn(test: &Test) -> [String; 2] {
+    [1, 2].map(|node| {
+        let mut cat = test.at(node, "cat");
+        let read = cat.arg("/proc/sys/net/core/somaxconn").output();
+        let text = String::from_utf8(read.expect("cat").stdout).expect("a number");
+        text.trim().to_owned()
+    })
+}
+
+fn the_kernel_of_both_nodes_is_put_back(test: &Test) {
+    let place = Place::new();
+    kube_stand_in::start_on_each_node(test, true);
+    let objects = Foreign::look(test, KINDS);
+    let before = somaxconn(test);
+    let arm = "- {name: other, settings: {net.core.somaxconn: 32768}}\n";
+    let text = |duration: &str| {
+        let text = controlled_sysctls::by("node", &kube_stand_in::study(duration, arm));
+        text.replace("deployment/proxy", "daemonset/proxy")
+    };
+    let line =
+        format!("run study.yaml --out tried {ON} --node-sysctls --image localhost/weir:test");
+    place.write("study.yaml", &text("3s"));
+    start(test, &place, &line).end_within(RUN).with_code(0);
+    assert_eq!(somaxconn(test), before);
+
+    place.write("study.yaml", &text("120s"));
+    let begun = |folder: &str| -> Running {
+        // The pods of the run before are replaced after its end.
+        kube_stand_in::rolled_out(test, "daemonset/proxy");
+        let mut running = start(test, &place, &line.replace("tried", folder));
+        let both = || somaxconn(test) == ["32768", "32768"];
+        running.wait_until("a change of both nodes", |_| both());
+        running
+    };
+    let running = begun("stopped");
+    running.signal(Signal::INT);
+    running.end_within(RUN).with_code(130);
+    assert_eq!(somaxconn(test), before);
+
+    let running = begun("killed");
+    place::kill(running.pid());
+    drop(running);
+    what_a_lost_node_has_is_put_back_later(test, &place, &before);
+    wait_until("no pod is left", || left(test).trim().is_empty());
+    let changed = objects.changed(&Foreign::look(test, KINDS));
+    assert!(changed.is_empty(), "{}", changed.join("\n"));
+    kube_stand_in::stop_daemonset(test);
+}
+
+/// After a kill, with a node lost and back again.
+fn what_a_lost_node_has_is_put_back_later(test: &Test, place: &Place, before: &[String; 2]) {
+    let journal = text_below(&place.path("journal"));
+    for node in NODES {
+        assert!(
+            journal.contains(&format!("\"name\":\"{node}\"")),
+            "{journal}"
+        );
+    }
+    test.node("lose", LOST);
+    // Where a node is lost, the others are put back, and it is told.
+    let restore = || start(test, place, RESTORE).end_within(RUN);
+    for _ in 0..2 {
+        let ended = restore().with_code(1);
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        said.has_all(&[
+            "net.core.somaxconn of node weir-node-2: not put back: node `weir-node-2` cannot be reached: it is not ready",
+            "`weir restore --on` tries it again",
+        ]);
+        assert_eq!(somaxconn(test), [&*before[0], "32768"]);
+    }
+    test.node("regain", LOST);
+    let said = restore().with_code(0).stdout;
+    said.has("net.core.somaxconn of node weir-node-2: put back");
+    assert_eq!(somaxconn(test), *before);
+}
+
+/// All files below a folder.
+fn text_below(folder: &Path) -> String {
+    let entries = fs::read_dir(folder).expect("a folder").flatten();
+    let text = |entry: fs::DirEntry| match entry.path().is_dir() {
+        true => text_below(&entry.path()),
+        false => fs::read_to_string(entry.path()).unwrap_or_default(),
+    };
+    entries.map(text).collect()
+}
+
+fn a_trial_is_invalid_in_which_a_node_was_lost(test: &Test) {
+    let place = Place::new();
+    kube_stand_in::start_on_each_node(test, true);
+    let kinds = kube_foreign::kinds(test);
+    let before = Foreign::look(test, &kinds);
+    let arm = "- {name: few, settings: {keepalive_requests: 7}}\n";
+    let text = kube_stand_in::study("180s", arm).replace("deployment/proxy", "daemonset/proxy");
+    place.write("study.yaml", &text);
+    let mut running = start(test, &place, &format!("run study.yaml --out tried {ON}"));
+    running.wait_until("a trial", |_| place.path("tried/samples").exists());
+    thread::sleep(Duration::from_secs(3));
+    test.node("lose", LOST);
+    let ended = running.end_within(RUN).with_code(1);
+    ended.stderr.has("node `weir-node-2`");
+    let run = read(&place, "tried");
+    let lost = parts(&run).into_iter().flat_map(|part| &part.lost_nodes);
+    let lost: BTreeSet<&str> = lost.map(|lost| &*lost.node).collect();
+    assert_eq!(lost, BTreeSet::from(["weir-node-2"]), "{}", ended.stderr);
+    let shown = place.ends("report tried").stdout;
+    shown.has_all(&["INVALID", "node `weir-node-2` was lost (it is not ready"]);
+    // Everything else is as before, at once.
+    let changed = before.changed(&Foreign::look(test, &kinds));
+    test.node("regain", LOST);
+    assert!(changed.is_empty(), "{}", changed.join("\n"));
+    start(test, &place, RESTORE)
+        .end()
+        .with_code(0)
+        .stdout
+        .has("Nothing to remove");
+    kube_stand_in::stop_daemonset(test);
+}
+
+fn a_generator_that_is_lost_with_its_node_is_named(test: &Test) {
+    let place = Place::new();
+    place.write("study.yaml", &study(200, "120s"));
+    let line = format!("run study.yaml --out tried {APART} --generators 2");
+    let mut running = start(test, &place, &line);
+    running.wait_until("a trial", |_| place.path("tried/samples").exists());
+    test.node("lose", LOST);
+    let ended = running.end_within(RUN).with_code(1);
+    ended.stderr.has_all(&[
+        "the agent on pod weir-",
+        "on node weir-node-2 is gone: nothing was heard of it for 10 s",
+        "weir restore --on kubernetes:weir-test/default",
+    ]);
+    // Its pod is known to have ended when the node is back.
+    let restore = || start(test, &place, RESTORE).end_within(RUN);
+    let said = restore().with_code(1).stderr;
+    said.has_all(&[
+        "node `weir-node-2` cannot be reached: it is not ready",
+        "ends when it is back",
+    ]);
+    test.node("regain", LOST);
+    restore().with_code(0);
+    assert_eq!(left(test).trim(), "");
+}
