@@ -16,6 +16,7 @@ use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
+use crate::commands;
 use crate::error::KubeError;
 use crate::generators;
 use crate::inner::{Hands, Inner};
@@ -101,7 +102,7 @@ fn asked(inner: &Inner, object: &ObjectRef, more: &[&str]) -> Result<(String, St
     let (namespace, pod) = hand(inner, object)?;
     for _ in 0..ATTEMPTS {
         let of = (&*namespace, &*pod);
-        let printed = workload::printed_in(inner, of, objects::CONTAINER, &command);
+        let printed = commands::printed_in(inner, of, objects::CONTAINER, &command);
         let printed = printed.map_err(|error| note(inner, &object.name, error))?;
         if let Some((boot, value)) = printed.trim_end().split_once('\n') {
             return Ok((boot.to_owned(), value.to_owned()));
