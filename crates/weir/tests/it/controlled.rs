@@ -487,5 +487,5 @@ fn a_study_of_a_controller_is_shown_without_a_cluster() {
         .ends("run study.yaml --check-alone")
         .with_code(2)
         .stderr;
-    refused.has("cannot end it");
+    refused.has("runs alone already");
 }
