@@ -127,7 +127,7 @@ impl Served for Far {
     }
 
     fn words(&self) -> String {
-        self.0.words()
+        self.0.last_words()
     }
 }
 

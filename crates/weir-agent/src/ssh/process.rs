@@ -27,7 +27,7 @@ const CLEANING: Duration = Duration::from_millis(500);
 /// How often an ending process is looked at.
 const LOOK: Duration = Duration::from_millis(5);
 /// How long the last words of an ended process may take to be read.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// What is kept of an output that is not an agent's: enough for the configuration that `ssh -G` prints.
 const OUTPUT: usize = 64 << 10;
 /// What is kept of what came before a greeting, in bytes.
@@ -257,6 +257,12 @@ impl Session {
             Some(words) if self.status.is_some() => words.all(LAST_WORDS),
             Some(words) => words.now(),
         }
+    }
+
+    /// The same when the agent's output has ended, or is given up: what was said before may still be on its way.
+    pub fn last_words(&self) -> String {
+        let words = self.words.as_ref();
+        words.map_or_else(String::new, |words| words.all(LAST_WORDS))
     }
 
     /// Waits for ssh to end, and kills it when that takes longer. The agent's input must be closed
