@@ -329,10 +329,11 @@ impl Controller {
     ) -> Option<(String, Value)> {
         let placed = self.place(row, level, means).ok()?;
         let at = self.helm.get(&placed.object)?;
-        let key = match (row.scope, self.spelling(row, means)) {
+        let spelling = self.spelling(row, means);
+        let key = match (row.scope, &spelling) {
             (Scope::KernelNetns, _) if means.sysctls == SysctlMeans::Pods => "",
             (Scope::KernelNetns, _) => return None,
-            (_, Some(spelling)) => &spelling.key.clone(),
+            (_, Some(spelling)) => &*spelling.key,
             (_, None) => return None,
         };
         Some((filled(at, key, row), placed.value))

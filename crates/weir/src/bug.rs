@@ -65,7 +65,7 @@ fn told(panic: &PanicHookInfo<'_>) -> String {
     let payload = panic.payload();
     let fixed = payload.downcast_ref::<&str>().copied();
     let made = || payload.downcast_ref::<String>().map(String::as_str);
-    let what = fixed.or_else(made).unwrap_or("a panic without words");
+    let what = fixed.or_else(made).unwrap_or("a panic without a message");
     let place = panic.location().map(ToString::to_string);
     let thread = std::thread::current();
     // Where RUST_BACKTRACE asks for it and the build can tell.

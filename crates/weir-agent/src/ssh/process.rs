@@ -253,9 +253,8 @@ impl Session {
     /// left out. Once ssh has ended, all it had to say is among them.
     pub fn words(&self) -> String {
         match &self.words {
-            None => String::new(),
-            Some(words) if self.status.is_some() => words.all(LAST_WORDS),
-            Some(words) => words.now(),
+            Some(words) if self.status.is_none() => words.now(),
+            _ => self.last_words(),
         }
     }
 

@@ -1,5 +1,5 @@
 //! Two real nodes, with a kubelet, a containerd and a network each: what there is only where pods are not all on one. Whole
-//! nodes are lost, which takes minutes to be noticed and mended: `make kube-nodes` runs it, or `WEIR_KUBE_NODES=1`.
+//! nodes are lost, which takes minutes to be noticed and mended: `make kube-nodes` runs it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -57,10 +57,8 @@ const TESTS: [Named; 5] = [
 ];
 
 #[test]
+#[ignore = "takes minutes: make kube-nodes"]
 fn nodes_tier() {
-    if std::env::var_os("WEIR_KUBE_NODES").is_none() {
-        return;
-    }
     with_nodes(2, "static", |nodes| {
         tier("nodes", Some(nodes), serve, &TESTS);
     });
