@@ -38,7 +38,7 @@ kube-demo: setup-kube ## Capacity of a real ingress-nginx in a small cluster on 
 test: setup-test kube-begin check ## Set up, then everything that CI runs: format, lints, all tests, the documentation
 	scripts/docs
 	@scripts/kube build all || echo "Tests of Kubernetes will not run: what could not be built is said above." >&2
-	$(CARGO) test --workspace --locked --no-fail-fast
+	scripts/test
 
 check: ## Format and lints alone
 	$(CARGO) fmt --all --check

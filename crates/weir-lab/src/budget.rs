@@ -19,6 +19,8 @@ const PLANNED_SLICE: Duration = Duration::from_millis(100);
 
 /// What it takes until an arm's settings are in force, where nobody has seen it yet.
 pub(crate) const SWITCH: Duration = Duration::from_secs(3);
+/// How many times as long an arm in turn works, where the study has the loads for it.
+const TURN: u32 = 4;
 
 /// What a continuous trial takes beside its slices: counters are read, threads are started, answers waited for.
 const PER_TRIAL: Duration = Duration::from_millis(12);
@@ -126,15 +128,48 @@ pub(crate) fn slice_in_turn(study: &Study, loads: &[LoadSpec]) -> Duration {
         .max(Duration::from_millis(10))
 }
 
-/// What putting arms into force by a controller takes in all, about: for each block where they have one proxy in turn, else
-/// for each instance.
-fn switching(study: &Study, blocks: u32) -> Duration {
+/// How many of the first groups of loads an arm has in one turn: until it has worked far longer than putting it into force
+/// takes, and no more, because the arms that it is compared with wait meanwhile.
+pub(crate) fn in_one_turn(study: &Study, groups: &[Vec<LoadSpec>]) -> usize {
+    let mut turn = Duration::ZERO;
+    let fits = groups.iter().take_while(|loads| {
+        let is_short = turn < SWITCH * TURN;
+        let slice = study.blocks.slice;
+        let slice = slice.unwrap_or_else(|| slice_in_turn(study, loads));
+        turn += slice * 2 * loads.len() as u32;
+        is_short
+    });
+    fits.count()
+}
+
+/// The groups of loads that an arm has in a turn, turn by turn.
+fn groups_by_turn<'g>(
+    study: &Study,
+    mut groups: &'g [Vec<LoadSpec>],
+) -> impl Iterator<Item = &'g [Vec<LoadSpec>]> {
+    std::iter::from_fn(move || {
+        let turn = groups.split_off(..in_one_turn(study, groups))?;
+        (!turn.is_empty()).then_some(turn)
+    })
+}
+
+/// What putting arms into force by a controller takes in all, about. Where they have one proxy in turn, the last arm of a
+/// round stays for the next one; else each instance has each arm.
+fn switching(study: &Study, groups: &[Vec<LoadSpec>], reported: u32) -> Duration {
+    let arms = study.arms.len() as u32;
     let times = match (study.controlled(), study.is_in_turn()) {
         (None, _) => 0,
-        (Some(_), true) => blocks,
-        (Some(_), false) => parts_count(blocks, study.blocks.instances),
+        (Some(_), true) => {
+            let turns = groups_by_turn(study, groups);
+            let rounds = |loads: &[Vec<LoadSpec>]| {
+                let planned = |load| blocks(study, load, planned_slice(study, load));
+                loads.iter().flatten().map(planned).max().unwrap_or(0)
+            };
+            turns.map(|turn| 1 + rounds(turn) * (arms - 1)).sum()
+        }
+        (Some(_), false) => parts_count(reported, study.blocks.instances) * arms,
     };
-    SWITCH * times * study.arms.len() as u32
+    SWITCH * times
 }
 
 /// How many blocks each load is planned to have, and how long they take; the pilot may change the number, and
@@ -199,7 +234,7 @@ pub(crate) fn takes(study: &Study, history: &History, renewal: Duration) -> Dura
         whole += renewal * (parts.len() as u32).saturating_sub(1);
     }
     let reported: u32 = plan_of(study).iter().map(|(_, blocks, _)| blocks).sum();
-    whole += switching(study, reported);
+    whole += switching(study, &groups, reported);
     whole + REPORTED * reported * study.arms.len() as u32
 }
 

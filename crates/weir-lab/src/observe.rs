@@ -113,7 +113,11 @@ impl Observe {
                 }
             }
         }
-        told(stretches, self.study.is_in_turn())
+        let is_in_turn = self.study.is_in_turn();
+        if is_in_turn {
+            stretches.sort_by_key(|(_, cell)| cell.arms.clone());
+        }
+        told(stretches, is_in_turn)
     }
 }
 
@@ -214,7 +218,7 @@ impl<'s> Planned<'s> {
             true => budget::SWITCH,
             false => Duration::ZERO,
         };
-        (self.most + BESIDE + low + switch) * arms * self.loads.len() as u32
+        ((self.most + BESIDE + low) * self.loads.len() as u32 + switch) * arms
     }
 }
 

@@ -77,15 +77,10 @@ impl Plan {
     /// Thinks out the next steps for the loads of a trial.
     fn think(&mut self, loads: &[LoadSpec], history: &History) {
         let load = &loads[0];
-        if let Some(pilot) = history.pilots.get(&load.name) {
-            let slice = Duration::from_nanos(pilot.slice_ns);
-            return self.after_pilot(loads, slice, history);
+        if history.pilots.contains_key(&load.name) {
+            return self.after_pilot(&[loads.to_vec()], history);
         }
         if let Some(slice) = self.study.blocks.slice {
-            return self.choose(loads, history, slice, Vec::new());
-        }
-        if self.is_in_turn {
-            let slice = budget::slice_in_turn(&self.study, loads);
             return self.choose(loads, history, slice, Vec::new());
         }
         if let Some(alike) = self.alike(load, history) {
@@ -107,6 +102,34 @@ impl Plan {
                 self.steps.push_back(Step::Tell(begun));
                 self.steps.push_back(Step::Measure(Box::new(cell)));
             }
+        }
+    }
+
+    /// The same for the loads that an arm has in one turn.
+    fn think_of_turn(&mut self, history: &History) {
+        let groups = self.groups.make_contiguous();
+        let together = groups[..budget::in_one_turn(&self.study, groups)].to_vec();
+        let is_new = |loads: &&Vec<LoadSpec>| !history.pilots.contains_key(&loads[0].name);
+        match together.iter().find(is_new) {
+            Some(loads) => {
+                let slice = self.study.blocks.slice;
+                let slice = slice.unwrap_or_else(|| budget::slice_in_turn(&self.study, loads));
+                self.choose(loads, history, slice, Vec::new());
+            }
+            None => self.after_pilot(&together, history),
+        }
+    }
+
+    /// Adds what an arm has in the same turn as these, as far as there is time.
+    pub(crate) fn fill(&mut self, turn: &mut Vec<Cell>, history: &History) {
+        while let Some(Step::Measure(next)) = self.steps.front() {
+            let is_new = turn.iter().all(|cell| cell.load.name != next.load.name);
+            turn.push(Cell::clone(next));
+            if !is_new || self.is_too_late(turn, history) {
+                turn.pop();
+                return;
+            }
+            self.steps.pop_front();
         }
     }
 
@@ -151,12 +174,15 @@ impl Plan {
         }
     }
 
-    /// Proposes what earlier sessions have left of loads that share a trial; ends them when that is measured.
-    fn after_pilot(&mut self, loads: &[LoadSpec], slice: Duration, history: &History) {
+    /// Proposes what earlier sessions have left of loads, of which each group shares its trials; ends them when that is
+    /// measured. Several groups have their trials in turn.
+    fn after_pilot(&mut self, together: &[Vec<LoadSpec>], history: &History) {
+        let slice = |loads: &[LoadSpec]| budget::slice(&self.study, history, &loads[0]);
+        let first = &together[0][0];
         if self.study.until == Until::Decided {
-            return self.until_decided(&loads[0], slice, history);
+            return self.until_decided(first, slice(&together[0]), history);
         }
-        let names = || loads.iter().map(|load| load.name.clone());
+        let names = || together.iter().flatten().map(|load| load.name.clone());
         if let Stage::Measured(planned) = std::mem::replace(&mut self.stage, Stage::Fresh) {
             let loads = names().collect();
             self.steps
@@ -171,9 +197,46 @@ impl Plan {
             });
             let ends = ends.map(|end| Step::Record(Box::new(Record::LoadEnd(end))));
             self.steps.extend(ends);
-            self.groups.pop_front();
+            self.groups.drain(..together.len());
             return;
         }
+        let (mut planned, mut of_groups) = (Vec::new(), Vec::new());
+        for loads in together {
+            let (own, cells) = self.parts(loads, slice(loads), history);
+            planned.extend(own);
+            of_groups.push(cells.into_iter());
+        }
+        // A part of each group, and then the next of each.
+        let longest = of_groups.iter().map(ExactSizeIterator::len).max();
+        let mut cells = Vec::new();
+        for _ in 0..longest.unwrap_or(0) {
+            cells.extend(of_groups.iter_mut().filter_map(Iterator::next));
+        }
+        self.stage = Stage::Measured(planned);
+        if cells.is_empty() {
+            return;
+        }
+        let is_single = together.concat().len() == 1;
+        let rate = Some(first).filter(|_| is_single);
+        self.steps.push_back(Step::Tell(Event::TrialBegun {
+            loads: names().collect(),
+            blocks: cells.iter().map(|cell| cell.blocks).sum(),
+            length: cells.iter().map(|cell| Timeline::of(cell).length()).sum(),
+            rate: rate.and_then(|load| self.rate(load, history)),
+            looks: Vec::new(),
+        }));
+        let cells = cells.into_iter();
+        self.steps
+            .extend(cells.map(|cell| Step::Measure(Box::new(cell))));
+    }
+
+    /// How many blocks each of the loads that share a trial is to have, and what earlier sessions have left of them.
+    fn parts(
+        &self,
+        loads: &[LoadSpec],
+        slice: Duration,
+        history: &History,
+    ) -> (Vec<u32>, Vec<Cell>) {
         let blocks = |load| budget::blocks(&self.study, load, slice);
         let planned: Vec<u32> = loads.iter().map(blocks).collect();
         let left: Vec<u32> = loads
@@ -182,36 +245,16 @@ impl Plan {
             .map(|(load, planned)| planned.saturating_sub(history.whole_blocks(&load.name)))
             .collect();
         let parts = budget::parts_of(&left, self.study.blocks.instances);
-        let cells: Vec<Cell> = parts
-            .into_iter()
-            .enumerate()
-            .map(|(part, blocks)| Cell {
-                planned: planned.iter().sum(),
-                renew: match part {
-                    0 => Renewal::Nothing,
-                    _ => Renewal::Instance,
-                },
-                ..self.part(loads, slice, blocks, history)
-            })
-            .collect();
-        self.stage = Stage::Measured(planned);
-        if cells.is_empty() {
-            return;
-        }
-        let rate = loads
-            .first()
-            .filter(|_| loads.len() == 1)
-            .and_then(|load| self.rate(load, history));
-        self.steps.push_back(Step::Tell(Event::TrialBegun {
-            loads: names().collect(),
-            blocks: left.iter().sum(),
-            length: cells.iter().map(|cell| Timeline::of(cell).length()).sum(),
-            rate,
-            looks: Vec::new(),
-        }));
-        let cells = cells.into_iter();
-        self.steps
-            .extend(cells.map(|cell| Step::Measure(Box::new(cell))));
+        let cells = parts.into_iter().enumerate().map(|(part, blocks)| Cell {
+            planned: planned.iter().sum(),
+            renew: match part {
+                0 => Renewal::Nothing,
+                _ => Renewal::Instance,
+            },
+            ..self.part(loads, slice, blocks, history)
+        });
+        let cells = cells.collect();
+        (planned, cells)
     }
 
     /// What is measured with one instance of each proxy: for each block the place of its load, and how many blocks
@@ -314,7 +357,9 @@ impl Proposer for Plan {
         loop {
             if let Some(step) = self.steps.pop_front() {
                 match step {
-                    Step::Measure(cell) if self.is_too_late(&cell, history) => {
+                    Step::Measure(cell)
+                        if self.is_too_late(std::slice::from_ref(&*cell), history) =>
+                    {
                         self.drop_late(&cell, history);
                     }
                     step => return step,
@@ -325,6 +370,7 @@ impl Proposer for Plan {
                 return Step::Done;
             }
             match self.groups.front().cloned() {
+                Some(_) if self.is_in_turn => self.think_of_turn(history),
                 Some(loads) => self.think(&loads, history),
                 None => return Step::Done,
             }

@@ -4,13 +4,16 @@
 //! in mirrored order, A B, B A, A B, so a linear drift cancels over two of them. A stretch is one block, and those of a
 //! round have the same number: so a round is a replicate, and whatever drifts between its stretches is noise between
 //! rounds, which intervals include. The stretches of a round are never taken for more than that.
+//!
+//! Putting an arm into force can take far longer than a stretch (a roll-out of pods). So an arm has the stretches of several
+//! loads in one turn, and the rounds of those loads are interleaved.
 
 use std::collections::VecDeque;
 
 use weir_model::record::Remark;
 use weir_model::study::Study;
 
-use crate::cell::{Cell, Outcome, Renewal};
+use crate::cell::{Cell, Outcome, Rates, Renewal};
 use crate::history::History;
 use crate::plan::Plan;
 use crate::proposer::{Proposer, Step};
@@ -23,7 +26,6 @@ pub(crate) struct Turns {
     arms: Vec<String>,
     /// What is left of a round.
     steps: VecDeque<Step>,
-    rounds: u32,
 }
 
 impl Turns {
@@ -32,32 +34,38 @@ impl Turns {
             plan: plan.in_turn(),
             arms: study.arms.iter().map(|arm| arm.name.clone()).collect(),
             steps: VecDeque::new(),
-            rounds: 0,
         }
     }
 
-    /// A stretch of each arm of a cell.
-    fn round(&mut self, cell: &Cell) {
-        let mut arms = cell.arms.clone();
-        if self.rounds % 2 == 1 {
+    /// A turn of each arm, in which it has a stretch of each cell.
+    fn round(&mut self, cells: &[Cell]) {
+        let Some(first) = cells.first() else { return };
+        let number = match &first.rates {
+            Rates::Shared(shared) => shared.blocks.first().map_or(0, |(_, number)| *number),
+            _ => first.first_block,
+        };
+        let mut arms = first.arms.clone();
+        if number % 2 == 1 {
             arms.reverse();
         }
         let all = arms.len() as u32;
+        let rounds = first.planned / (first.loads().len() as u32).max(1);
         for (place, arm) in (1..).zip(arms) {
             self.steps.push_back(Step::Tell(Event::AloneTurn {
                 arm: self.arms.get(arm).cloned().unwrap_or_default(),
-                stretch: self.rounds * all + place,
-                of: cell.planned.max(self.rounds + 1) * all,
+                stretch: number * all + place,
+                of: rounds.max(number + 1) * all,
             }));
             // The one before it leaves; what it has set, the next one sets anew.
             self.steps.push_back(Step::Arms(Vec::new()));
-            self.steps.push_back(Step::Measure(Box::new(Cell {
+            let stretches = cells.iter().map(|cell| Cell {
                 arms: vec![arm],
                 renew: Renewal::Nothing,
                 ..cell.clone()
-            })));
+            });
+            let stretches = stretches.map(|stretch| Step::Measure(Box::new(stretch)));
+            self.steps.extend(stretches);
         }
-        self.rounds += 1;
     }
 }
 
@@ -69,7 +77,11 @@ impl Proposer for Turns {
             }
             match self.plan.next(history) {
                 Step::Arms(_) => return Step::Arms(Vec::new()),
-                Step::Measure(cell) => self.round(&cell),
+                Step::Measure(cell) => {
+                    let mut turn = vec![*cell];
+                    self.plan.fill(&mut turn, history);
+                    self.round(&turn);
+                }
                 step => return step,
             }
         }

@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -16,8 +17,9 @@ pub(crate) type Named = (&'static str, fn(&Test));
 /// What a test needs and this machine does not have, as the reason for which the test ends.
 struct Missing(String);
 
-/// Runs the tests of a tier in one cluster, one after the other; `prepare` is done first. What ran is told beside what
-/// the tests print, which nobody sees where they pass. Where `KUBE_TESTS` is set, those whose names have it are run.
+/// Runs the tests of a tier in one cluster, one after the other; `prepare` is done first. What ran, and what took long,
+/// is told beside what the tests print, which nobody sees where they pass. Where `KUBE_TESTS` is set, those whose names
+/// have it are run.
 pub(crate) fn tier(name: &str, nodes: Option<&Nodes<'_>>, prepare: fn(&Test), tests: &[Named]) {
     let tell = |what: String| {
         let line = format!("kubernetes: {name} tier: {what}\n");
@@ -29,18 +31,26 @@ pub(crate) fn tier(name: &str, nodes: Option<&Nodes<'_>>, prepare: fn(&Test), te
     };
     prepare(&test);
     let only = std::env::var("KUBE_TESTS").unwrap_or_default();
-    let (mut ran, mut failed) = (0, Vec::new());
+    let (mut times, mut failed) = (Vec::new(), Vec::new());
     for (name, run) in tests.iter().filter(|(name, _)| name.contains(&only)) {
+        let began = Instant::now();
         let ended = catch_unwind(AssertUnwindSafe(|| run(&test))).err();
         match ended.as_ref().map(|payload| payload.downcast_ref()) {
             Some(Some(Missing(what))) => tell(format!("{name} did not run: {what}")),
             ended => {
-                ran += 1;
+                times.push((began.elapsed().as_secs(), *name));
                 failed.extend(ended.map(|_| *name));
             }
         }
     }
-    tell(format!("ran {ran} tests"));
+    times.sort_unstable_by(|one, other| other.cmp(one));
+    let longest = |(seconds, name): &(u64, &str)| format!("{name} {seconds} s");
+    let longest: Vec<String> = times.iter().take(3).map(longest).collect();
+    tell(format!(
+        "ran {} tests ({})",
+        times.len(),
+        longest.join(", ")
+    ));
     assert!(failed.is_empty(), "failed: {failed:?}");
 }
 

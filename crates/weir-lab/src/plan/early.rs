@@ -155,7 +155,7 @@ impl Plan {
             });
             let fits = fewer
                 .into_iter()
-                .find(|cell| !self.is_too_late(cell, history));
+                .find(|cell| !self.is_too_late(std::slice::from_ref(cell), history));
             let fits = fits.map(|cell| Step::Measure(Box::new(cell)));
             fits.into_iter()
                 .for_each(|cell| self.steps.push_front(cell));
@@ -190,12 +190,14 @@ impl Plan {
             && (self.study.until == Until::Decided || matches!(self.stage, Stage::Measured(_)))
     }
 
-    /// Whether the budget has no time for a cell any more.
-    pub(super) fn is_too_late(&self, cell: &Cell, history: &History) -> bool {
-        let arms = cell.arms.len() as u32;
-        let blocks = (cell.slice, cell.blocks);
-        let length = budget::length(&self.study, &cell.load, blocks, arms);
-        let takes = length + budget::RENEWAL * arms + budget::ENDING + self.looked.1 * 2;
+    /// Whether the budget has no time for cells any more.
+    pub(super) fn is_too_late(&self, cells: &[Cell], history: &History) -> bool {
+        let takes = cells.iter().map(|cell| {
+            let arms = cell.arms.len() as u32;
+            let blocks = (cell.slice, cell.blocks);
+            budget::length(&self.study, &cell.load, blocks, arms) + budget::RENEWAL * arms
+        });
+        let takes = takes.sum::<Duration>() + budget::ENDING + self.looked.1 * 2;
         let budget = self.study.budget;
         budget.is_some_and(|budget| history.passed + takes > budget.mul_f64(budget::KEPT_FREE))
     }

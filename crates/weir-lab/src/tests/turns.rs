@@ -4,11 +4,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use weir_analysis::findings::Verdict;
+use weir_model::flow::ArrivalsSpec;
 use weir_model::record::{CapacityEnd, Outcome, Phase, Record, RunHeader};
 use weir_model::study::{ControllerSpec, Study};
 use weir_simulation::{ArmModel, Model, SICK};
 
-use super::bench::{Bench, reports};
+use super::bench::{self, Bench, reports};
 use super::capacity;
 use crate::budget::SWITCH;
 use crate::capacity::Capacity;
@@ -80,6 +81,36 @@ fn rounds_are_mirrored_and_each_is_a_replicate() {
     );
     for report in reports(&read, &findings) {
         assert!(report.contains("1.25"), "{report}");
+    }
+}
+
+/// Until it has worked far longer than putting it into force takes.
+#[test]
+fn an_arm_has_several_loads_in_a_turn() {
+    // Long stretches: each load has its own rounds, and the arm that has the last stretch stays for the next load.
+    for (seconds, changes) in [(24, 13), (24 * 60, 25)] {
+        let mut bench = bench(6, 0.001);
+        bench.study.loads = ["one", "other"]
+            .map(|name| bench::load(name, ArrivalsSpec::Closed, seconds))
+            .into();
+        bench.study.loads[1].connections = 9;
+        run(&bench, &mut |_| {}).unwrap();
+        let read = bench.read();
+        let of = |load: &str| {
+            let own = read.trials().filter(|trial| trial.load == load);
+            own.map(|trial| (trial.block, &*trial.arm)).collect()
+        };
+        let (one, other): (Vec<_>, Vec<_>) = (of("one"), of("other"));
+        assert_eq!(one, other, "{seconds}");
+        assert_eq!(one.len(), 18, "{seconds}");
+        let mut arms: Vec<&str> = read.trials().map(|trial| &*trial.arm).collect();
+        arms.dedup();
+        assert_eq!(arms.len(), changes, "{seconds}: {arms:?}");
+        let ends = read.records.iter().filter_map(|record| match record {
+            Record::LoadEnd(end) => Some((&*end.load, end.blocks)),
+            _ => None,
+        });
+        assert_eq!(ends.collect::<Vec<_>>(), [("one", 6), ("other", 6)]);
     }
 }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use weir_model::record::Record;
+use weir_record::Run;
 
-use crate::kube_stand_in;
 use crate::kube_support::Test;
 use crate::kubernetes::start;
 use crate::place::{self, Place};
@@ -150,7 +150,7 @@ pub(crate) fn the_settings_of_a_controller_are_measured_in_turn(test: &Test) {
     let shown = ended.with_code(0).stdout;
     shown.has_all(&["measured in turn", "few"]);
     assert_eq!(data(test), BEFORE);
-    let run = weir_record::Run::read(&place.path("tried")).expect("a run");
+    let run = Run::read(&place.path("tried")).expect("a run");
     let mut order = Vec::new();
     for record in &run.records {
         match record {
@@ -188,7 +188,7 @@ pub(crate) fn capacities_of_a_controller_are_searched_in_turn(test: &Test) {
         .replace("a/a: false", asked);
     place.write("study.yaml", &text.replace("blocks: {at-least: 6}\n", ""));
     let order = || {
-        let run = weir_record::Run::read(&place.path("tried")).expect("a run");
+        let run = Run::read(&place.path("tried")).expect("a run");
         let mut order: Vec<String> = run.trials().map(|trial| trial.arm.clone()).collect();
         order.dedup();
         order
@@ -291,7 +291,7 @@ pub(crate) fn two_instances_of_a_controller_stand_side_by_side(test: &Test) {
     shown.has("changed places");
     assert_eq!(data(test), BEFORE);
     assert_eq!(data_of(test, settings), BEFORE);
-    let run = weir_record::Run::read(&place.path("tried")).expect("a run");
+    let run = Run::read(&place.path("tried")).expect("a run");
     let mut stood: BTreeSet<(&str, &str)> = BTreeSet::new();
     let mut trials = 0;
     for record in &run.records {
@@ -385,48 +385,17 @@ pub(crate) fn of_pods(test: &Test) -> (String, String) {
     (test.kubectl(spec, ""), test.kubectl(sets, ""))
 }
 
-pub(crate) fn kernel_settings_of_pods_are_measured_by_roll_outs(test: &Test) {
-    let place = Place::new();
-    kube_stand_in::start(test);
-    let before = of_pods(test);
-    let arm = "- {name: other, settings: {net.ipv4.ip_local_port_range: 1024 65000}}\n";
-    place.write("study.yaml", &kube_stand_in::study("6s", arm));
-    let line = format!("run study.yaml --out tried {}", crate::kubernetes::PODS);
-    start(test, &place, &line).end_within(RUN).with_code(0);
-    assert_eq!(of_pods(test), before);
-    let run = weir_record::Run::read(&place.path("tried")).expect("a run");
-    let mut seen = 0;
-    for record in &run.records {
-        if let Record::Proxy(proxy) = record {
-            let found = proxy.effective["net.ipv4.ip_local_port_range"].clone();
-            let found: Vec<&str> = found.split_whitespace().collect();
-            let is_changed = found == ["1024", "65000"];
-            assert_eq!(is_changed, proxy.arm == "other", "{proxy:?}");
-            seen += 1;
-        }
-    }
-    assert!(seen >= 12, "{seen}");
-}
-
-pub(crate) fn a_sysctl_that_the_kubelet_forbids_is_taken_back(test: &Test) {
-    let place = Place::new();
-    kube_stand_in::start(test);
-    let before = of_pods(test);
-    let arm = "- {name: other, settings: {net.core.somaxconn: 32768}}\n";
-    place.write("study.yaml", &kube_stand_in::study("6s", arm));
-    let ended = start(test, &place, &format!("run study.yaml --out tried {ON}")).end_within(RUN);
-    ended.with_code(1).stderr.has_all(&[
-        "arm `other`: pod `proxy-",
-        "SysctlForbidden",
-        "net.core.somaxconn",
-        "hint: whoever runs the node can let pods set it (--allowed-unsafe-sysctls",
-    ]);
-    assert_eq!(of_pods(test), before, "and no ReplicaSet of it is left");
-    wait_until("one pod", || {
-        let pods = "get pods --selector app=proxy --output name";
-        test.kubectl(pods, "").lines().count() == 1
+/// Runs a study until each of its arms has been measured once, and stops it: which settings are in force is known by then.
+pub(crate) fn first_round((test, place): (&Test, &Place), line: &str, arms: usize) -> Run {
+    let mut running = start(test, place, &format!("{line} --out tried --samples off"));
+    let records = place.path("tried/records.jsonl");
+    running.wait_until("a stretch of each arm", |_| {
+        let text = std::fs::read_to_string(&records).unwrap_or_default();
+        text.matches("\"trial\"").count() >= arms
     });
-    kube_stand_in::stop(test);
+    running.signal(Signal::INT);
+    running.end_within(RUN).with_code(130);
+    Run::read(&place.path("tried")).expect("a run")
 }
 
 /// What an arm would change is shown, and what that needs; without a cluster nothing of it is done.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use weir_model::record::Record;
 use weir_record::Run;
 
-use crate::controlled::patched;
+use crate::controlled::{first_round, patched};
 use crate::kube_foreign::Foreign;
 use crate::kube_stand_in;
 use crate::kube_support::Test;
@@ -98,6 +98,7 @@ pub(crate) fn kernel_and_keepalive_tuning_is_repeated(test: &Test) {
         "arm `backlog`: pod `proxy-",
         "SysctlForbidden",
         "net.core.somaxconn",
+        "hint: whoever runs the node can let pods set it (--allowed-unsafe-sysctls",
     ]);
     let changed = before.changed(&Foreign::look(test, KINDS));
     assert!(changed.is_empty(), "{}", changed.join("\n"));
@@ -166,7 +167,11 @@ pub(crate) fn what_pods_have_is_varied_by_roll_outs(test: &Test) {
                 - {name: small, settings: {memory_limit: 256Mi, memory_request: 64Mi, cpu_request: 50m}}\n\
                 - {name: apart, settings: {spread: required}}\n\
                 - {name: node, settings: {host_network: on}}\n";
-    let run = whole(test, &place, &kube_stand_in::study("6s", arms));
+    let before = Foreign::look(test, KINDS);
+    place.write("study.yaml", &kube_stand_in::study("6s", arms));
+    let run = first_round((test, &place), &format!("run study.yaml {PODS}"), 5);
+    let changed = before.changed(&Foreign::look(test, KINDS));
+    assert!(changed.is_empty(), "{}", changed.join("\n"));
     for (arm, id, before, after) in [
         ("two", "replicas", "1", "2"),
         ("small", "memory_limit", "none", "256Mi"),

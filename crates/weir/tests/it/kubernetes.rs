@@ -29,7 +29,7 @@ pub(crate) const PODS: &str =
     "--on kubernetes:weir-test --image localhost/weir:test --share-nodes --pod-memory 256MiB";
 
 /// All of them, in one cluster and one after the other.
-const TESTS: [Named; 26] = [
+const TESTS: [Named; 24] = [
     (
         "a_study_is_run_by_generators_in_pods",
         a_study_is_run_by_generators_in_pods,
@@ -79,14 +79,6 @@ const TESTS: [Named; 26] = [
     (
         "what_a_killed_run_has_changed_is_put_back",
         controlled::what_a_killed_run_has_changed_is_put_back,
-    ),
-    (
-        "kernel_settings_of_pods_are_measured_by_roll_outs",
-        controlled::kernel_settings_of_pods_are_measured_by_roll_outs,
-    ),
-    (
-        "a_sysctl_that_the_kubelet_forbids_is_taken_back",
-        controlled::a_sysctl_that_the_kubelet_forbids_is_taken_back,
     ),
     (
         "an_init_container_sets_the_kernel_of_pods",
