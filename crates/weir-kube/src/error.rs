@@ -125,7 +125,7 @@ pub enum KubeError {
     },
     /// An earlier weir was killed before it could put objects back.
     #[error(
-        "an earlier weir has left {objects} objects of the cluster of context `{context}` changed"
+        "an earlier weir has left {} of the cluster of context `{context}` changed", counted(*objects)
     )]
     LeftChanged {
         /// The context.
@@ -136,7 +136,7 @@ pub enum KubeError {
         objects: usize,
     },
     /// Objects could not be put back at the end.
-    #[error("{objects} objects of the cluster of context `{context}` could not be put back")]
+    #[error("{} of the cluster of context `{context}` could not be put back", counted(*objects))]
     NotPutBack {
         /// The context.
         context: String,
@@ -159,6 +159,13 @@ pub enum KubeError {
     /// This host gave no thread or socket.
     #[error("cannot reach the cluster from this host: {0}")]
     Host(#[from] std::io::Error),
+}
+
+fn counted(objects: usize) -> String {
+    match objects {
+        1 => "1 object".to_owned(),
+        more => format!("{more} objects"),
+    }
 }
 
 impl KubeError {

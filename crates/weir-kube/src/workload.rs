@@ -26,6 +26,9 @@ const TEMPLATE: &str = "/spec/template/";
 const LOOK: Duration = Duration::from_millis(300);
 /// How often nodes of pods that do not serve are looked at.
 const LOOK_AT_NODES: Duration = Duration::from_secs(3);
+/// How long a pod that cannot run may be seen where weir has not changed its workload: it may be one of an earlier template,
+/// which is going.
+const GOING: Duration = Duration::from_secs(10);
 /// How long the cluster's controllers may take to empty a ReplicaSet of a template that is put back.
 const EMPTIED: Duration = Duration::from_secs(30);
 
@@ -169,6 +172,24 @@ fn is_rolled_out(now: &Value) -> bool {
         && number(["availableReplicas", "numberAvailable"]) == wanted
 }
 
+impl Cluster {
+    /// Whether all pods of a workload are of its present template and serve.
+    ///
+    /// # Errors
+    /// There is no such object, or it cannot be read.
+    pub fn is_rolled_out(&self, object: &ObjectRef) -> Result<bool, KubeError> {
+        Ok(is_rolled_out(&read(&self.inner, object)?))
+    }
+}
+
+/// A workload as it is now.
+fn read(inner: &Inner, object: &ObjectRef) -> Result<Value, KubeError> {
+    object.now(inner)?.ok_or_else(|| KubeError::Request {
+        doing: format!("cannot read {object}"),
+        why: "there is no such object".to_owned(),
+    })
+}
+
 /// The labels of a workload's pods, as a selector of labels.
 fn selector(now: &Value) -> String {
     let labels = now["spec"]["selector"]["matchLabels"].as_object();
@@ -182,10 +203,7 @@ pub(crate) fn with_pods(
     inner: &Inner,
     object: &ObjectRef,
 ) -> Result<(Value, Vec<v1::Pod>), KubeError> {
-    let now = object.now(inner)?.ok_or_else(|| KubeError::Request {
-        doing: format!("cannot read {object}"),
-        why: "there is no such object".to_owned(),
-    })?;
+    let now = read(inner, object)?;
     let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), &object.namespace);
     let labelled = ListParams::default().labels(&selector(&now));
     let doing = format!("list pods of {object}");
@@ -204,7 +222,8 @@ pub(crate) fn rolled_out(
     within: Duration,
     interrupted: &AtomicBool,
 ) -> Result<(), KubeError> {
-    let until = Instant::now() + within;
+    let begun = Instant::now();
+    let until = begun + within;
     let is_new = |pod: &&v1::Pod| {
         let mut owners = pod.owner_references().iter();
         !owners.any(|owner| before.is_some_and(|before| before.contains(&owner.name)))
@@ -232,8 +251,9 @@ pub(crate) fn rolled_out(
         let troubles = pods.iter().filter(is_new);
         let troubles = troubles.filter_map(|pod| Some((pod.name_any(), trouble::of_pod(pod)?)));
         let worst = troubles.max_by_key(|(_, trouble)| trouble.is_final);
+        let is_judged = before.is_some() || begun.elapsed() > GOING;
         if let Some((pod, trouble)) = worst
-            && (trouble.is_final || is_over)
+            && (trouble.is_final && is_judged || is_over)
         {
             let told = pods::told_in(inner, &object.namespace, ("pod", &pod), trouble);
             return Err(inner

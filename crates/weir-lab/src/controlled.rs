@@ -61,9 +61,13 @@ impl Controlled {
     /// Takes a study's controller in hand, where it has one, and reads what is in force.
     ///
     /// # Errors
-    /// No cluster is named; the user may not change its objects; another weir does, or has left them changed; or nothing
-    /// can be read.
-    pub(crate) fn open(study: &Study, options: &Options) -> Result<Option<Controlled>, LabError> {
+    /// No cluster is named; the user may not change its objects; another weir does, or has left them changed; a roll-out
+    /// that was under way does not end; or nothing can be read.
+    pub(crate) fn open(
+        study: &Study,
+        options: &Options,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<Option<Controlled>, LabError> {
         let Some((proxy, spec)) = study.controlled() else {
             return Ok(None);
         };
@@ -100,12 +104,45 @@ impl Controlled {
             ids: arms.flat_map(|arm| arm.settings.keys().cloned()).collect(),
             interrupted: Arc::clone(&options.stop),
         };
+        for instance in &controlled.instances {
+            controlled.await_roll_outs(instance, events)?;
+        }
         for place in 0..controlled.instances.len() {
             let each = controlled.read(&controlled.instances[place])?;
             let first = each.into_iter().next().unwrap_or_default();
             controlled.instances[place].before = first.1.levels;
         }
         Ok(Some(controlled))
+    }
+
+    /// Waits for roll-outs that are under way before weir changes anything, such as the end of an earlier run's: pods that are
+    /// going would be read, or none would run.
+    fn await_roll_outs(
+        &self,
+        instance: &Instance,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<(), LabError> {
+        let within = self.controller.rolled_out_within;
+        let by = instance.starts_anew(self.controller).map(|(by, _)| by);
+        let workload = instance.objects.get(WORKLOAD);
+        for object in by.iter().chain(workload) {
+            if self.cluster.is_rolled_out(object)? {
+                continue;
+            }
+            events(Event::RollOutAwaited {
+                workload: object.to_string(),
+                within,
+            });
+            let done = self.changes.rolled_out(object, within, &self.interrupted);
+            done.map_err(|error| match error {
+                KubeError::Interrupted | KubeError::Unreachable { .. } => LabError::Kube(error),
+                error => LabError::Rolling {
+                    workload: object.to_string(),
+                    error: Box::new(error),
+                },
+            })?;
+        }
+        Ok(())
     }
 
     /// How many arms can stand side by side.

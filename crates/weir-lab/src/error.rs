@@ -50,6 +50,16 @@ pub enum LabError {
     /// What configures the proxy in a cluster cannot be asked.
     #[error("{0}")]
     Controller(String),
+    /// A roll-out that was under way before the run does not end.
+    #[error(
+        "{workload} was being rolled out before this run changed anything, and that does not end: {error}"
+    )]
+    Rolling {
+        /// The workload.
+        workload: String,
+        /// What keeps it from it.
+        error: Box<KubeError>,
+    },
     /// An arm's settings did not come into force in the cluster.
     #[error("arm `{arm}`: {what}")]
     NotInForce {
@@ -270,7 +280,7 @@ impl LabError {
         let is_of_a_host = match self {
             LabError::Ssh(error) => !error.is_input(),
             LabError::Kube(error) => !error.is_input(),
-            LabError::NotInForce { .. } => true,
+            LabError::NotInForce { .. } | LabError::Rolling { .. } => true,
             LabError::Agent(error) | LabError::Program(error) => {
                 matches!(error, AgentError::Lost { .. })
             }
@@ -329,6 +339,7 @@ impl LabError {
             }
             LabError::Ssh(error) => error.hint(),
             LabError::Kube(error) => error.hint(),
+            LabError::Rolling { error, .. } => error.hint(),
             LabError::Image { .. } => Some(
                 "write this weir's image with `weir kube image weir.tar`, push it, and name it with --image".to_owned(),
             ),

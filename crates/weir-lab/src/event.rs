@@ -15,6 +15,14 @@ use weir_model::study::Until;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
+    /// Pods of a workload are being replaced that the run needs: it begins when that is over.
+    RollOutAwaited {
+        /// The workload.
+        workload: String,
+        /// How long it is waited for.
+        #[serde(serialize_with = "seconds")]
+        within: Duration,
+    },
     /// The run folder is there.
     Begun {
         /// Where records go.

@@ -117,7 +117,7 @@ pub fn ask(
     proposer: MakeProposer<'_>,
     events: &mut dyn FnMut(Event),
 ) -> Result<Summary, LabError> {
-    let (controlled, hosts, begun) = open(study, options)?;
+    let (controlled, hosts, begun) = open(study, options, events)?;
     let (study, mut remarks) = left_out::by_host(study, &hosts, &options.catalog)?;
     let (network, study, network_remarks) = network::decide(&study, &hosts, &options.catalog)?;
     remarks.extend(network_remarks);
@@ -216,7 +216,7 @@ pub fn ask_again(
         places: same_places(&header, &options.places)?,
         ..options.clone()
     };
-    let (controlled, hosts, begun) = open(&header.study, options)?;
+    let (controlled, hosts, begun) = open(&header.study, options, events)?;
     let here = &hosts.host(Role::Proxy).is.environment;
     let then = &header.environment;
     if (&here.kernel, &here.cpu_model) != (&then.kernel, &then.cpu_model) {
@@ -250,9 +250,10 @@ pub fn ask_again(
 fn open(
     study: &Study,
     options: &Options,
+    events: &mut dyn FnMut(Event),
 ) -> Result<(Option<Controlled>, Hosts, Duration), LabError> {
     settings::check(study, options)?;
-    let controlled = Controlled::open(study, options)?;
+    let controlled = Controlled::open(study, options, events)?;
     let hosts = Hosts::open(options)?;
     let begun = hosts.now();
     Ok((controlled, hosts, begun))

@@ -48,6 +48,7 @@ fn hold_against_the_same(study: &Study, ratios: &mut [Ratio]) {
     let mut places = 0..ratios.len();
     let same = places.find(|place| role(*place) == ArmRole::SameAsBaseline);
     let same = same.map(|place| ratios[place].clone());
+    let is_there = same.as_ref().map(|same| same.arm.clone());
     let same = same.filter(|same| same.verdict != Verdict::Invalid);
     if same.is_none() && !study.is_in_turn() {
         return;
@@ -66,7 +67,7 @@ fn hold_against_the_same(study: &Study, ratios: &mut [Ratio]) {
         }
         let is_equal = claimed.verdict == Verdict::Equivalent;
         let why = match &reach {
-            None => IN_TURN.to_owned(),
+            None => unknown_between(is_there.as_deref()),
             Some((reach, same)) if is_equal && *reach > study.objective.band.ln_1p() => format!(
                 "the whole interval is within the band, but two equal arms ({same} and {}) differed by more: {:.1} %",
                 claimed.against,
@@ -81,9 +82,18 @@ fn hold_against_the_same(study: &Study, ratios: &mut [Ratio]) {
     }
 }
 
-/// Why nothing is claimed of searches one after the other that have no A/A arm.
-const IN_TURN: &str = "the arms were searched one after the other, and what changed in between is not known: \
-`a/a: true` shows it";
+/// Why nothing is claimed of searches one after the other where no A/A arm tells what changed in between: there is none, or
+/// its own search ended without a capacity.
+fn unknown_between(same: Option<&str>) -> String {
+    let unknown =
+        "the arms were searched one after the other, and what changed in between is not known";
+    match same {
+        None => format!("{unknown}: `a/a: true` shows it"),
+        Some(same) => {
+            format!("{unknown}, because no capacity of the A/A arm {same} can be compared")
+        }
+    }
+}
 
 /// Estimate, interval and p, without a verdict; not numbers where one of the two has no capacity.
 fn ratio(arm: &Capacity, against: &Capacity) -> Ratio {
@@ -222,22 +232,47 @@ mod tests {
     }
 
     #[test]
-    fn searches_one_after_the_other_claim_nothing_without_an_a_a_arm() {
+    fn searches_one_after_the_other_claim_nothing_without_a_capacity_of_an_a_a_arm() {
         let arms = [
             fixture::arm("stock", ArmRole::Baseline, &[]),
             fixture::arm("other", ArmRole::Change, &[]),
+            fixture::arm("same", ArmRole::SameAsBaseline, &[]),
         ];
-        let mut study = fixture::study(arms.to_vec());
-        for (is_in_turn, claimed, wanted) in [
-            (false, Verdict::Better, Verdict::Better),
-            (true, Verdict::Better, Verdict::Inconclusive),
-            (true, Verdict::Equivalent, Verdict::Inconclusive),
-            (true, Verdict::Invalid, Verdict::Invalid),
+        // Without an A/A arm, and with one of which no capacity is known.
+        for (same, is_in_turn, claimed, wanted, why) in [
+            (false, false, Verdict::Better, Verdict::Better, ""),
+            (
+                false,
+                true,
+                Verdict::Better,
+                Verdict::Inconclusive,
+                "`a/a: true` shows it",
+            ),
+            (
+                false,
+                true,
+                Verdict::Equivalent,
+                Verdict::Inconclusive,
+                "`a/a: true` shows it",
+            ),
+            (false, true, Verdict::Invalid, Verdict::Invalid, ""),
+            (
+                true,
+                true,
+                Verdict::Better,
+                Verdict::Inconclusive,
+                "the A/A arm same",
+            ),
+            (true, false, Verdict::Better, Verdict::Better, ""),
         ] {
+            let count = if same { 3 } else { 2 };
+            let mut study = fixture::study(arms[..count].to_vec());
             study.proxy.controller = is_in_turn.then(ControllerSpec::default);
-            let mut ratios = [one("other", 1.3, claimed)];
+            let mut ratios = vec![one("other", 1.3, claimed)];
+            ratios.extend(same.then(|| one("same", f64::NAN, Verdict::Invalid)));
             hold_against_the_same(&study, &mut ratios);
             assert_eq!(ratios[0].verdict, wanted, "{is_in_turn} {claimed:?}");
+            assert!(ratios[0].because.contains(why), "{ratios:?}");
         }
     }
 }

@@ -114,7 +114,7 @@ fn external(study: &Study, arm: &Arm) -> String {
                 .map(String::as_str)
                 .collect();
             format!(
-                "{} at {external}, configured by {} of namespace {} ({}), whose objects weir changed for this arm and put back",
+                "{} at {external}, configured by {} of namespace {} ({}); what an arm changes in these objects was put back",
                 spec.kind.title(),
                 controller.is,
                 controller.first.namespace,
@@ -185,6 +185,9 @@ fn settings(study: &Study, arm: &Arm) -> Option<String> {
         false => pairs(&own_settings(&arm.changes), usize::MAX),
     };
     let is_configured = spec.configuration.is_some();
+    if shown.is_empty() && is_own && spec.controller.is_some() {
+        return Some("the controller as it was".to_owned());
+    }
     match (shown.is_empty(), is_own, is_configured) {
         (true, true, true) => Some("nothing changed in it".to_owned()),
         (true, true, false) => Some("no settings but the program's defaults".to_owned()),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand};
+use weir_host::journal::quoted;
 
 const KUBERNETES: &str = "Kubernetes";
 
@@ -16,6 +17,40 @@ pub(crate) struct PodArgs {
 
     #[command(flatten)]
     pub(crate) wanted: WantedArgs,
+}
+
+impl PodArgs {
+    /// The options that were given, as a shell takes them, each with a space before it: a run that goes on needs them again.
+    pub(crate) fn again(&self) -> String {
+        let wanted = &self.wanted;
+        let number = |value: Option<u32>| value.map(|value| value.to_string());
+        let single = [
+            ("--on", self.on.clone()),
+            ("--generators", number(wanted.generators)),
+            ("--image", wanted.image.clone()),
+            ("--pod-cpus", number(wanted.pod_cpus)),
+            ("--pod-memory", wanted.pod_memory.clone()),
+            ("--proxy-pods", wanted.proxy_pods.clone()),
+            ("--origin-pod", wanted.origin_pod.clone()),
+            ("--pods-within", wanted.pods_within.clone()),
+        ];
+        let single = single
+            .into_iter()
+            .filter_map(|(option, value)| Some((option, value?)));
+        let nodes = wanted
+            .node_selector
+            .iter()
+            .map(|value| ("--node-selector", value.clone()));
+        let taints = wanted
+            .toleration
+            .iter()
+            .map(|value| ("--toleration", value.clone()));
+        let each = single.chain(nodes).chain(taints);
+        let share = wanted.share_nodes.then(|| " --share-nodes".to_owned());
+        each.map(|(option, value)| format!(" {option} {}", quoted(&value)))
+            .chain(share)
+            .collect()
+    }
 }
 
 /// What the pods are like.

@@ -15,6 +15,7 @@ use std::time::Duration;
 use weir_analysis::findings::{
     Comparison, CountedReason, Findings, LimiterFindings, LoadFindings, Verdict,
 };
+use weir_host::journal::quoted;
 use weir_lab::Options;
 use weir_lab::Summary;
 use weir_limits::{Finding, Role, Rules, Way};
@@ -28,6 +29,7 @@ use weir_parameters::{Scope, Severity, Unsaid};
 use weir_record::{Run, RunWriter};
 use weir_report::number;
 
+use crate::args::LabArgs;
 use crate::commands::study::Read;
 use crate::commands::{report, run};
 use crate::failure::Failure;
@@ -101,11 +103,27 @@ pub(super) fn read(
 }
 
 /// How to go on with a run that the user has stopped, before its end or while something was turned; `None`: it was not.
-pub(super) fn interrupted(summary: &Summary, options: Option<&Options>) -> Option<String> {
+pub(super) fn interrupted(
+    summary: &Summary,
+    options: Option<&Options>,
+    args: &LabArgs,
+) -> Option<String> {
     let turning = options.is_some_and(|options| options.stop.load(Ordering::Relaxed));
     let is_stopped = turning || summary.outcome == Outcome::Interrupted;
     let more = if options.is_some() { " --confirm" } else { "" };
-    is_stopped.then(|| format!("--resume {}{more}", summary.folder.display()))
+    let nodes = if args.node_sysctls {
+        " --node-sysctls"
+    } else {
+        ""
+    };
+    is_stopped.then(|| {
+        let folder = summary.folder.display().to_string();
+        format!(
+            "--resume {}{}{nodes}{more}",
+            quoted(&folder),
+            args.pods.again()
+        )
+    })
 }
 
 /// What `--confirm` adds to a run's time, to be said before it begins.

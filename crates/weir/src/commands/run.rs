@@ -425,7 +425,7 @@ fn finish(
             terminal::tell(&format!("Report: {page}\n        {markdown}\n"));
         }
     }
-    match confirm::interrupted(summary, confirm) {
+    match confirm::interrupted(summary, confirm, &args.lab) {
         Some(rest) => {
             terminal::tell(&format!("\nInterrupted. Continue with: weir run {rest}\n"));
             Ok(ExitCode::from(INTERRUPTED))

@@ -150,6 +150,10 @@ impl Lines {
 
     fn tell(&mut self, event: LabEvent) {
         match event {
+            LabEvent::RollOutAwaited { workload, within } => self.say(&format!(
+                "The pods of {workload} are being replaced: the run begins when they serve, within {}",
+                number::length(within)
+            )),
             LabEvent::Begun {
                 folder,
                 is_resumed,

@@ -147,7 +147,7 @@ fn everything_that_a_load_says_goes_to_a_server_behind_tls_and_a_name() {
     let ended = interrupted(&words, folder.path()).with_code(130);
     ended.stderr.has_all(&[
         "Objective: p99 < 100ms, errors < 0.1% (the default; -O says another)",
-        "Interrupted. Continue with: weir capacity --resume a run",
+        "Interrupted. Continue with: weir capacity --resume 'a run'",
     ]);
     let seen = nginx.log();
     assert!(seen.len() > 100, "{}", seen.len());

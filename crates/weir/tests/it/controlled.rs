@@ -196,8 +196,11 @@ pub(crate) fn capacities_of_a_controller_are_searched_in_turn(test: &Test) {
     let mut running = start(test, &place, &format!("run study.yaml --out tried {ON}"));
     running.wait_until("the second arm", |_| data(test).contains("\"1\""));
     running.signal(Signal::INT);
-    let shown = running.end().with_code(130).stdout;
+    let ended = running.end().with_code(130);
+    let shown = ended.stdout;
     shown.has_all(&["one after the other", "unpaired", "cannot be claimed"]);
+    shown.has("baseline: the controller as it was");
+    ended.stderr.has(&format!("weir run --resume tried {ON}"));
     assert_eq!(data(test), BEFORE);
     let first = order();
     assert_eq!(first[0], "baseline");
@@ -359,7 +362,10 @@ pub(crate) fn what_a_killed_run_has_changed_is_put_back(test: &Test) {
     killed("first");
     let refused = start(test, &place, &line.replace("tried", "again")).end();
     let hint = "hint: put them back with: weir restore --on kubernetes:weir-test/default";
-    refused.with_code(2).stderr.has_all(&["1 objects", hint]);
+    refused
+        .with_code(2)
+        .stderr
+        .has_all(&["1 object of the cluster", hint]);
     let shown = restore(" --dry-run").with_code(0).stdout;
     shown.has(&format!("{at}would be put back: /data/keep-alive-requests"));
     let done = restore("").with_code(0).stdout;
