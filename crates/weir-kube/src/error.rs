@@ -8,7 +8,7 @@ use weir_host::journal::JournalError;
 #[derive(Debug, thiserror::Error)]
 pub enum KubeError {
     /// No configuration, or one that cannot be read.
-    #[error("no Kubernetes cluster is configured: {0}")]
+    #[error("the configuration of kubectl cannot be used: {0}")]
     NoConfiguration(String),
     /// No context is named, and none may be guessed.
     #[error("no context of the Kubernetes configuration is named")]
@@ -206,7 +206,7 @@ impl KubeError {
         };
         match self {
             KubeError::NoConfiguration(_) => Some(
-                "set KUBECONFIG, or write ~/.kube/config; `kubectl config view` shows it"
+                "it is the file that KUBECONFIG names, or else ~/.kube/config; try: kubectl config view"
                     .to_owned(),
             ),
             KubeError::NoContext { contexts } | KubeError::UnknownContext { contexts, .. } => {

@@ -99,10 +99,18 @@ impl Inner {
             },
             error => KubeError::Unreachable {
                 context,
-                what: chain(&error),
+                what: format!("{}: {}", self.server, innermost(&chain(&error))),
             },
         }
     }
+}
+
+/// Without the names that the client's layers have for themselves.
+fn innermost(words: &str) -> &str {
+    let layers = ["ServiceError: ", "client error (Connect): "];
+    layers.iter().fold(words, |words, layer| {
+        words.strip_prefix(layer).unwrap_or(words)
+    })
 }
 
 /// An error with all that led to it: libraries' outermost words say little.

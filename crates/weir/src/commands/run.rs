@@ -29,6 +29,10 @@ use crate::{signals, terminal};
 
 /// Runs the command.
 pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
+    let scale = scale(args.scale.as_deref())?;
+    if let Some(name) = &args.study {
+        study::is_right_before_cluster(name, &args.lab, scale)?;
+    }
     let options = options(&args.lab)?;
     if let Some(path) = &args.output {
         can_be_written(path)?;
@@ -45,7 +49,6 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
         let options = Options { folder, ..options };
         return done(&options, None, &args, conditions.as_ref());
     };
-    let scale = scale(args.scale.as_deref())?;
     // A plan needs no pods.
     let machine = match args.check && args.lab.pods.on.is_some() {
         true => study::context(),

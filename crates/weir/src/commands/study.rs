@@ -10,6 +10,8 @@ use weir_model::study::{ProxyKind, Study};
 use weir_parameters::Catalog;
 use weir_study::{CheckContext, ReadyMade, Scale, StudyErrors, utf8};
 
+use crate::args::LabArgs;
+use crate::commands::parameters;
 use crate::engine::ENGINE;
 use crate::failure::Failure;
 use crate::terminal;
@@ -55,6 +57,31 @@ pub(crate) fn read(
         study: parse(&text, &name, catalog, scale, machine)?,
         text,
     })
+}
+
+/// Refuses a study with mistakes before a cluster is asked of anything. What its hosts are like is not known by then.
+pub(super) fn is_right_before_cluster(
+    study: &str,
+    lab: &LabArgs,
+    scale: Scale,
+) -> Result<(), Failure> {
+    if lab.pods.on.is_none() {
+        return Ok(());
+    }
+    let anywhere = CheckContext {
+        most_descriptors: 1 << 30,
+        own_tables: true,
+        local_ports: 65_535,
+        one_machine: false,
+        ..context()
+    };
+    read(
+        study,
+        &parameters::catalog(&lab.parameters)?,
+        scale,
+        &anywhere,
+    )
+    .map(drop)
 }
 
 /// The catalog with the defaults of the programs that a study's proxies are, as far as they are

@@ -33,6 +33,14 @@ pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.output {
         can_be_written(path)?;
     }
+    if let Some(name) = args
+        .flow
+        .url
+        .as_deref()
+        .filter(|name| !is_url(name) && !looks_like_a_host(name))
+    {
+        study::is_right_before_cluster(name, &args.lab, Scale::ONE)?;
+    }
     let options = run::options(&args.lab)?;
     let confirm = args.lab.confirm.then(|| options.clone());
     if args.lab.confirm {
