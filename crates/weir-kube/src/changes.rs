@@ -27,14 +27,18 @@ use crate::pointer::{self, Pointer};
 use crate::workload;
 
 mod entry;
+mod left;
 mod object;
 
 use entry::is_same;
+pub use left::{left_by_the_dead, left_by_this_process};
 
 /// Name and version of the journal's format.
 const FORMAT: &str = "weir-kubernetes-journal/1";
 /// How often an object is read again that somebody else has changed at the same moment.
 const ATTEMPTS: u32 = 8;
+/// What has become of an object that is not there any more.
+const GONE: &str = "somebody has deleted it, or put another of its name in its place";
 /// What stands for a value that is not there.
 const NOTHING: &str = "nothing";
 
@@ -199,7 +203,9 @@ impl Changes {
         let held = held(inner);
         let mut ledger = Ledger::open(&folder_of(inner, folder), purpose).map_err(&held)?;
         let open = opened(ledger.read().map_err(&held)?);
-        match open.len() {
+        // Of some nothing may have been changed yet.
+        let changed = open.iter().filter(|entry| !entry.given.is_empty()).count();
+        match open.len().min(changed.max(1)) {
             0 => Ok(Changes {
                 inner: Arc::clone(inner),
                 ledger,
@@ -248,7 +254,7 @@ impl Changes {
             let is_same = self.open[place].former.uid == of("uid");
             return is_same.then_some(place).ok_or_else(|| KubeError::Foreign {
                 object: object.to_string(),
-                what: "somebody has deleted it and made another of its name".to_owned(),
+                what: GONE.to_owned(),
             });
         }
         let former = Former {
@@ -380,6 +386,27 @@ impl Changes {
         workload::rolled_out(&self.inner, (object, before), within, interrupted)
     }
 
+    /// What somebody else has done to an object since weir changed it, where that keeps weir's values from being in force.
+    ///
+    /// # Errors
+    /// The object cannot be read.
+    pub fn done_by_others(&self, object: &ObjectRef) -> Result<Option<KubeError>, KubeError> {
+        let mut open = self.open.iter();
+        let Some(entry) = open.find(|entry| entry.former.object == *object) else {
+            return Ok(None);
+        };
+        let foreign = |what: &str| KubeError::Foreign {
+            object: object.to_string(),
+            what: what.to_owned(),
+        };
+        let now = object::now(&self.inner, object)?;
+        let Some(now) = now.filter(|now| now["metadata"]["uid"] == *entry.former.uid) else {
+            return Ok(Some(foreign(GONE)));
+        };
+        let known = |at: &String| entry.must_know(at, &Pointer::parse(at), &now).err();
+        Ok(entry.given.keys().find_map(known))
+    }
+
     /// Puts everything back, the last object first, and says what became of each.
     pub fn put_back(&mut self) -> Vec<PutBack> {
         let all = self.put_all_back();
@@ -425,21 +452,6 @@ impl Drop for Changes {
             let _ = self.put_back();
         }
     }
-}
-
-/// How `weir restore` is told of the clusters of which this process would leave objects changed if it ended now:
-/// `--on kubernetes:CONTEXT/NAMESPACE`.
-pub fn left_by_this_process(folder: &Path) -> Vec<String> {
-    let folders = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let on = folders.filter_map(|folder| {
-        let lines: Vec<Line> = ledger::peek(&folder.path()).ok()?;
-        let own = match lines.first()? {
-            Line::Head { pid, on, .. } if *pid == std::process::id() => Some(on.clone()),
-            _ => None,
-        };
-        own.filter(|_| !opened(lines).is_empty())
-    });
-    on.map(|on| format!("--on {on}")).collect()
 }
 
 /// Puts back what a weir that lives no more has left changed in a cluster; with `dry_run` only says what would be.

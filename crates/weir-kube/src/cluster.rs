@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex};
 
-use kube::Client;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client};
 use tokio::runtime::Builder;
 
 use crate::asked::{Target, Wanted};
@@ -122,6 +123,43 @@ impl Cluster {
         self.inner.run("ask what this user may do", check)
     }
 
+    /// Asks whether the objects are there that a study changes, or whose pods it asks.
+    ///
+    /// # Errors
+    /// [`KubeError::Missing`] names the first that is not.
+    pub fn check_objects(&self, used: &Used) -> Result<(), KubeError> {
+        for object in used.changed.iter().chain(&used.asked) {
+            if object.now(&self.inner)?.is_none() {
+                return Err(KubeError::Missing {
+                    context: self.inner.context.clone(),
+                    object: Box::new(object.clone()),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks whether the namespace is there. Whoever may not know is not told that it is missing.
+    ///
+    /// # Errors
+    /// [`KubeError::NoNamespace`], or the API server does not answer.
+    pub fn check_namespace(&self) -> Result<(), KubeError> {
+        let inner = &self.inner;
+        let doing = "look for the namespace";
+        let api: Api<Namespace> = Api::all(inner.client.clone());
+        inner.run(doing, async {
+            match api.get_opt(&inner.namespace).await {
+                Ok(None) => Err(KubeError::NoNamespace {
+                    context: inner.context.clone(),
+                    namespace: inner.namespace.clone(),
+                }),
+                Ok(Some(_)) => Ok(()),
+                Err(kube::Error::Api(status)) if status.code == 403 => Ok(()),
+                Err(error) => Err(inner.failed(doing, error)),
+            }
+        })
+    }
+
     /// Makes the generators of a run, and waits until all of them run, or until `interrupted` is set.
     ///
     /// # Errors
@@ -132,6 +170,7 @@ impl Cluster {
         wanted: &Wanted,
         interrupted: &AtomicBool,
     ) -> Result<Generators, KubeError> {
+        self.check_namespace()?;
         self.check_rights()?;
         Generators::start(&self.inner, wanted, interrupted)
     }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use weir_host::journal::JournalError;
 
+use crate::object_ref::ObjectRef;
+
 /// Why something could not be done in a cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeError {
@@ -61,6 +63,22 @@ pub enum KubeError {
         what: String,
         /// What the API server said.
         why: String,
+    },
+    /// An object that a study names does not exist.
+    #[error("{object} does not exist in the cluster of context `{context}`")]
+    Missing {
+        /// The context.
+        context: String,
+        /// The object.
+        object: Box<ObjectRef>,
+    },
+    /// The namespace that was named does not exist.
+    #[error("namespace `{namespace}` does not exist in the cluster of context `{context}`")]
+    NoNamespace {
+        /// The context.
+        context: String,
+        /// The namespace.
+        namespace: String,
     },
     /// Pods do not run.
     #[error("{what}: {why}{}", events.iter().map(|event| format!("\n  {event}")).collect::<String>())]
@@ -177,6 +195,8 @@ impl KubeError {
             | KubeError::UnknownContext { .. }
             | KubeError::Rights { .. }
             | KubeError::Refused { .. }
+            | KubeError::Missing { .. }
+            | KubeError::NoNamespace { .. }
             | KubeError::Ingress { .. }
             | KubeError::Held { .. }
             | KubeError::LeftChanged { .. } => true,
@@ -218,7 +238,15 @@ impl KubeError {
                 ))
             }
             KubeError::Rights { manifest, .. } => Some(format!(
-                "whoever administers the cluster can grant them with `kubectl apply -f -` and:\n{manifest}"
+                "whoever administers the cluster can grant them with `kubectl apply -f -` and what follows (`weir kube rights` with the \
+                 study prints all that it needs at once):\n{manifest}"
+            )),
+            KubeError::Missing { context, object } => Some(format!(
+                "see what there is: kubectl --context {context} get {} --namespace {}",
+                object.resource, object.namespace
+            )),
+            KubeError::NoNamespace { context, .. } => Some(format!(
+                "see which there are: kubectl --context {context} get namespaces; name one: --on kubernetes:{context}/NAMESPACE"
             )),
             KubeError::Pods { hint, .. } => hint.map(str::to_owned),
             KubeError::Agent { .. } => Some(
@@ -228,6 +256,10 @@ impl KubeError {
                 "what weir has set there is in its journal, and `weir restore --on` puts it back when the node is there again; \
                  try: kubectl describe node {node}"
             )),
+            KubeError::Held { .. } => Some(
+                "wait until it has ended, or end it with Ctrl-C: runs at the same time would disturb each other"
+                    .to_owned(),
+            ),
             KubeError::LeftChanged {
                 context, namespace, ..
             }
@@ -237,7 +269,7 @@ impl KubeError {
                 "put them back with: weir restore --on kubernetes:{context}/{namespace}"
             )),
             KubeError::Foreign { .. } => Some(
-                "weir left it alone; see that nobody else changes it, such as an operator or a GitOps tool, and run it again"
+                "weir left it alone; see that nobody else changes it, such as an operator, a GitOps tool, or weir on another host, and run it again"
                     .to_owned(),
             ),
             KubeError::Ingress { .. } => Some(

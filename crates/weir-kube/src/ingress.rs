@@ -11,6 +11,7 @@ use crate::asked::ProxyPods;
 use crate::cluster::Cluster;
 use crate::error::KubeError;
 use crate::inner::Inner;
+use crate::rights;
 
 /// Names the class where the specification does not: older than `ingressClassName`.
 const CLASS: &str = "kubernetes.io/ingress.class";
@@ -60,6 +61,8 @@ impl Cluster {
         let namespace = namespace.unwrap_or(&inner.namespace);
         let place = format!("ingress/{namespace}/{name}");
         let doing = format!("read {place}");
+        let check = rights::check_ingress(inner, namespace);
+        inner.run("ask what this user may do", check)?;
         let api: Api<Ingress> = Api::namespaced(inner.client.clone(), namespace);
         let found = inner.run(&doing, async {
             let found = api.get_opt(name).await;

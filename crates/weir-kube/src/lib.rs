@@ -34,7 +34,7 @@ mod trouble;
 mod workload;
 
 pub use asked::{NodeLabel, ProxyPods, Target, Toleration, Unclear, Wanted};
-pub use changes::{Changes, Left, PutBack, left_by_this_process, undo};
+pub use changes::{Changes, Left, PutBack, left_by_the_dead, left_by_this_process, undo};
 pub use cluster::Cluster;
 pub use commands::{ask_port, in_pods};
 pub use conditions::not_taken;
@@ -52,7 +52,7 @@ pub use pointer::put;
 pub use remove::{Removed, remove};
 pub use rights::{Asks, Used, manifest, manifest_of, manifest_of_ingress, manifest_of_samples};
 pub use samples::{PodsOf, ProxyPod, Talk};
-pub use workload::of_pods;
+pub use workload::{of_pods, replicas};
 
 /// The pod that would set the kernel of a node of this name for a run, as a YAML document.
 pub fn render_for_node(image: &str, namespace: &str, (run, node): (&str, &str)) -> String {

@@ -147,6 +147,12 @@ pub(crate) async fn check_used(inner: &Inner, used: &Used) -> Result<(), KubeErr
     Ok(())
 }
 
+/// The same of finding out what an Ingress of a namespace serves. What is asked of the whole cluster besides can be done without.
+pub(crate) async fn check_ingress(inner: &Inner, namespace: &str) -> Result<(), KubeError> {
+    let manifest = |user: &str| manifest_of_ingress(namespace, user);
+    check_all(inner, namespace, &[INGRESSES], &manifest).await
+}
+
 async fn check_all(
     inner: &Inner,
     namespace: &str,

@@ -17,8 +17,21 @@ const ROOM: &str = "ask for fewer --generators or less of --pod-cpus and --pod-m
 const EVICTED: &str =
     "the node ran out of something: choose another node, or ask for more --pod-memory";
 
+const MEND: &str =
+    "weir has not changed its template: mend it first, such as with `kubectl rollout undo`";
 const SYSCTLS: &str = "whoever runs the node can let pods set it (--allowed-unsafe-sysctls of the kubelet); settings that Kubernetes \
                        calls safe need nothing, see `weir parameters NAME`";
+
+impl Trouble {
+    /// The same of a pod of a workload that is somebody else's: what there is to do about weir's own pods does not help it.
+    pub(crate) fn of_workload(self, is_changed: bool) -> Trouble {
+        let own = self.hint.filter(|hint| *hint == SYSCTLS);
+        Trouble {
+            hint: own.or((!is_changed).then_some(MEND)),
+            ..self
+        }
+    }
+}
 
 /// Reasons for which a container waits that do not pass by themselves, with what to do.
 const WAITING: [(&str, &str, Option<&str>); 7] = [

@@ -182,6 +182,14 @@ impl Cluster {
     }
 }
 
+/// How many pods a workload is to have; `None`: its nodes say so, as of a DaemonSet.
+///
+/// # Errors
+/// There is no such object, or it cannot be read.
+pub fn replicas(cluster: &Cluster, object: &ObjectRef) -> Result<Option<i64>, KubeError> {
+    Ok(read(&cluster.inner, object)?["spec"]["replicas"].as_i64())
+}
+
 /// A workload as it is now.
 fn read(inner: &Inner, object: &ObjectRef) -> Result<Value, KubeError> {
     object.now(inner)?.ok_or_else(|| KubeError::Request {
@@ -255,6 +263,7 @@ pub(crate) fn rolled_out(
         if let Some((pod, trouble)) = worst
             && (trouble.is_final && is_judged || is_over)
         {
+            let trouble = trouble.of_workload(before.is_some());
             let told = pods::told_in(inner, &object.namespace, ("pod", &pod), trouble);
             return Err(inner
                 .within(COMMAND, told)

@@ -30,6 +30,8 @@ pub use instance::{changes_of, rights_of};
 const LOOK: Duration = Duration::from_millis(300);
 /// What pods belong to.
 const WORKLOAD: &str = "workload";
+/// Where the number of a workload's pods stands in it.
+const REPLICAS: &str = "/spec/replicas";
 /// What is no pod, among what is read.
 const PROXY: &str = "the proxy";
 
@@ -88,7 +90,9 @@ impl Controlled {
                 }
             }
         }
-        cluster.check_changes(&used(study, controller, &catalog))?;
+        let used = used(study, controller, &catalog);
+        cluster.check_changes(&used)?;
+        cluster.check_objects(&used)?;
         nodes::check(study, &instances, (&cluster, options))?;
         let purpose = format!("weir run {}", study.name);
         let folder = Journal::default_folder();
@@ -110,7 +114,11 @@ impl Controlled {
         for place in 0..controlled.instances.len() {
             let each = controlled.read(&controlled.instances[place])?;
             let first = each.into_iter().next().unwrap_or_default();
-            controlled.instances[place].before = first.1.levels;
+            let instance = &mut controlled.instances[place];
+            instance.before = first.1.levels;
+            if let Some(workload) = instance.objects.get(WORKLOAD) {
+                instance.replicas = weir_kube::replicas(&controlled.cluster, workload)?;
+            }
         }
         Ok(Some(controlled))
     }
@@ -212,8 +220,40 @@ impl Controlled {
         if let Some(workload) = instance.objects.get(WORKLOAD) {
             let done = self.changes.rolled_out(workload, within, &self.interrupted);
             done.map_err(refused)?;
+            self.must_have_pods(arm, instance, workload)?;
         }
         self.await_in_force(arm, instance)
+    }
+
+    /// Refuses a workload that somebody else has scaled, such as an autoscaler: arms with other numbers of pods cannot be compared.
+    /// Where arms differ in it, the object's own check tells.
+    fn must_have_pods(
+        &self,
+        arm: &Arm,
+        instance: &Instance,
+        workload: &ObjectRef,
+    ) -> Result<(), LabError> {
+        let own = instance.sites.get(workload);
+        if own.is_some_and(|places| places.contains(REPLICAS)) {
+            return Ok(());
+        }
+        let (before, now) = (
+            instance.replicas,
+            weir_kube::replicas(&self.cluster, workload)?,
+        );
+        match before.zip(now) {
+            Some((before, now)) if before != now => Err(LabError::NotInForce {
+                arm: arm.name.clone(),
+                what: format!(
+                    "{workload} is to have {now} pods, and had {before} when the run began: somebody else has scaled it"
+                ),
+                hint: Some(
+                    "keep it from being scaled while the run goes on; `kubectl get hpa --all-namespaces` lists autoscalers"
+                        .to_owned(),
+                ),
+            }),
+            _ => Ok(()),
+        }
     }
 
     fn await_in_force(&self, arm: &Arm, instance: &Instance) -> Result<InForce, LabError> {
@@ -238,11 +278,11 @@ impl Controlled {
             }
             // Twice the same: a controller may need a moment for several objects.
             let before = std::mem::replace(&mut refusal, self.refusal(instance));
-            if let Some(what) = refusal.clone().filter(|_| refusal == before) {
+            if let Some((what, hint)) = refusal.clone().filter(|_| refusal == before) {
                 return Err(LabError::NotInForce {
                     arm: arm.name.clone(),
                     what,
-                    hint: None,
+                    hint,
                 });
             }
             if Instant::now() > until {
@@ -259,14 +299,18 @@ impl Controlled {
         }
     }
 
-    /// What the controller says against an object that has settings of some arm.
-    fn refusal(&self, instance: &Instance) -> Option<String> {
+    /// What keeps settings from being in force, with what to do about it: what somebody else has done to an object that has
+    /// some, or what the controller says against it.
+    fn refusal(&self, instance: &Instance) -> Option<(String, Option<String>)> {
         let mut objects = instance.sites.keys().filter(|site| !site.is_of_node());
         objects.find_map(|object| {
             // What cannot be read now is looked at again.
+            if let Some(error) = self.changes.done_by_others(object).ok().flatten() {
+                return Some((error.to_string(), error.hint()));
+            }
             let said = weir_kube::not_taken(&self.cluster, object).ok().flatten()?;
             let title = &self.controller.title;
-            Some(format!("{title} does not take {object}: {said}"))
+            Some((format!("{title} does not take {object}: {said}"), None))
         })
     }
 

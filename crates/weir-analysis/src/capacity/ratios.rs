@@ -97,7 +97,9 @@ fn unknown_between(same: Option<&str>) -> String {
 
 /// Estimate, interval and p, without a verdict; not numbers where one of the two has no capacity.
 fn ratio(arm: &Capacity, against: &Capacity) -> Ratio {
-    let without = [arm, against].into_iter().find(|found| !is_known(found));
+    let both = [arm, against];
+    let unclaimed = both.into_iter().find(|found| !found.claimed);
+    let without = unclaimed.or(both.into_iter().find(|found| !is_known(found)));
     let (one, other) = (logs(arm), logs(against));
     let between = difference(one, other);
     let value = one.0 - other.0;
@@ -124,8 +126,9 @@ fn ratio(arm: &Capacity, against: &Capacity) -> Ratio {
         p_holm: f64::NAN,
         family: 1,
         verdict: Verdict::Invalid,
-        because: without.map_or_else(String::new, |found| {
-            format!("no capacity of {} can be claimed", found.arm)
+        because: without.map_or_else(String::new, |found| match found.claimed {
+            true => format!("the upper end of what {} carries is not known", found.arm),
+            false => format!("no capacity of {} can be claimed", found.arm),
         }),
     }
 }

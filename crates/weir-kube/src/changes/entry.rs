@@ -68,7 +68,12 @@ impl Entry {
     }
 
     /// Refuses a place with a value that is neither the former one nor weir's.
-    fn must_know(&self, at: &str, pointer: &Pointer, now: &Value) -> Result<(), KubeError> {
+    pub(super) fn must_know(
+        &self,
+        at: &str,
+        pointer: &Pointer,
+        now: &Value,
+    ) -> Result<(), KubeError> {
         match self.is_foreign(at, pointer, now) {
             None => Ok(()),
             Some(left) => Err(KubeError::Foreign {

@@ -30,6 +30,8 @@ pub(super) struct Instance {
     pub(super) sites: BTreeMap<ObjectRef, BTreeSet<String>>,
     /// What was in force before the first change.
     pub(super) before: Settings,
+    /// How many pods its workload was to have then.
+    pub(super) replicas: Option<i64>,
 }
 
 /// The annotation of pods that says what their nodes were given.
@@ -166,6 +168,7 @@ pub(super) fn instances(proxy: &ProxySpec, controller: &Controller) -> Vec<Insta
             restart: of.restart.clone(),
             sites: BTreeMap::new(),
             before: Settings::new(),
+            replicas: None,
         }
     };
     let addresses = std::iter::once(at).chain(spec.beside.iter().map(|one| &one.at));

@@ -15,7 +15,6 @@ use std::time::Duration;
 use weir_analysis::findings::{
     Comparison, CountedReason, Findings, LimiterFindings, LoadFindings, Verdict,
 };
-use weir_host::journal::quoted;
 use weir_lab::Options;
 use weir_lab::Summary;
 use weir_limits::{Finding, Role, Rules, Way};
@@ -29,7 +28,6 @@ use weir_parameters::{Scope, Severity, Unsaid};
 use weir_record::{Run, RunWriter};
 use weir_report::number;
 
-use crate::args::LabArgs;
 use crate::commands::study::Read;
 use crate::commands::{report, run};
 use crate::failure::Failure;
@@ -100,30 +98,6 @@ pub(super) fn read(
     let run = report::read(&summary.folder)?;
     let findings = weir_analysis::analyze(&run);
     Ok((run, findings))
-}
-
-/// How to go on with a run that the user has stopped, before its end or while something was turned; `None`: it was not.
-pub(super) fn interrupted(
-    summary: &Summary,
-    options: Option<&Options>,
-    args: &LabArgs,
-) -> Option<String> {
-    let turning = options.is_some_and(|options| options.stop.load(Ordering::Relaxed));
-    let is_stopped = turning || summary.outcome == Outcome::Interrupted;
-    let more = if options.is_some() { " --confirm" } else { "" };
-    let nodes = if args.node_sysctls {
-        " --node-sysctls"
-    } else {
-        ""
-    };
-    is_stopped.then(|| {
-        let folder = summary.folder.display().to_string();
-        format!(
-            "--resume {}{}{nodes}{more}",
-            quoted(&folder),
-            args.pods.again()
-        )
-    })
 }
 
 /// What `--confirm` adds to a run's time, to be said before it begins.

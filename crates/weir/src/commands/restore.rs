@@ -63,7 +63,19 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode, Failure> {
         None => undo(&Journal::default_folder(), args.dry_run).map_err(refused)?,
     };
     match args.format {
-        TextOrJson::Text => terminal::print(&text(&undone))?,
+        TextOrJson::Text => {
+            terminal::print(&text(&undone))?;
+            let here = args.host.is_none();
+            for on in here
+                .then(|| weir_kube::left_by_the_dead(&Journal::default_folder()))
+                .into_iter()
+                .flatten()
+            {
+                terminal::tell(&format!(
+                    "Objects of a cluster are left changed too: weir restore {on}\n"
+                ));
+            }
+        }
         TextOrJson::Json => {
             let json = serde_json::to_string_pretty(&undone)
                 .map_err(|error| Failure::failed(format!("cannot write JSON: {error}")))?;
@@ -81,6 +93,7 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode, Failure> {
 /// Removes what runs have left in a namespace of a cluster.
 fn in_cluster(on: &str, args: &RestoreArgs) -> Result<ExitCode, Failure> {
     let cluster = kube::connect(on)?;
+    cluster.check_namespace().map_err(kube::refused)?;
     // A run that goes on ends with its pods, and puts its objects back itself.
     let (removed, kept) = match weir_kube::remove(&cluster, args.dry_run) {
         Ok(removed) => (removed, None),
@@ -134,6 +147,11 @@ pub(crate) fn object(one: &PutBack, dry_run: bool) -> String {
     let put_back = one.put_back.iter();
     let put_back = put_back.map(|at| format!("{name}: {would}put back: {}\n", in_a_line(at)));
     let left = one.left.iter().map(|left| {
+        if left.at.is_empty() {
+            return format!(
+                "{name}: somebody has deleted it since, or put another of its name in its place: there is nothing to put back\n"
+            );
+        }
         let [at, before, now] = [&left.at, &left.before, &left.now].map(|text| in_a_line(text));
         format!(
             "{name}: somebody else has changed it since, and it {is_left}: {at}\n  before weir  {before}\n  \

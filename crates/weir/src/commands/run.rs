@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use weir_host::journal::quoted;
 use weir_lab::{AskedByArm, LabError, Options, PlaceSpec, Summary};
 use weir_model::limit::Limit;
-use weir_model::record::Remark;
+use weir_model::record::{Outcome, Remark};
 use weir_model::study::{Arm, ArmRole, LoadSpec, Study, Until};
 use weir_parameters::Catalog;
 use weir_record::HEADER_FILE;
@@ -428,7 +430,7 @@ fn finish(
             terminal::tell(&format!("Report: {page}\n        {markdown}\n"));
         }
     }
-    match confirm::interrupted(summary, confirm, &args.lab) {
+    match interrupted(summary, confirm, &args.lab) {
         Some(rest) => {
             terminal::tell(&format!("\nInterrupted. Continue with: weir run {rest}\n"));
             Ok(ExitCode::from(INTERRUPTED))
@@ -440,4 +442,28 @@ fn finish(
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// How to go on with a run that the user has stopped, before its end or while something was turned; `None`: it was not.
+pub(super) fn interrupted(
+    summary: &Summary,
+    options: Option<&Options>,
+    args: &LabArgs,
+) -> Option<String> {
+    let turning = options.is_some_and(|options| options.stop.load(Ordering::Relaxed));
+    let is_stopped = turning || summary.outcome == Outcome::Interrupted;
+    let more = if options.is_some() { " --confirm" } else { "" };
+    let nodes = if args.node_sysctls {
+        " --node-sysctls"
+    } else {
+        ""
+    };
+    is_stopped.then(|| {
+        let folder = summary.folder.display().to_string();
+        format!(
+            "--resume {}{}{nodes}{more}",
+            quoted(&folder),
+            args.pods.again()
+        )
+    })
 }

@@ -150,10 +150,7 @@ impl Lines {
 
     fn tell(&mut self, event: LabEvent) {
         match event {
-            LabEvent::RollOutAwaited { workload, within } => self.say(&format!(
-                "The pods of {workload} are being replaced: the run begins when they serve, within {}",
-                number::length(within)
-            )),
+            LabEvent::RollOutAwaited { workload, within } => self.say(&awaited(&workload, within)),
             LabEvent::Begun {
                 folder,
                 is_resumed,
@@ -179,7 +176,9 @@ impl Lines {
             } => self.ready(arm, &address, &asked, &remarks),
             LabEvent::Bracket { bracket, left } => {
                 self.say_arms();
-                self.session = self.session.map(|(begun, _)| (begun, Instant::now() + left));
+                self.session = self
+                    .session
+                    .map(|(begun, _)| (begun, Instant::now() + left));
                 self.say(&words::bracket(&bracket, left));
                 self.show(format!("{}: searching", bracket.arm));
             }
@@ -205,9 +204,7 @@ impl Lines {
                 self.say(&looked(&look, left, at_most));
                 self.left = (!look.is_done()).then(|| ("about", Instant::now() + left));
             }
-            LabEvent::TimeIsUp { left_out } => self.say(&format!(
-                "The budget is nearly used up: less than planned, or nothing, is measured of {left_out}"
-            )),
+            LabEvent::TimeIsUp { left_out } => self.say(&time_is_up(&left_out)),
             LabEvent::Block {
                 loads,
                 done,
@@ -399,6 +396,19 @@ impl Lines {
             });
         }
     }
+}
+
+fn awaited(workload: &str, within: Duration) -> String {
+    let within = number::length(within);
+    format!(
+        "The pods of {workload} are being replaced: the run begins when they serve, within {within}"
+    )
+}
+
+fn time_is_up(left_out: &str) -> String {
+    format!(
+        "The budget is nearly used up: less than planned, or nothing, is measured of {left_out}"
+    )
 }
 
 impl Consumer for Lines {

@@ -366,6 +366,8 @@ pub(crate) fn what_a_killed_run_has_changed_is_put_back(test: &Test) {
         .with_code(2)
         .stderr
         .has_all(&["1 object of the cluster", hint]);
+    let elsewhere = start(test, &place, "restore").end().with_code(0).stderr;
+    elsewhere.has("weir restore --on kubernetes:weir-test/default");
     let shown = restore(" --dry-run").with_code(0).stdout;
     shown.has(&format!("{at}would be put back: /data/keep-alive-requests"));
     let done = restore("").with_code(0).stdout;

@@ -392,6 +392,15 @@ fn options_about_pods_need_a_cluster() {
     run("capacity ingress/shop")
         .did_nothing(2, &["is an Ingress of a cluster, and no --on names one"]);
     run("run same-twice --on docker").did_nothing(2, &["--on: `docker` is not understood"]);
+    // A mistake in a study is told before any cluster is looked for.
+    let place = Place::new();
+    place.write("study.yaml", &study(100, "10s").replace("rate:", "rat:"));
+    for command in ["run", "capacity"] {
+        let line = format!("{command} study.yaml --on kubernetes:nowhere");
+        let refused = place.ends(&line).with_code(2).stderr;
+        refused.has_all(&["study.yaml:", "rat"]);
+        refused.has_none(&["nowhere"]);
+    }
 }
 
 #[test]

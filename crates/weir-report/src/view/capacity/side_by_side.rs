@@ -31,20 +31,30 @@ pub(super) fn section(study: &Study, found: &CapacityFindings) -> Vec<Block> {
     vec![
         Block::Heading(heading),
         Block::Table(table),
-        Block::Only(Outputs::FILES, vec![text(Style::Soft, note(study))]),
+        Block::Only(Outputs::FILES, vec![text(Style::Soft, note(study, found))]),
         Block::Only(Outputs::HTML, drawn(study, found)),
     ]
 }
 
 /// What the interval of a ratio has in it, and what not.
-fn note(study: &Study) -> String {
+fn note(study: &Study, found: &CapacityFindings) -> String {
     if !study.is_in_turn() {
         return "The interval of a ratio treats the searches as independent. What the machine did to all arms at once does not cancel in it, so it is too wide rather than too narrow.".to_owned();
     }
-    let each = study.search.precision;
+    let known = found
+        .arms
+        .iter()
+        .filter(|arm| arm.claimed && arm.ceiling.is_none());
+    let widths = known.map(|arm| (arm.high / arm.low).sqrt() - 1.0);
+    // Before anything is known: as well as each search was asked to.
+    let each = widths.fold(0.0, f64::max);
+    let (whose, each) = match each > 0.0 {
+        true => ("The capacities here are known to", each),
+        false => ("Capacities are to be known to", study.search.precision),
+    };
     let both = each * 2_f64.sqrt();
     format!(
-        "The arms were searched one after the other, so the ratios are unpaired. Capacities that are known to ±{:.1} % give a ratio that is known to ±{:.1} %, if nothing changes between the searches. What does change (the speed of the machine, other load in the cluster) is in the ratio and not in its interval, which is too narrow then. An A/A arm, which is searched last, shows how much that is, and no difference is claimed that is not larger; without that arm, none is.",
+        "The arms were searched one after the other, so the ratios are unpaired. {whose} ±{:.1} % or better, which gives ratios that are known to ±{:.1} % or better, if nothing changes between the searches. What does change (the speed of the machine, other load in the cluster) is in the ratio and not in its interval, which is too narrow then. An A/A arm, which is searched last, shows how much that is, and no difference is claimed that is not larger; without that arm, none is.",
         each * 100.0,
         both * 100.0
     )

@@ -184,7 +184,7 @@ fn finish(
     if !args.lab.progress.is_quiet() {
         terminal::tell(&format!("Report: {page}\n        {markdown}\n"));
     }
-    if let Some(rest) = confirm::interrupted(summary, confirm, &args.lab) {
+    if let Some(rest) = run::interrupted(summary, confirm, &args.lab) {
         terminal::tell(&format!(
             "\nInterrupted. Continue with: weir capacity {rest}\n"
         ));
