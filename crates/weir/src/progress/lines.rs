@@ -214,8 +214,7 @@ impl Lines {
             LabEvent::PutBack { settings } => self.put_back(&settings),
             LabEvent::ObjectsPutBack { objects } => self.objects_put_back(&objects),
             LabEvent::TrialEnded { loads } => {
-                let left = self.left_of_run();
-                self.say(&format!("{}: done{left}", together(&loads)));
+                self.say(&format!("{}: done{}", together(&loads), self.left_of_run()));
             }
         }
     }
