@@ -237,7 +237,7 @@ pub(crate) fn patched_and_back<T: PartialEq + Debug>(
         wait_until("what was patched", || {
             let read = read();
             let is_there = |words: &&str| read.contains(words);
-            !read.is_empty() && words.iter().all(|words| is_there(&words) != is_back)
+            !read.is_empty() && words.iter().all(|words| is_there(words) != is_back)
         });
     }
 }

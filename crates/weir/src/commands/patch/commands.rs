@@ -24,6 +24,8 @@ type Change = (ObjectRef, String, Value);
 /// What is said of the objects of an arm.
 #[derive(Default)]
 struct Commands {
+    /// Whether they undo what the others do.
+    back: bool,
     /// What is merged into each.
     patches: BTreeMap<ObjectRef, Value>,
     /// Lists and texts, which are replaced as a whole: as they were before the run, and with the arm's values.
@@ -49,7 +51,10 @@ pub(super) fn print(
     };
     let changes = of(&arm.settings);
     let in_force = former.map(of);
-    let mut commands = Commands::default();
+    let mut commands = Commands {
+        back: former.is_some(),
+        ..Commands::default()
+    };
     for (object, at, value) in &changes {
         if object.is_of_node() {
             let value = last(in_force.as_deref(), (object, at), value);
@@ -68,7 +73,9 @@ pub(super) fn print(
             }
         }
     }
-    commands.told(former.is_some())
+    let (words, text) = commands.in_words();
+    tell(&words);
+    terminal::print(&text)
 }
 
 /// The value of an arm, or what was in force in its place.
@@ -161,41 +168,47 @@ impl Commands {
         before: Option<(&str, &Value)>,
     ) {
         let (whole, within) = weir_kube::whole(at);
-        let known = before.and_then(|(place, before)| {
-            let key = (object.clone(), place.to_owned());
-            let (_, after) = self
-                .wholes
-                .entry(key)
-                .or_insert_with(|| (before.clone(), before.clone()));
-            changed(after, (place, whole, within), value)
-        });
+        let known = match before {
+            // The list is made, of elements that have names.
+            Some((outer, Value::Null)) if within.starts_with("/[") => {
+                match (value, self.back) {
+                    (Value::Null, _) => {}
+                    (_, true) => self.remove(object, outer, false),
+                    (value, false) => self.merge(object, at, value.clone()),
+                }
+                Some(())
+            }
+            Some((place, before)) => {
+                let key = (object.clone(), place.to_owned());
+                let as_before = || (before.clone(), before.clone());
+                let (_, after) = self.wholes.entry(key).or_insert_with(as_before);
+                changed(after, (whole, within), value)
+            }
+            None => None,
+        };
         if known.is_none() {
             self.by_hand
                 .push(format!("by hand: {object}: {at} = {value}"));
         }
     }
 
-    /// Tells what is to be known, and prints the commands. With `back` they undo what the others do.
-    fn told(mut self, back: bool) -> Result<(), Failure> {
+    /// What is to be known, and the commands.
+    fn in_words(mut self) -> (Vec<String>, String) {
         let mut replaced = Vec::new();
-        for ((object, at), (before, after)) in std::mem::take(&mut self.wholes) {
-            let (now, wanted) = if back {
-                (after, before)
-            } else {
-                (before, after)
+        for ((object, at), (before, after)) in &self.wholes {
+            let both = match self.back {
+                true => (after, before),
+                false => (before, after),
             };
-            match (&now, &wanted) {
-                (now, wanted) if now == wanted => {}
-                (Value::Null, _) => self.merge(&object, &at, wanted),
-                (_, Value::Null) => self.remove(&object, &at, false),
-                _ => replaced.push(replace(&object, &at, (&now, &wanted))),
+            if before != after {
+                replaced.push(replace(object, at, both));
             }
         }
         let has = |words: &str| {
             let mut patches = self.patches.values();
             patches.any(|patch| patch.to_string().contains(words))
         };
-        let what = match back {
+        let what = match self.back {
             false => "these commands write what the arm had into the objects that the study names",
             true => "these commands have the objects say again what they said before the run",
         };
@@ -224,32 +237,26 @@ impl Commands {
                 "what was not there before the run goes with all that stands in it now: {all}"
             ));
         }
-        tell(&words);
-        tell(&self.by_hand);
+        words.append(&mut self.by_hand);
         let merged = self.patches.iter().map(merge);
-        terminal::print(&merged.chain(replaced).collect::<String>())
+        (words, merged.chain(replaced).collect())
     }
 }
 
-/// Puts a value into a list or a text that stands at `place`, which may be what leads to `whole`. `None`: there is no place
-/// for it.
-fn changed(
-    into: &mut Value,
-    (place, whole, within): (&str, &str, &str),
-    value: &Value,
-) -> Option<()> {
+/// Puts a value into a list or a text that stands at `whole`. `None`: there is no place for it.
+fn changed(into: &mut Value, (whole, within): (&str, &str), value: &Value) -> Option<()> {
     if let Some(within) = within.strip_prefix('#') {
         let values = BTreeMap::from([(within.to_owned(), Some(value.clone()))]);
         let text = weir_lab::edited_text(into.as_str(), whole, values).ok()??;
         *into = Value::String(text);
         return Some(());
     }
-    let at = format!("{}{within}", whole.strip_prefix(place)?);
     if value.is_null() {
-        weir_kube::take(into, &at);
+        weir_kube::take(into, within);
         return Some(());
     }
-    weir_kube::put(into, &at, value.clone()).then_some(())
+    let is_list = into.is_array();
+    (is_list && weir_kube::put(into, within, value.clone())).then_some(())
 }
 
 /// A JSON merge patch (RFC 7396); of a workload a strategic one, which keeps what else its containers have.
@@ -284,4 +291,142 @@ fn command(object: &ObjectRef, kind: &str, patch: &Value) -> String {
     format!(
         "kubectl patch {resource}{group}/{name} --namespace {namespace} --type {kind} --patch '{patch}'\n"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(api: &str) -> ObjectRef {
+        ObjectRef {
+            api: api.to_owned(),
+            kind: "Kind".to_owned(),
+            resource: "kinds".to_owned(),
+            namespace: "n".to_owned(),
+            name: "k".to_owned(),
+        }
+    }
+
+    /// The patches for one value in a list or a text, there and back, and what is said beside them.
+    fn both(at: &str, value: &Value, before: (&str, &Value)) -> [(Vec<String>, String); 2] {
+        let object = object("x.example/v1");
+        [false, true].map(|back| {
+            let mut commands = Commands {
+                back,
+                ..Commands::default()
+            };
+            commands.within((&object, at, value), Some(before));
+            let (words, text) = commands.in_words();
+            let line = text.trim_end();
+            let patch = line.split_once(" --namespace n --type ");
+            let patch = patch.map_or("", |(_, patch)| patch);
+            (words, patch.replace(" --patch ", " "))
+        })
+    }
+
+    fn replaced(at: &str, now: &Value, wanted: &Value) -> String {
+        let patch = json!([
+            {"op": "test", "path": at, "value": now}, {"op": "replace", "path": at, "value": wanted}]);
+        format!("json '{patch}'")
+    }
+
+    #[test]
+    fn a_list_or_a_text_is_replaced_as_a_whole_where_it_is_as_it_was() {
+        let (gzip, others) = (
+            json!({"type": "Gzip", "gzip": {}}),
+            json!({"type": "Brotli"}),
+        );
+        let element = "/spec/list/[type=Gzip]/gzip";
+        for (at, value, place, before, after) in [
+            (
+                element,
+                json!({}),
+                "/spec/list",
+                json!([others]),
+                json!([others, gzip]),
+            ),
+            (
+                element,
+                json!(null),
+                "/spec/list",
+                json!([gzip, others]),
+                json!([others]),
+            ),
+            (element, json!(null), "/spec/list", json!([gzip]), json!([])),
+            (
+                "/spec/routes/0/a/b",
+                json!("3s"),
+                "/spec/routes",
+                json!([{"c": 1}, {}]),
+                json!([{"c": 1, "a": {"b": "3s"}}, {}]),
+            ),
+            (
+                "/data/a.yaml#/b",
+                json!("8s"),
+                "/data/a.yaml",
+                json!("# ours\nb: 9s # it's\n"),
+                json!("# ours\nb: 8s # it's\n"),
+            ),
+        ] {
+            let [(_, there), (words, back)] = both(at, &value, (place, &before));
+            let quoted = |text: String| {
+                let (kind, patch) = text.split_once(" '").expect("a patch");
+                format!(
+                    "{kind} '{}'",
+                    patch.trim_end_matches('\'').replace('\'', r"'\''")
+                )
+            };
+            assert_eq!(there, quoted(replaced(place, &before, &after)), "{at}");
+            assert_eq!(back, quoted(replaced(place, &after, &before)), "{at}");
+            assert!(
+                words.iter().any(|words| words.contains("`test`")),
+                "{words:?}"
+            );
+        }
+        // Nothing of it was there.
+        for (place, merged) in [
+            ("/spec/list", "merge '{\"spec\":{\"list\":null}}'"),
+            ("/spec", "merge '{\"spec\":null}'"),
+        ] {
+            let [(_, there), (words, back)] = both(element, &json!({}), (place, &Value::Null));
+            let made = json!({"spec": {"list": [gzip]}});
+            assert_eq!(there, format!("merge '{made}'"));
+            assert_eq!(back, merged);
+            let told = format!("goes with all that stands in it now: {place} of Kind n/k");
+            assert!(words.iter().any(|words| words.contains(&told)), "{words:?}");
+        }
+        // There is nothing to take away, and no place for a value.
+        let [(_, there), (_, back)] = both(element, &json!(null), ("/spec/list", &json!([others])));
+        assert_eq!((&*there, &*back), ("", ""));
+        let [(words, there), _] =
+            both("/data/a.yaml#/b", &json!(1), ("/data/a.yaml", &Value::Null));
+        assert_eq!(there, "");
+        assert!(
+            words.iter().any(|words| words.starts_with("by hand: ")),
+            "{words:?}"
+        );
+    }
+
+    #[test]
+    fn what_was_not_there_goes_and_what_goes_with_it_is_told() {
+        let object = object("x.example/v1");
+        let mut commands = Commands {
+            back: true,
+            ..Commands::default()
+        };
+        commands.remove(&object, "/spec/a", false);
+        commands.remove(&object, "/spec/a", false);
+        commands.remove(&object, "/spec/b/c", true);
+        commands.merge(&object, "/spec/d", json!(1));
+        let (words, text) = commands.in_words();
+        let expected = r#"'{"spec":{"a":null,"b":{"c":null},"d":1}}'"#;
+        assert_eq!(
+            text,
+            format!(
+                "kubectl patch kinds.x.example/k --namespace n --type merge --patch {expected}\n"
+            )
+        );
+        let told = words.last().expect("words");
+        assert!(told.ends_with("now: /spec/a of Kind n/k"), "{told}");
+    }
 }
