@@ -383,7 +383,15 @@ mod tests {
                 "{words:?}"
             );
         }
-        // Nothing of it was there.
+    }
+
+    #[test]
+    fn a_list_that_was_not_there_is_made_and_goes() {
+        let (gzip, others) = (
+            json!({"type": "Gzip", "gzip": {}}),
+            json!({"type": "Brotli"}),
+        );
+        let element = "/spec/list/[type=Gzip]/gzip";
         for (place, merged) in [
             ("/spec/list", "merge '{\"spec\":{\"list\":null}}'"),
             ("/spec", "merge '{\"spec\":null}'"),
