@@ -276,8 +276,9 @@ impl Changes {
         Ok(self.open.len() - 1)
     }
 
-    /// Has these values stand in an object, `None` for what stood there before weir. `{"$from": POINTER}` within a value is
-    /// what stands at that place of the object. Gives whether anything had to be changed.
+    /// Has these values stand in an object, `None` for what stood there before weir, `null` for nothing: of an element of a
+    /// list the whole element goes. `{"$from": POINTER}` within a value is what stands at that place of the object. Gives
+    /// whether anything had to be changed.
     ///
     /// # Errors
     /// There is no such object; it has a value that weir does not know; the cluster refuses it.
@@ -305,7 +306,12 @@ impl Changes {
             let given: Vec<_> = given
                 .map(|(at, value)| (at, value, Pointer::parse(at).get(&rehearsed)))
                 .collect();
-            if let Some((at, ..)) = given.iter().find(|(.., kept)| kept.is_none()) {
+            let is_dropped =
+                |value: &Value, kept: Option<&Value>| kept.is_none() && !value.is_null();
+            let dropped = given
+                .iter()
+                .find(|(_, value, kept)| is_dropped(value, *kept));
+            if let Some((at, ..)) = dropped {
                 return Err(KubeError::Refused {
                     what: format!("{at} in {object}"),
                     why: "this cluster's definition of such objects has no such field".to_owned(),
@@ -342,6 +348,13 @@ impl Changes {
         entry
             .map(|entry| &entry.former.text)
             .ok_or_else(|| missing(object))
+    }
+
+    /// An object as it was before weir, if something of it was to be set.
+    pub fn before(&self, object: &ObjectRef) -> Option<&Value> {
+        let mut open = self.open.iter();
+        let entry = open.find(|entry| entry.former.object == *object)?;
+        Some(&entry.former.text)
     }
 
     fn announce(&mut self, place: usize, at: &str, value: &Value) -> Result<(), KubeError> {

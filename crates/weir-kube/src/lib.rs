@@ -48,7 +48,7 @@ pub use ingress::Served;
 pub use node::{VALUE, nodes_of};
 pub use object_ref::ObjectRef;
 pub use pods::Pod;
-pub use pointer::put;
+pub use pointer::{put, take, whole};
 pub use remove::{Removed, remove};
 pub use rights::{Asks, Used, manifest, manifest_of, manifest_of_ingress, manifest_of_samples};
 pub use samples::{PodsOf, ProxyPod, Talk};

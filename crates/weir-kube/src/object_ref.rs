@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::error::KubeError;
 use crate::inner::Inner;
+use crate::pointer;
 
 /// What stands for group and version of a setting of a node's kernel, which is no object of the API server.
 const SYSCTL: &str = "sysctl";
@@ -53,6 +54,22 @@ impl ObjectRef {
     /// Whether it is a setting of the kernel of a node.
     pub fn is_of_node(&self) -> bool {
         self.api == SYSCTL
+    }
+
+    /// What a merge patch has to know to put back what stands at a place of the object: where it would say something, and what
+    /// stands there. That is the whole list or text that the place is within; and where what leads to the place is missing as
+    /// well, the outermost that is, because objects of a definition of its own keep what is empty.
+    pub fn held(&self, object: &Value, at: &str) -> (String, Value) {
+        let (whole, _) = pointer::whole(at);
+        let found = |at: &str| pointer::get(object, at);
+        let keeps_empty = self.group().contains('.')
+            && !self.group().ends_with(".k8s.io")
+            && whole.starts_with("/spec/");
+        let ends = whole.match_indices('/').skip(1).map(|(end, _)| end);
+        let outer = ends.map(|end| &whole[..end]).filter(|_| keeps_empty);
+        let missing = outer.into_iter().find(|at| found(at).is_none());
+        let at = missing.unwrap_or(whole);
+        (at.to_owned(), found(at).cloned().unwrap_or_default())
     }
 
     /// The API's group; empty for the first one.
@@ -145,5 +162,50 @@ impl ObjectRef {
         })?;
         let text = |object| serde_json::to_value(object).map_err(|error| self.odd(&error));
         done.map(text).transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_would_have_to_be_put_back_is_held() {
+        let of = |api: &str| ObjectRef {
+            api: api.to_owned(),
+            kind: "K".to_owned(),
+            resource: "ks".to_owned(),
+            namespace: "n".to_owned(),
+            name: "k".to_owned(),
+        };
+        let object = json!({"spec": {"a": {"b": 1}, "list": [{"n": "x"}]}, "data": {"f": "text"}});
+        let (own, usual) = ("gateway.envoyproxy.io/v1alpha1", "networking.k8s.io/v1");
+        for (api, at, expected, value) in [
+            (own, "/spec/a/b", "/spec/a/b", json!(1)),
+            (own, "/spec/a/c", "/spec/a/c", json!(null)),
+            (own, "/spec/c/d/e", "/spec/c", json!(null)),
+            (own, "/spec/list/[n=x]/v", "/spec/list", json!([{"n": "x"}])),
+            (own, "/spec/list/0/v", "/spec/list", json!([{"n": "x"}])),
+            (own, "/spec/others/[n=x]/v", "/spec/others", json!(null)),
+            (
+                own,
+                "/metadata/annotations/a",
+                "/metadata/annotations/a",
+                json!(null),
+            ),
+            (
+                usual,
+                "/metadata/annotations/a",
+                "/metadata/annotations/a",
+                json!(null),
+            ),
+            ("v1", "/data/f#/a/b", "/data/f", json!("text")),
+            ("apps/v1", "/spec/c/d", "/spec/c/d", json!(null)),
+        ] {
+            let held = of(api).held(&object, at);
+            assert_eq!(held, (expected.to_owned(), value), "{api} {at}");
+        }
     }
 }

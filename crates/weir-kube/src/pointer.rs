@@ -3,6 +3,24 @@
 
 use serde_json::{Map, Value, json};
 
+/// What of a place leads to the first element of a list, or to the text that the place is within (behind `#`): a merge patch
+/// (RFC 7396) can say nothing within that. And the rest of the place; empty: it is within neither.
+pub fn whole(at: &str) -> (&str, &str) {
+    let end = at.find('#').unwrap_or(at.len());
+    let mut from = 0;
+    while let Some(found) = at[from..end].find('/') {
+        let word = at[from + found + 1..end]
+            .split('/')
+            .next()
+            .unwrap_or_default();
+        if word.starts_with('[') || word.parse::<usize>().is_ok() {
+            return at.split_at(from + found);
+        }
+        from += found + 1;
+    }
+    at.split_at(end)
+}
+
 /// A step from a value to one within it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
@@ -18,6 +36,17 @@ pub(crate) struct Pointer(Vec<Step>);
 /// `false`: something else is in the way.
 pub fn put(object: &mut Value, at: &str, value: Value) -> bool {
     Pointer::parse(at).set(object, value)
+}
+
+/// What stands at a place.
+pub(crate) fn get<'v>(object: &'v Value, at: &str) -> Option<&'v Value> {
+    Pointer::parse(at).get(object)
+}
+
+/// Has nothing stand at a place, a pointer as for [`crate::Changes::set`]: of an element of a list the whole element goes, and
+/// with the last one the list, unless it is `object` itself.
+pub fn take(object: &mut Value, at: &str) {
+    Pointer::parse(at).remove(object);
 }
 
 impl Pointer {
@@ -59,7 +88,25 @@ impl Pointer {
         true
     }
 
-    /// Has what stands there in `former` stand there again, and takes away what was made on the way to it.
+    /// Has nothing stand there. Of an element of a list the whole element goes, and with the last one the list.
+    pub(crate) fn remove(&self, object: &mut Value) {
+        remove(self.removed(), object);
+    }
+
+    /// The steps to what goes where nothing is to stand there.
+    fn removed(&self) -> &[Step] {
+        let is_element = |step: &Step| matches!(step, Step::Element { .. });
+        let last = self.0.iter().rposition(is_element);
+        &self.0[..last.map_or(self.0.len(), |last| last + 1)]
+    }
+
+    /// Whether another place goes with this one where nothing is to stand here.
+    pub(crate) fn takes(&self, other: &Pointer) -> bool {
+        other.0.starts_with(self.removed())
+    }
+
+    /// Has what stands there in `former` stand there again, and takes away what was made on the way to it. An element that
+    /// is there no more is put where it was, whole.
     pub(crate) fn put_back(&self, object: &mut Value, former: &Value) {
         put_back(&self.0, object, Some(former));
     }
@@ -105,6 +152,18 @@ impl Step {
         }
     }
 
+    /// Puts an element where it stood in `former`.
+    fn insert(&self, into: &mut Value, element: &Value, former: &Value) {
+        if into.is_null() {
+            *into = json!([]);
+        }
+        if let Value::Array(elements) = into {
+            let before = former.as_array().into_iter().flatten();
+            let place = before.take_while(|one| *one != element).count();
+            elements.insert(place.min(elements.len()), element.clone());
+        }
+    }
+
     fn remove(&self, from: &mut Value) {
         match (self, from) {
             (Step::Key(key), Value::Object(map)) => drop(map.remove(key)),
@@ -128,11 +187,34 @@ impl Step {
     }
 }
 
+fn remove(steps: &[Step], from: &mut Value) {
+    let Some((step, rest)) = steps.split_first() else {
+        return;
+    };
+    if rest.is_empty() {
+        return step.remove(from);
+    }
+    if step.within(from).is_none() {
+        return;
+    }
+    if let Some(there) = step.within_or_made(from) {
+        remove(rest, there);
+        if matches!(there, Value::Array(elements) if elements.is_empty()) {
+            step.remove(from);
+        }
+    }
+}
+
 fn put_back(steps: &[Step], now: &mut Value, former: Option<&Value>) {
     let Some((step, rest)) = steps.split_first() else {
         return;
     };
     let before = former.and_then(|former| step.within(former));
+    if let (Step::Element { .. }, Some(former), Some(before), None) =
+        (step, former, before, step.within(now))
+    {
+        return step.insert(now, before, former);
+    }
     match (before, rest.is_empty()) {
         (None, true) => step.remove(now),
         (Some(before), true) => {
@@ -260,6 +342,69 @@ mod tests {
             assert_eq!(now, object, "{at}");
             pointer.put_back(&mut now, &object);
             assert_eq!(now, object, "{at}: twice");
+        }
+    }
+
+    #[test]
+    fn what_is_taken_away_is_put_back_where_it_was() {
+        let at = "/spec/compressor/[type=Gzip]/gzip";
+        let [gzip, brotli, zstd] = [
+            json!({"type": "Gzip", "gzip": {}, "minContentLength": 100}),
+            json!({"type": "Brotli", "brotli": {}}),
+            json!({"type": "Zstd", "zstd": {}}),
+        ];
+        for (list, without) in [
+            (json!(null), json!({"other": 1})),
+            (json!([gzip]), json!({"other": 1})),
+            (
+                json!([gzip, brotli]),
+                json!({"other": 1, "compressor": [brotli]}),
+            ),
+            (
+                json!([brotli, gzip, zstd]),
+                json!({"other": 1, "compressor": [brotli, zstd]}),
+            ),
+            (json!([brotli]), json!({"other": 1, "compressor": [brotli]})),
+        ] {
+            let mut object = json!({"spec": {"other": 1}});
+            if !list.is_null() {
+                object["spec"]["compressor"] = list;
+            }
+            let (pointer, mut now) = (Pointer::parse(at), object.clone());
+            pointer.remove(&mut now);
+            assert_eq!(now["spec"], without);
+            for _ in 0..2 {
+                pointer.put_back(&mut now, &object);
+                assert_eq!(now, object);
+            }
+            // And where it is set in between.
+            pointer.remove(&mut now);
+            assert!(pointer.set(&mut now, json!({"level": 1})));
+            let length = Pointer::parse("/spec/compressor/[type=Gzip]/minContentLength");
+            assert!(pointer.takes(&length));
+            for pointer in [&pointer, &length] {
+                pointer.put_back(&mut now, &object);
+            }
+            let sorted = |object: &Value| {
+                let list = object["spec"]["compressor"].as_array().cloned();
+                let mut list: Vec<String> = list.iter().flatten().map(Value::to_string).collect();
+                list.sort();
+                list
+            };
+            assert_eq!(sorted(&now), sorted(&object));
+        }
+    }
+
+    #[test]
+    fn a_place_within_a_list_or_a_text_is_told_from_others() {
+        for (at, expected) in [
+            ("/spec/a/b", ("/spec/a/b", "")),
+            ("/spec/a/[n=x]/b", ("/spec/a", "/[n=x]/b")),
+            ("/spec/routes/0/b", ("/spec/routes", "/0/b")),
+            ("/data/a.yaml#/b/0", ("/data/a.yaml", "#/b/0")),
+            ("/metadata/a.b~1c", ("/metadata/a.b~1c", "")),
+        ] {
+            assert_eq!(whole(at), expected);
         }
     }
 

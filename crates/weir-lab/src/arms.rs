@@ -193,14 +193,21 @@ impl<'a> Arms<'a> {
         let started = bench.proxies().ask(job);
         let mut started: ArmStarted = started.map_err(|error| error.of_arm(&arm.name))?;
         let is_first = !self.records.contains_key(&id);
+        let mut objects = Vec::new();
         if let Some(in_force) = in_force {
+            if is_first {
+                objects = in_force.objects;
+            }
             started.effective = in_force.levels;
             started.effective_text = in_force.text;
             started.start_ns = begun.elapsed().as_nanos() as u64;
         }
         bench.must_be_its_own(external.as_ref(), slot, &started)?;
         keep_files(&arm.name, &started, writer)?;
-        let record = self.record_of(&arm, &started);
+        let record = ProxyRecord {
+            objects,
+            ..self.record_of(&arm, &started)
+        };
         writer.append(&Record::Proxy(record.clone()))?;
         self.records.insert(id, record);
         let running = Started {
@@ -259,6 +266,7 @@ impl<'a> Arms<'a> {
             pid: started.pid,
             inert: inert(self.bench.catalog, &arm.changes, ours, against),
             asked: of_started(self.bench.study, arm, started),
+            objects: Vec::new(),
         }
     }
 

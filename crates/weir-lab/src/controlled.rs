@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use weir_host::journal::Journal;
 use weir_kube::{Changes, Cluster, KubeError, ObjectRef};
+use weir_model::record::ObjectRecord;
 use weir_model::study::{Arm, ExternalSpec, Settings, Study};
 use weir_parameters::controller::{Reads, ReadsCommand, ReadsPort, sysctl_path};
 use weir_parameters::{Catalog, Controller, EffectiveFrom, Parameter};
@@ -25,6 +26,7 @@ mod texts;
 pub(crate) use instance::workloads_of;
 use instance::{Instance, instances, meeting, used};
 pub use instance::{changes_of, rights_of};
+pub use texts::edited as edited_text;
 
 /// How often is looked whether settings are in force.
 const LOOK: Duration = Duration::from_millis(300);
@@ -57,6 +59,8 @@ pub(crate) struct InForce {
     pub(crate) levels: Settings,
     /// What it printed.
     pub(crate) text: String,
+    /// What the objects said before weir changed them.
+    pub(crate) objects: Vec<ObjectRecord>,
 }
 
 impl Controlled {
@@ -222,7 +226,11 @@ impl Controlled {
             done.map_err(refused)?;
             self.must_have_pods(arm, instance, workload)?;
         }
-        self.await_in_force(arm, instance)
+        let in_force = self.await_in_force(arm, instance)?;
+        Ok(InForce {
+            objects: instance.held(self.controller, &self.changes),
+            ..in_force
+        })
     }
 
     /// Refuses a workload that somebody else has scaled, such as an autoscaler: arms with other numbers of pods cannot be compared.
@@ -365,6 +373,7 @@ impl Controlled {
             let in_force = InForce {
                 levels: found.levels,
                 text: found.text,
+                objects: Vec::new(),
             };
             each.insert(of, in_force);
         }

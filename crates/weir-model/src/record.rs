@@ -20,6 +20,7 @@ mod capacity;
 mod confirmation;
 mod generators;
 mod look;
+mod object;
 mod part;
 mod surroundings;
 mod trial;
@@ -31,6 +32,7 @@ pub use capacity::{
 pub use confirmation::ConfirmationRecord;
 pub use generators::{GeneratorShare, GeneratorStart};
 pub use look::{DecidedRecord, LookRecord};
+pub use object::ObjectRecord;
 pub use part::{ArmConnections, ClockOffset, ConnectionCounts, LoadBlocks, LostNode, PartRecord};
 pub use surroundings::{
     CardFacts, Carried, HostFacts, HostRecord, LinkEnd, LinkRecord, RoundTrips, Surroundings,
@@ -361,6 +363,10 @@ pub struct ProxyRecord {
     /// records from before it was kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<AskedRecord>,
+    /// What the objects of a cluster said that arms' settings go into, before weir changed them; in the first record of an
+    /// arm in each session, and not in records from before it was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<ObjectRecord>,
 }
 
 /// A level that an arm asks for and that changes nothing against the arm it is compared with: what

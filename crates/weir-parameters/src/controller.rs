@@ -182,7 +182,8 @@ pub struct Placed {
     pub object: String,
     /// Where in it; of nodes, `/` and the name of the setting.
     pub at: String,
-    /// What stands there for a level. `{"$from": POINTER}` within it is what stands at that place of the object.
+    /// What stands there for a level; `null`: nothing, nor the element of a list that the place is within. `{"$from": POINTER}`
+    /// within it is what stands at that place of the object.
     pub value: Value,
 }
 

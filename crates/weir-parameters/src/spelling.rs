@@ -15,7 +15,7 @@ pub struct Spelling {
     /// Which object, by the name that the controller's file has for it; `None`: the only one that it has for rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
-    /// Key of the ConfigMap, or the field with dots.
+    /// Key of the ConfigMap, or the field with dots; `[type=Gzip]` is the element of a list with that field.
     pub key: String,
     /// The same in the controller's configuration file, which is taken instead if a study names the ConfigMap that has it (its
     /// `file`).
@@ -28,7 +28,7 @@ pub struct Spelling {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// What it writes where that is no template: level to value, `on: "true"`. Where `text` is not said
-    /// beside it, there is no word for any other level.
+    /// beside it, there is no word for any other level. With `json`, `null` has nothing stand there.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, String>,
     /// Levels that it has no word for: most are what leaving the key out comes to.

@@ -25,6 +25,7 @@ pub(super) fn proxy(arm: &str, inert: &[&str]) -> Record {
             })
             .collect(),
         asked: Vec::new(),
+        objects: Vec::new(),
     })
 }
 

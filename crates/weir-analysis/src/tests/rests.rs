@@ -46,6 +46,7 @@ fn rests(share: f64, lost: u64, timeouts: &[(&str, &str)]) -> Vec<String> {
         pid: 1,
         inert: Vec::new(),
         asked: Vec::new(),
+        objects: Vec::new(),
     }));
     let findings = analyze(&run);
     let rests = findings.loads[0].rests.clone();

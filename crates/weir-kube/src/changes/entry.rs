@@ -57,6 +57,10 @@ impl Entry {
         }
         for (at, value) in values {
             let Some(value) = value else { continue };
+            if value.is_null() {
+                Pointer::parse(at).remove(&mut wanted);
+                continue;
+            }
             if !Pointer::parse(at).set(&mut wanted, value.clone()) {
                 return Err(KubeError::Foreign {
                     object: self.former.object.to_string(),
@@ -89,13 +93,22 @@ impl Entry {
     fn is_foreign(&self, at: &str, pointer: &Pointer, now: &Value) -> Option<Left> {
         let (before, now) = (pointer.get(&self.former.text), pointer.get(now));
         let given = self.given.get(at);
-        let is_ours = now.is_some_and(|now| given.is_some_and(|given| given.contains(now)));
+        let is_ours = match now {
+            Some(now) => given.is_some_and(|given| given.contains(now)),
+            None => self.is_taken(pointer),
+        };
         let text = |value: Option<&Value>| value.map_or(NOTHING.to_owned(), Value::to_string);
         (before != now && !is_ours).then(|| Left {
             at: at.to_owned(),
             before: text(before),
             now: text(now),
         })
+    }
+
+    /// Whether weir has had nothing stand at a place.
+    fn is_taken(&self, pointer: &Pointer) -> bool {
+        let mut given = self.given.iter();
+        given.any(|(at, given)| given.contains(&Value::Null) && Pointer::parse(at).takes(pointer))
     }
 
     /// Puts it back; with `dry_run` only says what would be.

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use serde_json::Value;
-use weir_kube::{Asks, ObjectRef, Used, VALUE};
+use weir_kube::{Asks, Changes, ObjectRef, Used, VALUE};
+use weir_model::record::ObjectRecord;
 use weir_model::study::{
     Arm, ExternalSpec, InstanceSpec, LoadSpec, ProxySpec, Settings, Study, server_name,
 };
@@ -104,6 +105,31 @@ impl Instance {
         let own = placed.iter().filter(|(object, ..)| is_read_once(object));
         let own: Vec<String> = own.map(|(_, at, value)| format!("{at}={value}")).collect();
         (!own.is_empty()).then(|| Value::String(own.join(" ")))
+    }
+
+    /// What its objects said before weir changed them, wherever some arm sets something. Lists of a workload's pods are left
+    /// out: what is patched there are their elements.
+    pub(super) fn held(&self, controller: &Controller, changes: &Changes) -> Vec<ObjectRecord> {
+        let mut sites = self.sites.clone();
+        if let Some((object, at)) = self.starts_anew(controller) {
+            sites.entry(object).or_default().insert(at);
+        }
+        let of = |(object, places): (&ObjectRef, &BTreeSet<String>)| {
+            let before = changes.before(object)?;
+            let places = places.iter().filter(|at| {
+                let is_of_pods = object.api == "apps/v1" && !weir_kube::whole(at).1.is_empty();
+                !is_of_pods
+            });
+            let record = ObjectRecord {
+                api: object.api.clone(),
+                resource: object.resource.clone(),
+                namespace: object.namespace.clone(),
+                name: object.name.clone(),
+                before: places.map(|at| object.held(before, at)).collect(),
+            };
+            (!object.is_of_node() && !record.before.is_empty()).then_some(record)
+        };
+        sites.iter().filter_map(of).collect()
     }
 
     /// Runs the study's command that starts the controller anew, where what it reads at its start has changed.

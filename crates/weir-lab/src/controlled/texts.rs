@@ -50,8 +50,16 @@ pub(super) fn whole(
     Ok(whole)
 }
 
-/// The text with these values; `None`: none of them is wanted.
-fn edited(before: Option<&str>, at: &str, values: Wanted) -> Result<Option<String>, String> {
+/// A text with these values in it, by their place within it; the text is YAML and stands at `at` in an object. `None`: none
+/// of them is wanted.
+///
+/// # Errors
+/// There is no text, it is not YAML, or it has no place for a value; in words.
+pub fn edited(
+    before: Option<&str>,
+    at: &str,
+    values: BTreeMap<String, Option<Value>>,
+) -> Result<Option<String>, String> {
     let edits = values.into_iter().filter_map(|(within, value)| {
         let (at, value) = (Pointer::parse(&within), Some(value?.to_string()));
         Some(Edit { at, value })

@@ -78,6 +78,9 @@ fn a_level_stands_in_the_object_that_has_its_field() {
         (gateway, "max_connections_to_accept_per_socket_event: all", "client",
          "/spec/connection/maxAcceptPerSocketEvent", json!(0)),
         (gateway, "access_log: off", "proxy", "/spec/telemetry/accessLog/disable", json!(true)),
+        (gateway, "gzip: on", "backend", "/spec/compressor/[type=Gzip]/gzip", json!({})),
+        (gateway, "gzip: off", "backend", "/spec/compressor/[type=Gzip]/gzip", json!(null)),
+        (gateway, "gzip_min_length: 1k", "backend", "/spec/compressor/[type=Gzip]/minContentLength", json!("1024")),
         (contour, "max_connections: 77", "service", annotation, json!("77")),
         (contour, "per_connection_buffer_limit: 32k", "config", bytes, json!(32768)),
         (contour, "route_timeout: 0s", "route", "/spec/routes/0/timeoutPolicy/response", json!("infinity")),
@@ -225,7 +228,7 @@ fn every_spelling_names_a_key_and_its_source() {
             {
                 let at = format!("{} of {controller}", row.id);
                 assert!(spelling.source.starts_with("https://"), "{at}");
-                let is_key = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
+                let is_key = |c: char| c.is_ascii_alphanumeric() || "-.[=]".contains(c);
                 assert!(spelling.key.chars().all(is_key), "{at}");
                 // What the proxy's own default is called is no news.
                 let level = row.default.newest().level.as_deref();

@@ -223,6 +223,7 @@ fn records(study: &Study) -> Vec<Record> {
             nofile: 20_000,
             inert: Vec::new(),
             asked: Vec::new(),
+            objects: Vec::new(),
         })
     });
     let mut records: Vec<Record> = proxies.collect();

@@ -94,6 +94,7 @@ fn record((plan, port): (&Plan, u32)) -> Record {
         pid: 100,
         inert: Vec::new(),
         asked: Vec::new(),
+        objects: Vec::new(),
     })
 }
 

@@ -41,8 +41,8 @@ impl Document {
             "bootstrap" => Some(&self.bootstrap),
             "listener" => self.listener(met),
             "hcm" => self.hcm(met),
-            "compressor" => self.filter(COMPRESSOR, met),
-            "router" => self.filter(ROUTER, met)?.get("typed_config"),
+            "compressor" => self.compressor(met),
+            "router" => self.router(met)?.get("typed_config"),
             "route" => self.route(met),
             "cluster" => self.cluster(met),
             "upstream_http" => {
@@ -94,29 +94,31 @@ impl Document {
         configs.find(|config| is_of_type(config, ".DownstreamTlsContext"))
     }
 
-    fn filter(&self, name: &str, met: &Met) -> Option<&Value> {
+    fn router(&self, met: &Met) -> Option<&Value> {
         let filters = self.hcm(met)?.get("http_filters")?;
-        let kind = if name == ROUTER {
-            ".Router"
-        } else {
-            ".Compressor"
-        };
-        named(filters, name).or_else(|| {
+        named(filters, ROUTER).or_else(|| {
             let mut filters = filters.as_array()?.iter();
-            filters.find(|it| {
-                it.get("typed_config")
-                    .is_some_and(|it| is_of_type(it, kind))
-            })
+            filters.find(|it| has_type(it, ".Router"))
         })
+    }
+
+    /// The filter that compresses by gzip what a load gets; there may be others, and others' routes may have it.
+    fn compressor(&self, met: &Met) -> Option<&Value> {
+        let manager = self.hcm(met)?;
+        let own = in_listener(met.location.as_ref()).and_then(|at| {
+            let (host, _) = at.rsplit_once("/routes/")?;
+            let listener = self.listener(met)?;
+            Some([listener.pointer(at), listener.pointer(host)])
+        });
+        let said = own.unwrap_or_else(|| first_of(manager));
+        let mut filters = manager.get("http_filters")?.as_array()?.iter();
+        filters.find(|filter| is_gzip(filter) && is_on(filter, manager, said))
     }
 
     fn route(&self, met: &Met) -> Option<&Value> {
         let own = in_listener(met.location.as_ref());
         let own = own.and_then(|at| self.listener(met)?.pointer(at)?.get("route"));
-        own.or_else(|| {
-            let first = "/route_config/virtual_hosts/0/routes/0/route";
-            self.hcm(met)?.pointer(first)
-        })
+        own.or_else(|| first_of(self.hcm(met)?)[0]?.get("route"))
     }
 
     fn cluster(&self, met: &Met) -> Option<&Value> {
@@ -139,6 +141,33 @@ fn address_of(listener: &Value) -> Option<SocketAddr> {
     let address = socket.get("address")?.as_str()?.parse().ok()?;
     let port = socket.get("port_value")?.as_u64()?;
     Some(SocketAddr::new(address, u16::try_from(port).ok()?))
+}
+
+/// The first route of a connection manager, and the virtual host that has it.
+pub(super) fn first_of(manager: &Value) -> [Option<&Value>; 2] {
+    let host = manager.pointer("/route_config/virtual_hosts/0");
+    [host.and_then(|host| host.pointer("/routes/0")), host]
+}
+
+/// Whether an HTTP filter is one that compresses, by gzip and not by brotli or zstd.
+pub(super) fn is_gzip(filter: &Value) -> bool {
+    let library = filter.pointer("/typed_config/compressor_library/typed_config");
+    has_type(filter, ".Compressor") && library.is_some_and(|library| is_of_type(library, ".Gzip"))
+}
+
+/// Whether an HTTP filter of a connection manager works on a route: what the route says of it counts before what its
+/// virtual host says, then all routes together, then the filter itself.
+pub(super) fn is_on(filter: &Value, manager: &Value, route_and_host: [Option<&Value>; 2]) -> bool {
+    let name = filter.get("name").and_then(Value::as_str);
+    let all = manager.get("route_config");
+    let mut said = route_and_host.into_iter().chain([all]).flatten();
+    let own = said.find_map(|one| one.get("typed_per_filter_config")?.get(name?));
+    own.unwrap_or(filter).get("disabled") != Some(&Value::Bool(true))
+}
+
+fn has_type(filter: &Value, end: &str) -> bool {
+    let config = filter.get("typed_config");
+    config.is_some_and(|config| is_of_type(config, end))
 }
 
 fn is_of_type(config: &Value, end: &str) -> bool {

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::document::{CLEAR, COMPRESSOR, Document, TLS};
+use super::document::{CLEAR, COMPRESSOR, Document, TLS, first_of, is_gzip, is_on};
 use crate::met::Meeting;
 
 /// The document of a dump, as one of a bootstrap that has everything would be; else what is missing.
@@ -129,8 +129,9 @@ fn matches_path(route: &Value, path: &str) -> bool {
     below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Puts the routes where a connection manager only names them, and calls compressors as weir does; `false`: no connection
-/// manager of the listener has its routes from the control plane (its own for statistics).
+/// Puts the routes where a connection manager only names them, calls a compressor as weir does, and says there whether it
+/// works on the first route; `false`: no connection manager of the listener has its routes from the control plane (its own
+/// for statistics).
 fn resolve(listener: &mut Value, routes: &[Value]) -> bool {
     let mut is_met = false;
     let mut chains: Vec<&mut Value> = Vec::new();
@@ -158,11 +159,16 @@ fn resolve(listener: &mut Value, routes: &[Value]) -> bool {
         if let Some(found) = found {
             config["route_config"] = found.clone();
         }
+        let filters = config.get("http_filters").and_then(Value::as_array);
+        let filters = filters.into_iter().flatten();
+        let works: Vec<bool> = filters
+            .map(|filter| is_on(filter, config, first_of(config)))
+            .collect();
         let filters = config.get_mut("http_filters").and_then(Value::as_array_mut);
-        for filter in filters.into_iter().flatten() {
-            let own = filter.get("typed_config");
-            if own.is_some_and(|own| is_of_type(own, ".Compressor")) {
+        for (filter, works) in filters.into_iter().flatten().zip(works) {
+            if is_gzip(filter) {
                 filter["name"] = json!(COMPRESSOR);
+                filter["disabled"] = json!(!works);
             }
         }
     }
@@ -192,8 +198,7 @@ mod tests {
             "@type": "type.googleapis.com/a.HttpConnectionManager",
             "rds": {"route_config_name": format!("routes-{port}")},
             "common_http_protocol_options": {"idle_timeout": "7s"},
-            "http_filters": [{"name": "envoy.filters.http.compressor.gzip", "typed_config": {
-                "@type": "type.googleapis.com/a.Compressor"}}],
+            "http_filters": [compressor("brotli", "Brotli"), compressor("gzip", "Gzip")],
         }}]});
         if tls {
             chain["transport_socket"] = json!({"typed_config": {}});
@@ -209,6 +214,13 @@ mod tests {
             "per_connection_buffer_limit_bytes": buffer,
             key: chains,
         }}})
+    }
+
+    /// As Envoy Gateway has it: it works on those routes alone that say something of it.
+    fn compressor(name: &str, library: &str) -> Value {
+        json!({"name": format!("envoy.filters.http.compressor.{name}"), "disabled": true, "typed_config": {
+            "@type": "type.googleapis.com/a.Compressor",
+            "compressor_library": {"typed_config": {"@type": format!("type.googleapis.com/b.{library}")}}}})
     }
 
     fn cluster(name: &str, most: u32) -> Value {
@@ -268,7 +280,7 @@ mod tests {
             ("keepalive_timeout", "7s"),
             ("max_connections", "77"),
             ("route_timeout", "3s"),
-            ("gzip", "on"),
+            ("gzip", "off"),
         ] {
             assert_eq!(clear[id], level, "{id}");
         }
@@ -283,6 +295,67 @@ mod tests {
             assert_eq!(found["per_connection_buffer_limit"], buffer, "{at} {host}");
             assert_eq!(found["route_timeout"], timeout, "{host}{target}");
             assert_eq!(found["max_connections"], "1", "{host}{target}");
+        }
+    }
+
+    /// It may be on for one route and off for the next, and others may be there that are not gzip.
+    #[test]
+    fn a_compressor_counts_where_it_works() {
+        let gzip = "envoy.filters.http.compressor.gzip";
+        let brotli = "envoy.filters.http.compressor.brotli";
+        let per_route = json!({"overrides": {"response_direction_config": {}}});
+        for (of_route, of_host, of_all, filter, expected) in [
+            (json!({}), json!({}), json!({}), json!(true), "off"),
+            (
+                json!({gzip: per_route}),
+                json!({}),
+                json!({}),
+                json!(true),
+                "on",
+            ),
+            (
+                json!({brotli: per_route}),
+                json!({}),
+                json!({}),
+                json!(true),
+                "off",
+            ),
+            (
+                json!({}),
+                json!({gzip: per_route}),
+                json!({}),
+                json!(true),
+                "on",
+            ),
+            (
+                json!({}),
+                json!({}),
+                json!({gzip: per_route}),
+                json!(true),
+                "on",
+            ),
+            (json!({}), json!({}), json!({}), json!(null), "on"),
+            (
+                json!({gzip: {"disabled": true}}),
+                json!({gzip: per_route}),
+                json!({}),
+                json!(null),
+                "off",
+            ),
+        ] {
+            let mut dump = dump();
+            let routes = &mut dump["configs"][3]["dynamic_route_configs"][1]["route_config"];
+            routes["typed_per_filter_config"] = of_all;
+            let host = &mut routes["virtual_hosts"][2];
+            host["typed_per_filter_config"] = of_host;
+            host["routes"][2]["typed_per_filter_config"] = of_route;
+            let listener =
+                &mut dump["configs"][1]["dynamic_listeners"][1]["active_state"]["listener"];
+            let manager = &mut listener["default_filter_chain"]["filters"][0]["typed_config"];
+            manager["http_filters"][1]["disabled"] = filter;
+            let meeting = meeting("10.96.7.7:80", false, "shop.example", "/");
+            let found = effective::told(dump.to_string(), &meeting, &Catalog::builtin());
+            assert_eq!(found.unwrap().levels["gzip"], expected, "{dump}");
         }
     }
 

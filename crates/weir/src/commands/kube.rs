@@ -112,7 +112,10 @@ fn changes(study: &Study, arm: &Arm) -> String {
     };
     let lines: String = changes
         .iter()
-        .map(|(object, at, value)| format!("#   {object}: {at} = {value}\n"))
+        .map(|(object, at, value)| match value.is_null() {
+            true => format!("#   {object}: {at} = nothing\n"),
+            false => format!("#   {object}: {at} = {value}\n"),
+        })
         .collect();
     let what = match changes.is_empty() {
         true => "changes nothing",

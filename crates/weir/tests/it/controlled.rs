@@ -249,9 +249,9 @@ fn what_arms_of_a_controller_have_no_need_of_is_said() {
     shown.stdout.has("one arm after the other");
 }
 
-/// Carries out what `weir patch tried` prints with these options.
+/// Carries out what `weir patch` prints of a run with these options.
 pub(crate) fn patched(test: &Test, place: &Place, options: &str) -> String {
-    let ended = start(test, place, &format!("patch tried {options}")).end();
+    let ended = start(test, place, &format!("patch {options}")).end();
     let commands = ended.with_code(0).stdout;
     let mut shell = test.command("sh");
     let done = shell.args(["-c", &commands]).stdout(Stdio::null()).status();
@@ -261,10 +261,10 @@ pub(crate) fn patched(test: &Test, place: &Place, options: &str) -> String {
 
 /// The commands are carried out, and the diff is of a file with comments.
 fn what_an_arm_had_is_printed_for_kubectl_and_helm(test: &Test, place: &Place) {
-    for (more, level) in [("", "1"), (" --revert", "1000")] {
-        patched(test, place, &format!("--arm few{more}"))
+    let changed = r#"{"keep-alive-requests":"1","other":"x"}"#;
+    for (more, expected) in [("", changed), (" --revert", BEFORE)] {
+        patched(test, place, &format!("tried --arm few{more}"))
             .has("kubectl patch configmaps/settings --namespace default --type merge --patch '");
-        let expected = format!(r#"{{"keep-alive-requests":"{level}","other":"x"}}"#);
         assert_eq!(data(test), expected);
     }
     test.kubectl("delete configmap settings", "");

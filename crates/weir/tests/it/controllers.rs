@@ -1,5 +1,7 @@
 //! The peer tier: real ingress controllers, built from their sources, pass requests on to `weir origin`.
 
+use std::fmt::Debug;
+
 use weir_model::load_report::LoadReport;
 use weir_model::record::Record;
 
@@ -210,7 +212,7 @@ fn a_study_varies_the_real_ingress_nginx(test: &Test) {
     let sizes: Vec<bool> = sizes.map(|line| line.ends_with(" 8k;")).collect();
     assert!(sizes.len() > 2, "{sizes:?}");
     assert_eq!(sizes.iter().filter(|is_of_arm| **is_of_arm).count(), 1);
-    what_the_ingress_had_is_printed_for_kubectl(test, &place, annotations);
+    what_the_ingress_had_is_printed_for_kubectl(test, &place, &[data, annotations]);
     test.kubectl("delete ingress beside nginx", "");
     let found = weir_analysis::analyze(&run);
     let comparison = &found.loads[0].comparisons[0];
@@ -220,14 +222,42 @@ fn a_study_varies_the_real_ingress_nginx(test: &Test) {
     );
 }
 
-fn what_the_ingress_had_is_printed_for_kubectl(test: &Test, place: &Place, annotations: &str) {
-    for (more, size) in [("", "8k"), (" --revert", "4k")] {
-        patched(test, place, &format!("--arm few{more}"))
-            .has("kubectl patch ingresses.networking.k8s.io/nginx --namespace default --type merge --patch '");
-        test.kubectl(annotations, "").has(&format!(
-            "\"nginx.ingress.kubernetes.io/proxy-buffer-size\":\"{size}\""
-        ));
+/// Carries out what `weir patch` prints of a run's arm, and of the way back. Each is waited for until it is in force: until
+/// all these words are in what is `read`, and none of them is. After the way back the objects say what they `said`.
+pub(crate) fn patched_and_back<T: PartialEq + Debug>(
+    (test, place, run): (&Test, &Place, &str),
+    words: &[&str],
+    said: impl Fn() -> T,
+    read: impl Fn() -> String,
+) {
+    let before = said();
+    for (more, is_back) in [("", false), (" --revert", true)] {
+        patched(test, place, &format!("{run} --arm few{more}")).has("kubectl patch ");
+        assert_eq!(said() == before, is_back, "{:?} {before:?}", said());
+        wait_until("what was patched", || {
+            let read = read();
+            let is_there = |words: &&str| read.contains(words);
+            !read.is_empty() && words.iter().all(|words| is_there(words) != is_back)
+        });
     }
+}
+
+fn what_the_ingress_had_is_printed_for_kubectl(test: &Test, place: &Place, objects: &[&str; 2]) {
+    let words = [
+        "keepalive_requests 1;",
+        "worker_connections 1024;",
+        "proxy_buffer_size 8k;",
+    ];
+    patched_and_back(
+        (test, place, "tried"),
+        &words,
+        || objects.map(|line| test.kubectl(line, "")),
+        || {
+            let mut nginx = test.within("ingress-nginx", "nginx");
+            let shown = Running::start(nginx.arg("-T")).end().stdout;
+            shown.split_whitespace().collect::<Vec<_>>().join(" ")
+        },
+    );
     place.write("values.yaml", "controller: {}\n");
     let line = "patch tried --arm few --values values.yaml";
     let told = start(test, place, line).end().with_code(0);

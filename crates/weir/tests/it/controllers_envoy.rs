@@ -4,11 +4,11 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use weir_model::record::Record;
 
-use crate::controllers::{envoy_gateway, is_served, serve, words_within};
+use crate::controllers::{envoy_gateway, is_served, patched_and_back, serve, words_within};
 use crate::kube_support::Test;
 use crate::kubernetes::start;
 use crate::place::Place;
-use crate::program::{HasAll, Running};
+use crate::program::{HasAll, Running, wait_until};
 
 /// A study of a controller of Envoys: its keys, the name that the load gives, and the settings of its only arm.
 struct Varied<'v> {
@@ -83,6 +83,31 @@ fn said(test: &Test, objects: &[&str]) -> Vec<Value> {
     objects.iter().map(one).collect()
 }
 
+/// What an Envoy says that it runs with, without listeners whose last connections it waits for; empty: it does not answer.
+fn dump(test: &Test, controller: &str, admin: &str) -> String {
+    let mut curl = test.within(controller, "sh");
+    let curl = curl.args(["-c", &format!("curl -s http://{admin}/config_dump")]);
+    let answer = Running::start(curl).end().stdout;
+    let mut dump: Value = serde_json::from_str(&answer).unwrap_or_default();
+    for config in dump["configs"].as_array_mut().into_iter().flatten() {
+        let listeners = config.get_mut("dynamic_listeners");
+        let listeners = listeners.and_then(Value::as_array_mut);
+        for listener in listeners.into_iter().flatten() {
+            listener
+                .as_object_mut()
+                .map(|one| one.remove("draining_state"));
+        }
+    }
+    match dump.is_null() {
+        true => String::new(),
+        false => dump.to_string(),
+    }
+}
+
+/// Where the Envoys have their administration, as a shell of theirs knows it.
+const CONTOUR_ADMIN: &str = "127.0.0.1:9001";
+const GATEWAY_ADMIN: &str = "$(cat /run/eg/*/admin-address.txt)";
+
 fn assert_found(found: &[(bool, Vec<String>)], before: &[&str], changed: &[&str]) {
     for (is_changed, levels) in found {
         let expected = if *is_changed { changed } else { before };
@@ -91,20 +116,19 @@ fn assert_found(found: &[(bool, Vec<String>)], before: &[&str], changed: &[&str]
     assert!(found.iter().filter(|(is_changed, _)| *is_changed).count() >= 6);
 }
 
+const ROUTE: &str = "
+apiVersion: projectcontour.io/v1
+kind: HTTPProxy
+metadata: {name: varied}
+spec: {virtualhost: {fqdn: varied.example}, routes: [{services: [{name: shop, port: 80}]}]}
+";
+
 /// An annotation and an HTTPProxy, which Contour looks at all the time, and its own configuration, for which it is started
 /// anew: all are in force in its Envoy.
 pub(crate) fn a_study_varies_the_real_contour(test: &Test) {
     let address = test.controller("contour");
     let _origin = serve(test);
-    test.kubectl(
-        "apply --filename -",
-        "
-apiVersion: projectcontour.io/v1
-kind: HTTPProxy
-metadata: {name: varied}
-spec: {virtualhost: {fqdn: varied.example}, routes: [{services: [{name: shop, port: 80}]}]}
-",
-    );
+    test.kubectl("apply --filename -", ROUTE);
     is_served(test, &address, "varied.example");
     let place = Place::new();
     let shell = words_within(test, "contour", "sh");
@@ -145,6 +169,18 @@ spec: {virtualhost: {fqdn: varied.example}, routes: [{services: [{name: shop, po
     let found = varied.found("tried", &ids);
     assert_found(&found, &["unlimited", "1024", "15s"], &["1", "77", "3s"]);
     varied.assert_slower("tried");
+    // Contour reads its own configuration at its start only.
+    patched_and_back(
+        (test, &place, "tried"),
+        &[
+            "\"max_requests_per_connection\":10000",
+            "\"idle_timeout\":\"77s\"",
+            "\"timeout\":\"3s\"",
+            "\"max_connections\":77",
+        ],
+        || said(test, &objects),
+        || started_anew(test),
+    );
     // It does not start with what contradicts itself.
     let settings = "tls_minimum_protocol_version: TLSv1_3, tls_maximum_protocol_version: TLSv1_2";
     let ended = varied.start("refused", "within: 6s", settings).end();
@@ -154,6 +190,14 @@ spec: {virtualhost: {fqdn: varied.example}, routes: [{services: [{name: shop, po
     ]);
     assert_eq!(said(test, &objects), before);
     is_served(test, &address, "varied.example");
+}
+
+/// What Contour's Envoy runs with, a moment after Contour was started.
+fn started_anew(test: &Test) -> String {
+    let mut kill = test.within("contour", "sh");
+    let kill = kill.args(["-c", "kill $(cat /run/contour.pid); sleep 2"]);
+    Running::start(kill).end().with_code(0);
+    dump(test, "contour", CONTOUR_ADMIN)
 }
 
 /// Contour's configuration file, with comments and a null, in a ConfigMap.
@@ -197,7 +241,8 @@ pub(crate) fn a_study_varies_the_file_of_the_real_contour(test: &Test) {
         }
     };
     let kubectl = "kubectl get configmap contour --namespace projectcontour --output 'jsonpath={.data.contour\\.yaml}'";
-    starts_anew("mounted", kubectl)();
+    let mount = starts_anew("mounted", kubectl);
+    mount();
     is_served(test, &address, "filed.example");
     let varied = Varied {
         test,
@@ -225,6 +270,19 @@ pub(crate) fn a_study_varies_the_file_of_the_real_contour(test: &Test) {
     let found = varied.found("filed", &ids);
     assert_found(&found, &["unlimited", "9s"], &["1", "8s"]);
     varied.assert_slower("filed");
+    patched_and_back(
+        (test, &place, "filed"),
+        &[
+            "\"max_requests_per_connection\":10000",
+            "\"idle_timeout\":\"77s\"",
+        ],
+        || said(test, &objects),
+        || {
+            mount();
+            std::thread::sleep(std::time::Duration::from_secs(2));
+            dump(test, "contour", CONTOUR_ADMIN)
+        },
+    );
     // It is left as the others found it.
     starts_anew("unmounted", "true")();
     test.kubectl("delete --filename -", FILE);
@@ -243,6 +301,9 @@ pub(crate) fn a_study_varies_the_real_envoy_gateway(test: &Test) {
         "backends",
         &target("HTTPRoute", "shop"),
     );
+    // What else compresses is the user's.
+    let compressed = "spec: {compressor: [{type: Brotli, brotli: {}}], ";
+    let backends = backends.replace("spec: {", compressed);
     test.kubectl("apply --filename -", &(clients + &backends));
     let place = Place::new();
     let shell = words_within(test, "envoy-gateway", "sh");
@@ -266,43 +327,73 @@ pub(crate) fn a_study_varies_the_real_envoy_gateway(test: &Test) {
                backend: backendtrafficpolicy/backends";
     let settings = "keepalive_requests: 1, per_connection_buffer_limit: 64k, access_log: off, keepalive_timeout: 1500ms, \
                     max_connections_to_accept_per_socket_event: all, request_headers_timeout: 9s, request_timeout: 8s, \
-                    stream_idle_timeout: 66s, generate_request_id: off, suppress_envoy_headers: off";
+                    stream_idle_timeout: 66s, generate_request_id: off, suppress_envoy_headers: off, gzip: on, gzip_min_length: 1k";
     varied.start("tried", own, settings).end().with_code(0);
     assert_eq!(said(test, &objects), before);
     let ids = [
         "keepalive_requests",
         "per_connection_buffer_limit",
         "access_log",
+        "gzip",
+        "gzip_min_length",
     ];
     let found = varied.found("tried", &ids);
-    assert_found(&found, &["unlimited", "32k", "on"], &["1", "64k", "off"]);
+    assert_found(
+        &found,
+        &["unlimited", "32k", "on", "off", "30"],
+        &["1", "64k", "off", "on", "1k"],
+    );
     varied.assert_slower("tried");
+    patched_and_back(
+        (test, &place, "tried"),
+        &[
+            "\"max_requests_per_connection\":1",
+            "\"per_connection_buffer_limit_bytes\":65536",
+            "\"min_content_length\":1024",
+        ],
+        || said(test, &objects),
+        || dump(test, "envoy-gateway", GATEWAY_ADMIN),
+    );
     clusters_are_waited_for(&varied, own, &objects);
     what_is_not_taken_is_told(&varied);
 }
 
 /// A cluster's settings are not in force when the policy is accepted, but long after; until then nothing is measured.
 fn clusters_are_waited_for(varied: &Varied<'_>, own: &str, objects: &[&str]) {
+    let list = r#"{"spec":{"compressor":[{"type":"Gzip","gzip":{},"minContentLength":"77"},{"type":"Brotli","brotli":{}}]}}"#;
+    let line = format!("patch backendtrafficpolicy backends --type merge --patch {list}");
+    varied.test.kubectl(&line, "");
+    wait_until("gzip", || {
+        dump(varied.test, "envoy-gateway", GATEWAY_ADMIN).contains("\"min_content_length\":77")
+    });
     let before = said(varied.test, objects);
     let settings = "max_connections: 7, max_requests: 79, origin_connect_timeout: 3s, origin_keepalive_requests: 9, \
                     origin_keepalive_timeout: 70s, per_upstream_preconnect_ratio: 1.5, route_timeout: 7s, \
-                    origin_per_connection_buffer_limit: 64k";
+                    origin_per_connection_buffer_limit: 64k, gzip: off";
     let mut running = varied.start("clusters", own, settings);
     let written = varied.place.path("clusters/records.jsonl");
     running.wait_until("the arm", |_| {
         let records = std::fs::read_to_string(&written).unwrap_or_default();
         records.contains("\"arm\":\"few\"")
     });
-    let breaker = &said(varied.test, objects)[1]["spec"]["circuitBreaker"];
+    let said_now = &said(varied.test, objects)[1]["spec"];
+    let others = json!([{"type": "Brotli", "brotli": {}}]);
+    assert_eq!(said_now["compressor"], others);
+    let breaker = &said_now["circuitBreaker"];
     assert_eq!(breaker["maxConnections"], 7);
     assert_eq!(breaker["maxPendingRequests"], 1024, "a default beside it");
     running.signal(Signal::INT);
     running.end().with_code(130);
     assert_eq!(said(varied.test, objects), before);
-    let found = varied.found("clusters", &["max_connections"]);
+    let found = varied.found("clusters", &["max_connections", "gzip"]);
     assert!(found.iter().any(|(is_changed, _)| *is_changed));
     for (is_changed, levels) in found {
-        assert_eq!(levels == ["7"], is_changed, "{levels:?}");
+        let expected = if is_changed {
+            ["7", "off"]
+        } else {
+            ["1024", "on"]
+        };
+        assert_eq!(levels, expected);
     }
 }
 

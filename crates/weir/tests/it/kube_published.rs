@@ -193,7 +193,7 @@ pub(crate) fn what_pods_have_is_varied_by_roll_outs(test: &Test) {
     }
     // A list of containers keeps what else they have, and a limit that was not there goes.
     for (more, has_limit) in [("", true), (" --revert", false)] {
-        patched(test, &place, &format!("--arm small{more}"));
+        patched(test, &place, &format!("tried --arm small{more}"));
         let container =
             "get deployment proxy --output jsonpath={.spec.template.spec.containers[0]}";
         let shown = test.kubectl(container, "");

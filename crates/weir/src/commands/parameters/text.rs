@@ -174,6 +174,7 @@ pub(super) fn also((proxy, row): &(ProxyKind, &Parameter)) -> String {
 /// `max-worker-connections: "LEVEL" (ingress-nginx; left out: 16384)`.
 fn in_object(controller: &str, spelling: &Spelling) -> String {
     let quoted = |text: &str| match spelling.json {
+        true if text == "null" => "nothing".to_owned(),
         true => text.to_owned(),
         false => format!("\"{text}\""),
     };

@@ -1,23 +1,19 @@
 //! What an arm has in objects of a cluster: commands for kubectl, or a diff of the values file of the controller's Helm
 //! chart.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde_json::{Value, json};
 use weir_configuration::document::{self, Edit, Format, Pointer};
-use weir_kube::ObjectRef;
 use weir_model::record::Record;
-use weir_model::study::{Arm, Settings, Study};
-use weir_parameters::controller::Given;
+use weir_model::study::{Arm, Settings};
+use weir_parameters::controller::{Given, Placed};
 use weir_parameters::{Catalog, Controller};
 use weir_record::Run;
 
-use super::{show, tell};
+use super::{commands, must_be_ours, show, tell};
 use crate::args::PatchArgs;
 use crate::commands::patch::choice::Choice;
 use crate::failure::Failure;
-use crate::terminal;
 
 /// Prints what has the controller's proxy as the arm was, or as the baseline was; `false`: no controller configures it.
 pub(super) fn print(
@@ -34,6 +30,7 @@ pub(super) fn print(
     let Some((controller, means)) = controller else {
         return Ok(false);
     };
+    must_be_ours(run)?;
     let arm = choice.arm;
     tell(&[format!("{}: {}", arm.name, choice.verdict)]);
     if arm.settings.is_empty() {
@@ -43,7 +40,11 @@ pub(super) fn print(
     let former = args.revert.then(|| former(run, catalog, arm));
     match &args.values {
         Some(file) => of_values((controller, &means, catalog), (arm, former.as_ref()), file)?,
-        None => of_objects(study, catalog, (arm, former.as_ref()))?,
+        None => {
+            commands::print(run, catalog, (arm, former.as_ref()))?;
+            let placed = controller.placed(catalog, &arm.settings, &means);
+            tell(&Vec::from_iter(starts_anew(controller, &means, &placed)));
+        }
     }
     Ok(true)
 }
@@ -66,110 +67,19 @@ fn former(run: &Run, catalog: &Catalog, arm: &Arm) -> Settings {
     levels.collect()
 }
 
-/// What stands for what is elsewhere in an object.
-const FROM: &str = "\"$from\"";
-/// What stands for a value that nobody knows.
-const UNKNOWN: &str = "?";
-
-/// What a strategic patch says of a whole element of a list: that it goes, where nothing is to be there.
-fn of_list(at: &str, value: Value) -> Value {
-    let last = at
-        .rsplit('/')
-        .next()
-        .and_then(|step| step.strip_prefix("[name="));
-    match last.and_then(|step| step.strip_suffix(']')) {
-        Some(name) if value.is_null() => json!({"$patch": "delete", "name": name}),
-        _ => value,
-    }
-}
-
-/// A command for each object. `former` is what takes the place of the arm's settings; what it does not have is removed.
-fn of_objects(
-    study: &Study,
-    catalog: &Catalog,
-    (arm, former): (&Arm, Option<&Settings>),
-) -> Result<(), Failure> {
-    let of = |settings: &Settings| {
-        let arm = Arm {
-            settings: settings.clone(),
-            ..arm.clone()
-        };
-        weir_lab::changes_of(study, catalog, &arm)
-    };
-    let before = former.map(of);
-    let mut patches: BTreeMap<ObjectRef, Value> = BTreeMap::new();
-    let mut by_hand = Vec::new();
-    for (object, at, value) in of(&arm.settings) {
-        let value = match &before {
-            None => value,
-            Some(before) => {
-                let mut same = before.iter().filter(|one| one.0 == object && one.1 == at);
-                same.next().map_or(Value::Null, |one| one.2.clone())
-            }
-        };
-        if object.is_of_node() {
-            let (sysctl, value) = (&object.resource, value.as_str().unwrap_or(UNKNOWN));
-            by_hand.push(format!(
-                "by hand, on {object}: sysctl -w {sysctl}='{value}'"
-            ));
-            continue;
-        }
-        // A patch replaces a list as a whole, but for those of pods, whose elements have names.
-        // Nor does it know the lines of a text.
-        let is_within = at.contains('#') || at.split('/').any(|step| step.parse::<usize>().is_ok());
-        match is_within {
-            true => by_hand.push(format!("by hand: {object}: {at} = {value}")),
-            false => {
-                let patch = patches.entry(object).or_insert(Value::Null);
-                weir_kube::put(patch, &at, of_list(&at, value));
-            }
-        }
-    }
-    tell(&[
-        "these commands write what the arm had into the objects that the study names; add --context, and \
-         --dry-run=server first"
-            .to_owned(),
-    ]);
-    if patches
-        .values()
-        .any(|patch| patch.to_string().contains("\"sysctls\""))
-    {
-        tell(&[
-            "kernel settings replace all others of the pods: add what else has to be among them"
-                .to_owned(),
-        ]);
-    }
-    if patches
-        .values()
-        .any(|patch| patch.to_string().contains(FROM))
-    {
-        tell(&[
-            "put what the proxy's container has in the place of each `$from`: a patch cannot"
-                .to_owned(),
-        ]);
-    }
-    tell(&by_hand);
-    terminal::print(&patches.iter().map(command).collect::<String>())
-}
-
-/// A JSON merge patch (RFC 7396); of a workload a strategic one, which keeps what else its containers have.
-fn command((object, patch): (&ObjectRef, &Value)) -> String {
-    let ObjectRef {
-        api,
-        resource,
-        namespace,
-        name,
-        ..
-    } = object;
-    let (group, kind) = match api.rsplit_once('/') {
-        Some(("apps", _)) => (".apps".to_owned(), "strategic"),
-        Some((group, _)) => (format!(".{group}"), "merge"),
-        None => (String::new(), "merge"),
-    };
-    let patch = patch.to_string().replace('\'', r"'\''");
-    format!(
-        "kubectl patch {resource}{group}/{name} --namespace {namespace} --type {kind} --patch '{patch}'\n"
-    )
+/// Says that a controller has to start anew that reads an object at its start only, where nothing that is patched does it.
+fn starts_anew(controller: &Controller, means: &Given, placed: &[Placed]) -> Option<String> {
+    let restarts = controller.restarts.as_ref()?;
+    let is_read_once = placed
+        .iter()
+        .any(|one| restarts.after.contains(&one.object));
+    let by_hand = is_read_once && !means.objects.contains(&restarts.by.object);
+    by_hand.then(|| {
+        format!(
+            "start {} anew afterwards: it reads its configuration at its start only",
+            controller.title
+        )
+    })
 }
 
 /// A diff of a values file.

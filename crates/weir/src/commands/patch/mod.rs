@@ -4,6 +4,7 @@
 //! there is no file of the user's, and the changed directives are printed instead.
 
 mod choice;
+mod commands;
 mod controller;
 mod directives;
 
@@ -75,6 +76,14 @@ fn catalog(run: &Run, arm: &Arm) -> Result<Catalog, Failure> {
     })
 }
 
+/// What is printed of a run is applied to a system.
+fn must_be_ours(run: &Run) -> Result<(), Failure> {
+    weir_files::only_ours_named(&run.dir).map_err(|why| {
+        Failure::input(format!("others could have written this patch: {why}"))
+            .hint("move the run to a folder of yours that nobody else may write to (chmod go-w), if you trust it")
+    })
+}
+
 /// Prints the diff that the lab kept, and says how to apply it.
 fn of_own_configuration(
     run: &Run,
@@ -92,11 +101,7 @@ fn of_own_configuration(
             "`{arm}` is not a valid name for an arm"
         )));
     }
-    // What is printed here is applied to a system.
-    weir_files::only_ours_named(&run.dir).map_err(|why| {
-        Failure::input(format!("others could have written this patch: {why}"))
-            .hint("move the run to a folder of yours that nobody else may write to (chmod go-w), if you trust it")
-    })?;
+    must_be_ours(run)?;
     let path = run.dir.join("arms").join(arm).join(name);
     let diff =
         weir_files::read(&path).and_then(|diff| String::from_utf8(diff).map_err(io::Error::other));
