@@ -227,7 +227,8 @@ impl Hosts {
         let named = [&roles.generator, &roles.proxy, &roles.origin];
         for (wanted, role) in named.into_iter().zip(ROLES) {
             for host in self.places(role).iter().map(|place| &self.hosts[*place]) {
-                let allowed = &host.is.cpus;
+                // Of a pod they are a number of CPUs: see `Host::own_cpus`.
+                let allowed = host.allowed();
                 if wanted.shared_with(allowed).len() != wanted.cpus().len() {
                     return Err(LabError::Cpus {
                         wanted: wanted.to_string(),
@@ -281,7 +282,7 @@ impl Hosts {
             if let Some(cpus) = own {
                 host.read_on(cpus);
             }
-            if let Some(cpus) = beside_proxy(&here, roles) {
+            if let Some(cpus) = beside_proxy(&here, roles).filter(|_| host.is_kept()) {
                 host.ask(Settle(host.own_cpus(cpus)))?;
             }
         }

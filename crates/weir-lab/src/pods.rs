@@ -20,9 +20,12 @@ struct Shared {
     cluster: Cluster,
     wanted: Wanted,
     started: Mutex<Option<Generators>>,
-    /// The CPUs on which each may run, by its name and its node.
-    seen: Mutex<BTreeMap<(String, String), CpuSet>>,
+    /// By its name and its node.
+    seen: Mutex<BTreeMap<(String, String), SeenCpus>>,
 }
+
+/// The CPUs on which a pod may run, and those of them that its threads are kept to, if they are.
+type SeenCpus = (CpuSet, Option<CpuSet>);
 
 /// Copies of the same pods.
 impl PartialEq for Pods {
@@ -97,10 +100,11 @@ impl Pods {
         shared.map(remark).chain(self.of_cpus()).collect()
     }
 
-    /// The CPUs on which a pod may run, as its agent says.
-    pub(crate) fn has_seen(&self, (pod, node): (&str, &str), cpus: &CpuSet) {
+    /// The CPUs on which a pod may run, as its agent says, and those of them that its threads are kept to, if they are.
+    pub(crate) fn has_seen(&self, (pod, node): (&str, &str), cpus: &CpuSet, kept: Option<&CpuSet>) {
         let mut seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.insert((pod.to_owned(), node.to_owned()), cpus.clone());
+        let both = (cpus.clone(), kept.cloned());
+        seen.insert((pod.to_owned(), node.to_owned()), both);
     }
 
     /// Which pods have CPUs of their own, and which have not.
@@ -108,29 +112,28 @@ impl Pods {
         let seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let (own, shared): (Vec<_>, Vec<_>) = seen
             .iter()
-            .partition(|(_, cpus)| cpus.cpus().len() <= self.cpus());
-        let each = |pods: &[(&(String, String), &CpuSet)]| {
-            let of_one = |((pod, node), cpus): &(&(String, String), &CpuSet)| {
-                format!("pod {pod}: CPUs {cpus} of node {node}")
-            };
-            pods.iter().map(of_one).collect::<Vec<_>>().join(", ")
-        };
-        let mut remarks = Vec::new();
-        if !own.is_empty() {
-            let text = format!(
-                "generators that run on no more CPUs than they asked for: {}",
-                each(&own)
-            );
-            remarks.push(Remark::of_run(text));
-        }
-        if !shared.is_empty() {
-            remarks.push(Remark::of_run(format!(
-                "generators that have no CPUs of their own, but share them with whatever else runs there: {}; a kubelet with the CPU \
-                 manager policy `static` gives them their own",
-                each(&shared)
-            )));
-        }
-        remarks
+            .partition(|(_, (cpus, _))| cpus.cpus().len() <= self.cpus());
+        let own = own
+            .iter()
+            .map(|((pod, node), (cpus, _))| format!("pod {pod}: CPUs {cpus} of node {node}"));
+        let shared = shared.iter().map(|((pod, node), (cpus, kept))| match kept {
+            Some(kept) => {
+                format!("pod {pod}: CPUs {cpus} of node {node}, its threads on {kept}")
+            }
+            None => format!(
+                "pod {pod}: CPUs {cpus} of node {node}, fewer than the threads of the pods there, so the kernel moves them"
+            ),
+        });
+        let [own, shared] = [own.collect::<Vec<_>>(), shared.collect()].map(|all| all.join(", "));
+        let own = (!own.is_empty())
+            .then(|| format!("generators that run on no more CPUs than they asked for: {own}"));
+        let shared = (!shared.is_empty()).then(|| {
+            format!(
+                "generators that have no CPUs of their own, but share them with whatever else runs there: {shared}; a kubelet with the \
+                 CPU manager policy `static` gives them their own"
+            )
+        });
+        own.into_iter().chain(shared).map(Remark::of_run).collect()
     }
 
     fn started(&self) -> MutexGuard<'_, Option<Generators>> {
