@@ -242,4 +242,27 @@ fn the_quota_of_pods_is_named(test: &Test, place: &Place) {
         "quota",
         "raise cpu_limit of the pods default/app=proxy",
     ]);
+    a_capacity_is_that_of_the_quota(test, place);
+}
+
+/// A search, which soon has to end, names it as well.
+fn a_capacity_is_that_of_the_quota(test: &Test, place: &Place) {
+    let line = format!(
+        "capacity http://10.96.7.9/ --out quota -c 8 --hold 5s --confidence 80% --budget 16s --proxy-pods default/app=proxy {HERE}"
+    );
+    let shown = start(test, place, &line).end().stdout;
+    let words: Vec<&str> = shown.split_whitespace().collect();
+    words
+        .join(" ")
+        .has("raise cpu_limit of the pods default/app=proxy");
+    let run = weir_record::Run::read(&place.path("quota")).expect("a run");
+    let limiters = weir_analysis::analyze(&run).limiters;
+    let found = limiters.first().expect("it was sampled");
+    assert_eq!(found.pods.as_deref(), Some("pods default/app=proxy"));
+    let first = found.judgement.findings.first().expect("a limit");
+    assert_eq!(
+        (&*first.limiter, &*first.turn[0]),
+        ("quota", "cpu_limit"),
+        "{found:?}"
+    );
 }
