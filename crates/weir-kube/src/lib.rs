@@ -13,6 +13,7 @@ mod changes;
 mod cluster;
 mod commands;
 mod conditions;
+mod cpusets;
 mod error;
 mod exec;
 mod facts;
