@@ -32,6 +32,7 @@ mod remove;
 mod rights;
 mod samples;
 mod trouble;
+mod unplaced;
 mod workload;
 
 pub use asked::{NodeLabel, ProxyPods, Target, Toleration, Unclear, Wanted};

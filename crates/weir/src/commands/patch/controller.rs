@@ -71,16 +71,34 @@ const FROM: &str = "\"$from\"";
 /// What stands for a value that nobody knows.
 const UNKNOWN: &str = "?";
 
-/// What a strategic patch says of a whole element of a list: that it goes, where nothing is to be there.
-fn of_list(at: &str, value: Value) -> Value {
-    let last = at
-        .rsplit('/')
-        .next()
-        .and_then(|step| step.strip_prefix("[name="));
-    match last.and_then(|step| step.strip_suffix(']')) {
-        Some(name) if value.is_null() => json!({"$patch": "delete", "name": name}),
-        _ => value,
+/// What a strategic patch, which is that of a workload, says of a value: of an element of a list that it goes, where nothing is
+/// to be there; of an object that takes the place of another, that nothing else stays in it.
+fn in_strategic(at: &str, value: Value) -> Value {
+    let last = at.rsplit('/').next().unwrap_or_default();
+    let element = last
+        .strip_prefix('[')
+        .and_then(|step| step.strip_suffix(']')?.split_once('='));
+    match (element, value) {
+        (Some((field, is)), Value::Null) => {
+            json!({"$patch": "delete", field: is.replace("~1", "/").replace("~0", "~")})
+        }
+        (None, Value::Object(mut map)) => {
+            map.insert("$patch".to_owned(), json!("replace"));
+            Value::Object(map)
+        }
+        (_, value) => value,
     }
+}
+
+/// Whether a patch would change more than this place: it replaces a list as a whole, but for some of those of pods, whose
+/// elements have names, and does not know the lines of a text.
+fn is_too_large(at: &str) -> bool {
+    let mut steps = at.split('/');
+    at.contains('#') || steps.any(|step| step.parse::<usize>().is_ok() || step == "affinity")
+}
+
+fn is_workload(object: &ObjectRef) -> bool {
+    object.api.starts_with("apps/")
 }
 
 /// A command for each object. `former` is what takes the place of the arm's settings; what it does not have is removed.
@@ -114,14 +132,15 @@ fn of_objects(
             ));
             continue;
         }
-        // A patch replaces a list as a whole, but for those of pods, whose elements have names.
-        // Nor does it know the lines of a text.
-        let is_within = at.contains('#') || at.split('/').any(|step| step.parse::<usize>().is_ok());
-        match is_within {
+        match is_too_large(&at) {
             true => by_hand.push(format!("by hand: {object}: {at} = {value}")),
             false => {
+                let value = match is_workload(&object) {
+                    true => in_strategic(&at, value),
+                    false => value,
+                };
                 let patch = patches.entry(object).or_insert(Value::Null);
-                weir_kube::put(patch, &at, of_list(&at, value));
+                weir_kube::put(patch, &at, value);
             }
         }
     }
@@ -161,10 +180,11 @@ fn command((object, patch): (&ObjectRef, &Value)) -> String {
         name,
         ..
     } = object;
-    let (group, kind) = match api.rsplit_once('/') {
-        Some(("apps", _)) => (".apps".to_owned(), "strategic"),
-        Some((group, _)) => (format!(".{group}"), "merge"),
-        None => (String::new(), "merge"),
+    let group = api.rsplit_once('/');
+    let group = group.map_or_else(String::new, |(group, _)| format!(".{group}"));
+    let kind = match is_workload(object) {
+        true => "strategic",
+        false => "merge",
     };
     let patch = patch.to_string().replace('\'', r"'\''");
     format!(
@@ -224,4 +244,46 @@ fn of_values(
             .to_owned(),
     ]);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_of_a_workload_changes_its_place_and_nothing_else() {
+        let spread =
+            "/spec/template/spec/topologySpreadConstraints/[topologyKey=kubernetes.io~1hostname]";
+        let selector = "/spec/template/spec/nodeSelector";
+        let element = json!({"topologyKey": "kubernetes.io/hostname", "maxSkew": 1});
+        for (at, value, expected) in [
+            (spread, element.clone(), element),
+            (
+                spread,
+                Value::Null,
+                json!({"$patch": "delete", "topologyKey": "kubernetes.io/hostname"}),
+            ),
+            (
+                selector,
+                json!({"pool": "a"}),
+                json!({"$patch": "replace", "pool": "a"}),
+            ),
+            (selector, Value::Null, Value::Null),
+            ("/spec/template/spec/tolerations", json!([]), json!([])),
+            ("/spec/replicas", json!(2), json!(2)),
+        ] {
+            assert_eq!(in_strategic(at, value), expected, "{at}");
+        }
+        for (at, expected) in [
+            ("/spec/replicas", false),
+            ("/spec/routes/0/timeoutPolicy", true),
+            ("/data/contour.yaml#/timeouts", true),
+            (
+                "/spec/template/spec/affinity/podAffinity/required/[a=b]",
+                true,
+            ),
+        ] {
+            assert_eq!(is_too_large(at), expected, "{at}");
+        }
+    }
 }
