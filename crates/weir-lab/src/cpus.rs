@@ -1,7 +1,5 @@
 //! Which role runs on which CPUs.
 
-use std::collections::BTreeSet;
-
 use weir_model::quantity::CpuSet;
 use weir_model::study::CpuRoles;
 
@@ -39,44 +37,6 @@ pub(crate) fn split(all: &CpuSet) -> (CpuSet, CpuSet) {
     let (most, last) = all.cpus().split_at(all.cpus().len().saturating_sub(1));
     let set = |part: &[u32]| CpuSet::new(part.to_vec()).unwrap_or_else(|| all.clone());
     (set(most), set(last))
-}
-
-/// The CPUs for the threads of each of weir's pods, which are as many as `each`, by its node and the CPUs that it may use there:
-/// no CPU twice. `None`: pods of a node that have CPUs in common have more threads than CPUs, so the kernel is to move the
-/// threads.
-pub(crate) fn deal(pods: &[(&str, &CpuSet)], each: usize) -> Vec<Option<CpuSet>> {
-    let mut dealt = vec![None; pods.len()];
-    let mut taken: BTreeSet<(&str, u32)> = BTreeSet::new();
-    let mut crowded: BTreeSet<&str> = BTreeSet::new();
-    // Whoever may use the fewest chooses first.
-    let mut order: Vec<usize> = (0..pods.len()).collect();
-    order.sort_by_key(|place| pods[*place].1.cpus().len());
-    for place in order {
-        let (node, allowed) = pods[place];
-        let free = allowed.cpus().iter().copied();
-        let free = free.filter(|cpu| !taken.contains(&(node, *cpu)));
-        let own: Vec<u32> = free.take(each).collect();
-        // A pod with fewer CPUs than threads has them to itself, or it would have none left.
-        if own.len() < each.min(allowed.cpus().len()) {
-            crowded.insert(node);
-            continue;
-        }
-        taken.extend(own.iter().map(|cpu| (node, *cpu)));
-        dealt[place] = CpuSet::new(own);
-    }
-    let is_alone = |place: usize| {
-        let (node, own) = pods[place];
-        let mut others = pods.iter().enumerate();
-        others.all(|(other, (of, cpus))| {
-            other == place || *of != node || own.shared_with(cpus).is_empty()
-        })
-    };
-    for (place, own) in dealt.iter_mut().enumerate() {
-        if crowded.contains(pods[place].0) && !is_alone(place) {
-            *own = None;
-        }
-    }
-    dealt
 }
 
 /// What the reader of the figures must know about the roles.
@@ -172,37 +132,6 @@ mod tests {
                 .shared_with(&roles("0-3").origin)
                 .is_empty()
         );
-    }
-
-    #[test]
-    fn pods_of_a_node_have_no_cpu_in_common_while_others_are_free() {
-        for (pods, each, expected) in [
-            (&["a 0-3", "a 0-3"][..], 1, &["0", "1"][..]),
-            (&["a 0-3", "a 0-3"], 2, &["0-1", "2-3"]),
-            (&["a 0-3", "b 0-3"], 2, &["0-1", "0-1"]),
-            (&["a 0-1", "b 0-1", "a 0-1"], 1, &["0", "0", "1"]),
-            // Fewer CPUs than threads.
-            (&["a 0-1", "a 0-1", "a 0-1"], 1, &["-", "-", "-"]),
-            (&["a 0-3", "b 0-1", "a 0-3"], 3, &["-", "0-1", "-"]),
-            (&["a 0", "a 0"], 1, &["-", "-"]),
-            // The kubelet has given some CPUs of their own.
-            (&["a 2", "a 3"], 1, &["2", "3"]),
-            (&["a 0-2", "a 3", "a 0-2"], 1, &["0", "3", "1"]),
-            (&["a 0", "a 3", "a 0"], 1, &["-", "3", "-"]),
-            (&["a 0-3", "a 0"], 1, &["1", "0"]),
-            // A quota lets it use more CPUs than it sees.
-            (&["a 0-1"], 4, &["0-1"]),
-        ] {
-            let of = |text: &&'static str| {
-                let (node, cpus) = text.split_once(' ').expect("a node and CPUs");
-                (node, cpus.parse::<CpuSet>().expect("CPUs"))
-            };
-            let all: Vec<(&str, CpuSet)> = pods.iter().map(of).collect();
-            let seen: Vec<(&str, &CpuSet)> = all.iter().map(|(node, cpus)| (*node, cpus)).collect();
-            let word = |own: Option<CpuSet>| own.map_or("-".to_owned(), |own| own.to_string());
-            let dealt: Vec<String> = deal(&seen, each).into_iter().map(word).collect();
-            assert_eq!(dealt, expected, "{pods:?}");
-        }
     }
 
     #[test]

@@ -18,9 +18,9 @@ use weir_kube::{Generators, Pod};
 use weir_model::quantity::CpuSet;
 use weir_simulation::World;
 
+use crate::LabError;
 use crate::options::Options;
-use crate::pods::Pods;
-use crate::{LabError, cpus};
+use crate::pods::{self, Pods};
 
 /// How long it may take to have an agent on another host, a copy of weir included.
 const CONNECT: Duration = Duration::from_secs(90);
@@ -130,7 +130,7 @@ impl Host {
             let seen: Vec<(&str, &CpuSet)> = seen
                 .map(|(host, pod)| (&*pod.node, &host.is.cpus))
                 .collect();
-            let dealt = cpus::deal(&seen, pods.cpus());
+            let dealt = pods::deal(&seen, pods.cpus());
             for ((host, pod), own) in hosts.iter_mut().zip(all).zip(dealt) {
                 pods.has_seen((&pod.name, &pod.node), &host.is.cpus, own.as_ref());
                 host.have(own, pods.cpus());
