@@ -227,8 +227,7 @@ impl Hosts {
         let named = [&roles.generator, &roles.proxy, &roles.origin];
         for (wanted, role) in named.into_iter().zip(ROLES) {
             for host in self.places(role).iter().map(|place| &self.hosts[*place]) {
-                // Of a pod they are a number of CPUs: see `Host::own_cpus`.
-                let allowed = host.allowed();
+                let allowed = &host.is.cpus;
                 if wanted.shared_with(allowed).len() != wanted.cpus().len() {
                     return Err(LabError::Cpus {
                         wanted: wanted.to_string(),

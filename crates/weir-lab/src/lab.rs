@@ -206,7 +206,7 @@ impl Lab<'_> {
             for cpu in job.threads.iter_mut().flatten() {
                 *cpu = own.get(cpu).copied().unwrap_or(*cpu);
             }
-            if !host.is_kept() {
+            if !host.is_kept() && self.header.study.cpus.is_none() {
                 job.threads.fill(None);
             }
         }
