@@ -172,7 +172,22 @@ fn pods_of_two_nodes_are_sampled(test: &Test) {
     let limited = kube_limits::limiter(test, &place, ("default/app=proxy", kube_limits::HERE));
     let first = &limited["judgement"]["findings"][0];
     assert_eq!(first["limiter"], "quota", "{first}");
+    a_daemonset_that_no_node_has_is_told(test, &place);
     kube_stand_in::stop_daemonset(test);
+}
+
+/// It is to have no pod then, and has those that it had when it is put back.
+fn a_daemonset_that_no_node_has_is_told(test: &Test, place: &Place) {
+    let arm = "- {name: nowhere, settings: {node_selector: pool=nobody}}\n";
+    let text = kube_stand_in::study("3s", arm).replace("deployment/proxy", "daemonset/proxy");
+    place.write("nowhere.yaml", &text);
+    let line = format!("run nowhere.yaml --out nowhere {ON}");
+    let ended = start(test, place, &line).end_within(RUN).with_code(1);
+    ended.stderr.has_all(&[
+        "arm `nowhere`: DaemonSet default/proxy has no pods: no node satisfies what they ask for",
+        "hint: a node must satisfy all",
+    ]);
+    kube_stand_in::rolled_out(test, "daemonset/proxy");
 }
 
 /// The node that a setting names is where the arm's pods are while it is measured; then all is as before.
