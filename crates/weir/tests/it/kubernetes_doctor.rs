@@ -87,6 +87,7 @@ spec:
     image: localhost/weir:test
     imagePullPolicy: Never
     command: [/weir, wait]
+    env: [{name: PATH, value: /bin}]
     resources: {limits: {cpu: 1, memory: 64Mi}}
 "#;
 

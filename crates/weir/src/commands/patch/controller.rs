@@ -40,10 +40,11 @@ pub(super) fn print(
         tell(&["it changes no setting".to_owned()]);
         return Ok(true);
     }
-    let former = args.revert.then(|| former(run, catalog, arm));
+    let former = former(run, catalog, arm);
+    let reverted = args.revert.then_some(&former);
     match &args.values {
-        Some(file) => of_values((controller, &means, catalog), (arm, former.as_ref()), file)?,
-        None => of_objects(study, catalog, (arm, former.as_ref()))?,
+        Some(file) => of_values((controller, &means, catalog), (arm, reverted), file)?,
+        None => of_objects((study, catalog), (arm, &former), args.revert)?,
     }
     Ok(true)
 }
@@ -72,8 +73,8 @@ const FROM: &str = "\"$from\"";
 const UNKNOWN: &str = "?";
 
 /// What a strategic patch, which is that of a workload, says of a value: of an element of a list that it goes, where nothing is
-/// to be there; of an object that takes the place of another, that nothing else stays in it.
-fn in_strategic(at: &str, value: Value) -> Value {
+/// to be there; of an object that takes the place of `other`, which of its fields go.
+fn in_strategic(at: &str, value: Value, other: Option<&Value>) -> Value {
     let last = at.rsplit('/').next().unwrap_or_default();
     let element = last
         .strip_prefix('[')
@@ -83,7 +84,9 @@ fn in_strategic(at: &str, value: Value) -> Value {
             json!({"$patch": "delete", field: is.replace("~1", "/").replace("~0", "~")})
         }
         (None, Value::Object(mut map)) => {
-            map.insert("$patch".to_owned(), json!("replace"));
+            for field in other.and_then(Value::as_object).into_iter().flatten() {
+                map.entry(field.0.clone()).or_insert(Value::Null);
+            }
             Value::Object(map)
         }
         (_, value) => value,
@@ -101,11 +104,11 @@ fn is_workload(object: &ObjectRef) -> bool {
     object.api.starts_with("apps/")
 }
 
-/// A command for each object. `former` is what takes the place of the arm's settings; what it does not have is removed.
+/// A command for each object. With `is_revert`, `former` takes the place of the arm's settings; what it does not have is removed.
 fn of_objects(
-    study: &Study,
-    catalog: &Catalog,
-    (arm, former): (&Arm, Option<&Settings>),
+    (study, catalog): (&Study, &Catalog),
+    (arm, former): (&Arm, &Settings),
+    is_revert: bool,
 ) -> Result<(), Failure> {
     let of = |settings: &Settings| {
         let arm = Arm {
@@ -114,16 +117,15 @@ fn of_objects(
         };
         weir_lab::changes_of(study, catalog, &arm)
     };
-    let before = former.map(of);
+    let before = of(former);
     let mut patches: BTreeMap<ObjectRef, Value> = BTreeMap::new();
     let mut by_hand = Vec::new();
     for (object, at, value) in of(&arm.settings) {
-        let value = match &before {
-            None => value,
-            Some(before) => {
-                let mut same = before.iter().filter(|one| one.0 == object && one.1 == at);
-                same.next().map_or(Value::Null, |one| one.2.clone())
-            }
+        let mut same = before.iter().filter(|one| one.0 == object && one.1 == at);
+        let before = same.next().map(|one| one.2.clone());
+        let (value, other) = match is_revert {
+            true => (before.unwrap_or(Value::Null), Some(value)),
+            false => (value, before),
         };
         if object.is_of_node() {
             let (sysctl, value) = (&object.resource, value.as_str().unwrap_or(UNKNOWN));
@@ -136,7 +138,7 @@ fn of_objects(
             true => by_hand.push(format!("by hand: {object}: {at} = {value}")),
             false => {
                 let value = match is_workload(&object) {
-                    true => in_strategic(&at, value),
+                    true => in_strategic(&at, value, other.as_ref()),
                     false => value,
                 };
                 let patch = patches.entry(object).or_insert(Value::Null);
@@ -256,6 +258,7 @@ mod tests {
             "/spec/template/spec/topologySpreadConstraints/[topologyKey=kubernetes.io~1hostname]";
         let selector = "/spec/template/spec/nodeSelector";
         let element = json!({"topologyKey": "kubernetes.io/hostname", "maxSkew": 1});
+        let other = json!({"pool": "b", "zone": "c"});
         for (at, value, expected) in [
             (spread, element.clone(), element),
             (
@@ -266,14 +269,16 @@ mod tests {
             (
                 selector,
                 json!({"pool": "a"}),
-                json!({"$patch": "replace", "pool": "a"}),
+                json!({"pool": "a", "zone": null}),
             ),
             (selector, Value::Null, Value::Null),
             ("/spec/template/spec/tolerations", json!([]), json!([])),
             ("/spec/replicas", json!(2), json!(2)),
         ] {
-            assert_eq!(in_strategic(at, value), expected, "{at}");
+            assert_eq!(in_strategic(at, value, Some(&other)), expected, "{at}");
         }
+        let alone = json!({"pool": "a"});
+        assert_eq!(in_strategic(selector, alone.clone(), None), alone);
         for (at, expected) in [
             ("/spec/replicas", false),
             ("/spec/routes/0/timeoutPolicy", true),
