@@ -130,7 +130,8 @@ async fn answered(
     Ok(answer)
 }
 
-async fn printed(
+/// The same within what is asynchronous, for as long as it takes.
+pub(crate) async fn printed(
     inner: &Inner,
     api: &Api<v1::Pod>,
     (pod, container): (&str, &str),

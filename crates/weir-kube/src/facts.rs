@@ -14,8 +14,11 @@ use kube::core::{GroupVersionKind, Selector, SelectorExt};
 use kube::{Api, ResourceExt};
 use serde_json::Value;
 
+use weir_model::quantity::CpuSet;
+
 use crate::asked::NodeLabel;
 use crate::cluster::Cluster;
+use crate::cpusets;
 use crate::error::KubeError;
 use crate::inner::Inner;
 
@@ -79,6 +82,24 @@ pub struct ContainerFacts {
     pub memory_limit: Option<f64>,
     /// Whether its last end was that it needed more memory.
     pub was_killed_for_memory: bool,
+    /// CPUs that a process in it may run on; `None`: it was not asked, or could not be.
+    pub cpus: Option<CpuSet>,
+}
+
+impl PodFacts {
+    /// Whether the kubelet's policy `static` gives some of its containers CPUs of their own.
+    pub fn may_have_own_cpus(&self) -> bool {
+        let is_guaranteed = self.qos.as_deref() == Some("Guaranteed");
+        is_guaranteed && self.containers.iter().any(|one| one.whole_cpus().is_some())
+    }
+}
+
+impl ContainerFacts {
+    /// The CPUs that it asks for, where they are whole ones.
+    pub fn whole_cpus(&self) -> Option<f64> {
+        let is_whole = |cpus: &f64| *cpus >= 1.0 && cpus.fract() == 0.0;
+        self.cpu_request.filter(is_whole)
+    }
 }
 
 /// A node.
@@ -177,13 +198,18 @@ async fn read(inner: &Inner, label: Option<&NodeLabel>) -> Result<ClusterFacts, 
     nodes(inner, &mut facts).await;
     scalers(inner, &mut facts).await;
     budgets(inner, &pods, &mut facts).await;
+    cpusets::read(inner, &pods, &mut facts).await;
     kube_proxy(inner, &mut facts).await;
     Ok(facts)
 }
 
 impl ClusterFacts {
     /// What came of a request; what failed is noted.
-    fn note<T>(&mut self, what: impl Into<String>, came: Result<T, impl ToString>) -> Option<T> {
+    pub(crate) fn note<T>(
+        &mut self,
+        what: impl Into<String>,
+        came: Result<T, impl ToString>,
+    ) -> Option<T> {
         came.map_err(|error| self.unread.push((what.into(), error.to_string())))
             .ok()
     }
@@ -212,6 +238,7 @@ fn pod(pod: &v1::Pod) -> PodFacts {
             cpu_limit: of(&resources.limits, "cpu"),
             memory_limit: of(&resources.limits, "memory"),
             was_killed_for_memory: killed(&one.name).unwrap_or(false),
+            cpus: None,
             name: one.name,
         }
     };

@@ -13,6 +13,7 @@ mod changes;
 mod cluster;
 mod commands;
 mod conditions;
+mod cpusets;
 mod error;
 mod exec;
 mod facts;
@@ -31,6 +32,7 @@ mod remove;
 mod rights;
 mod samples;
 mod trouble;
+mod unplaced;
 mod workload;
 
 pub use asked::{NodeLabel, ProxyPods, Target, Toleration, Unclear, Wanted};

@@ -19,6 +19,7 @@ use crate::pods;
 use crate::pointer::Pointer;
 use crate::refusals::Refusals;
 use crate::trouble;
+use crate::unplaced::{self, Unplaced};
 
 /// Where what is of pods stands in what they are made from.
 const TEMPLATE: &str = "/spec/template/";
@@ -198,6 +199,11 @@ fn read(inner: &Inner, object: &ObjectRef) -> Result<Value, KubeError> {
     })
 }
 
+/// Whether a DaemonSet is to have no pod at all: no node satisfies what its pods ask for.
+fn has_no_node(now: &Value) -> bool {
+    is_seen(now) && now["status"]["desiredNumberScheduled"].as_i64() == Some(0)
+}
+
 /// The labels of a workload's pods, as a selector of labels.
 fn selector(now: &Value) -> String {
     let labels = now["spec"]["selector"]["matchLabels"].as_object();
@@ -206,11 +212,22 @@ fn selector(now: &Value) -> String {
     pairs.join(",")
 }
 
+/// Whether a pod is not going.
+fn stays(pod: &v1::Pod) -> bool {
+    pod.metadata.deletion_timestamp.is_none()
+}
+
 /// A workload, and its pods but for those that are going.
 pub(crate) fn with_pods(
     inner: &Inner,
     object: &ObjectRef,
 ) -> Result<(Value, Vec<v1::Pod>), KubeError> {
+    let (now, mut pods) = with_all_pods(inner, object)?;
+    pods.retain(stays);
+    Ok((now, pods))
+}
+
+fn with_all_pods(inner: &Inner, object: &ObjectRef) -> Result<(Value, Vec<v1::Pod>), KubeError> {
     let now = read(inner, object)?;
     let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), &object.namespace);
     let labelled = ListParams::default().labels(&selector(&now));
@@ -219,8 +236,7 @@ pub(crate) fn with_pods(
         let list = api.list(&labelled).await;
         list.map_err(|error| inner.failed(&doing, error))
     })?;
-    let stays = |pod: &v1::Pod| pod.metadata.deletion_timestamp.is_none();
-    Ok((now, list.items.into_iter().filter(stays).collect()))
+    Ok((now, list.items))
 }
 
 /// Waits until all pods are of the present template and serve. `before` are the ReplicaSets of older templates.
@@ -237,12 +253,18 @@ pub(crate) fn rolled_out(
         !owners.any(|owner| before.is_some_and(|before| before.contains(&owner.name)))
     };
     let mut refusals = Refusals::begin(inner, object);
+    let mut unplaced = Unplaced::default();
     let mut looked = Instant::now();
     loop {
-        let (now, pods) = with_pods(inner, object)?;
+        let (now, mut pods) = with_all_pods(inner, object)?;
+        if has_no_node(&now) {
+            return Err(unplaced::of_daemon_set(object));
+        }
         if is_rolled_out(&now) {
             return Ok(());
         }
+        let is_making_room = !pods.iter().all(stays);
+        pods.retain(stays);
         if looked.elapsed() > LOOK_AT_NODES {
             looked = Instant::now();
             on_lost_node(inner, &pods).map_or(Ok(()), Err)?;
@@ -257,13 +279,20 @@ pub(crate) fn rolled_out(
         }
         let is_over = Instant::now() > until;
         let troubles = pods.iter().filter(is_new);
-        let troubles = troubles.filter_map(|pod| Some((pod.name_any(), trouble::of_pod(pod)?)));
+        let troubles = troubles.filter_map(|pod| Some((pod, trouble::of_pod(pod)?)));
         let worst = troubles.max_by_key(|(_, trouble)| trouble.is_final);
-        let is_judged = before.is_some() || begun.elapsed() > GOING;
+        let waits = worst.as_ref().filter(|(_, trouble)| !trouble.is_final);
+        let is_vain = unplaced.is_vain(inner, waits.map(|(pod, _)| *pod), is_making_room);
+        let is_changed = before.is_some();
+        let is_judged = is_changed || begun.elapsed() > GOING;
         if let Some((pod, trouble)) = worst
-            && (trouble.is_final && is_judged || is_over)
+            && (trouble.is_final && is_judged || is_vain || is_over)
         {
-            let trouble = trouble.of_workload(before.is_some());
+            let pod = pod.name_any();
+            let trouble = match trouble.of_workload(is_changed) {
+                trouble if is_changed => unplaced::of_workload(trouble),
+                trouble => trouble,
+            };
             let told = pods::told_in(inner, &object.namespace, ("pod", &pod), trouble);
             return Err(inner
                 .within(COMMAND, told)
@@ -315,7 +344,7 @@ pub(crate) fn running(inner: &Inner, object: &ObjectRef) -> Result<Vec<v1::Pod>,
 pub(crate) fn runs(pod: &v1::Pod) -> bool {
     let status = pod.status.as_ref();
     let phase = status.and_then(|status| status.phase.as_deref());
-    phase == Some("Running") && pod.metadata.deletion_timestamp.is_none()
+    phase == Some("Running") && stays(pod)
 }
 
 /// What stands at a place in every pod of a workload that runs, by the pod's name. The place is a pointer as for
@@ -368,6 +397,12 @@ mod tests {
             ),
         ] {
             assert_eq!(is_rolled_out(&object), expected, "{object}");
+            assert!(!has_no_node(&object), "{object}");
+        }
+        for (seen, is_nowhere) in [(2, true), (1, false)] {
+            let daemon_set = json!({"metadata": {"generation": 2}, "spec": {},
+                "status": {"observedGeneration": seen, "desiredNumberScheduled": 0}});
+            assert_eq!(has_no_node(&daemon_set), is_nowhere, "{daemon_set}");
         }
         let now = json!({"spec": {"selector": {"matchLabels": {"app": "a", "b": "c"}}}});
         assert_eq!(selector(&now), "app=a,b=c");

@@ -56,8 +56,8 @@ impl Generators {
         &self.0
     }
 
-    /// The jobs of all generators for a load with this plan. `wanted` says which threads a generator with so many CPUs is to
-    /// have; `None`: as many as are good for it.
+    /// The jobs of all generators for a load with this plan. `wanted` says which threads a generator with these places for
+    /// them is to have; `None`: as many as are good for it.
     ///
     /// # Errors
     /// There are not enough connections, descriptors or ports, or a file cannot be read.
@@ -65,7 +65,7 @@ impl Generators {
         &self,
         (load, asked): (&LoadSpec, &[Asked]),
         plan: &Plan,
-        wanted: &dyn Fn(&[u32]) -> Option<Threads>,
+        wanted: &dyn Fn(&[Option<u32>]) -> Option<Threads>,
     ) -> Result<Vec<LoadJob>, LabError> {
         let hosts = self.0.generators();
         let count = hosts.len();
@@ -75,11 +75,11 @@ impl Generators {
             Descriptors::of_load(load, 1, false, host.is.own_tables).dealt(count as u64)
         };
         let threads = |host: &Host| {
-            let cpus = host.is.cpus.cpus();
-            wanted(cpus).unwrap_or_else(|| {
-                let threads = room(host).threads(host.is.most_descriptors, cpus.len() as u64);
-                let cpus = cpus.iter().copied().map(Some).cycle();
-                cpus.take(most.min(threads as usize)).collect()
+            let places = host.places_of_threads();
+            wanted(&places).unwrap_or_else(|| {
+                let threads = room(host).threads(host.is.most_descriptors, places.len() as u64);
+                let places = places.iter().copied().cycle();
+                places.take(most.min(threads as usize)).collect()
             })
         };
         let threads: Vec<Threads> = hosts.clone().map(threads).collect();
@@ -98,12 +98,12 @@ impl Generators {
         };
         let mut jobs = Vec::new();
         for (host, threads) in hosts.zip(threads) {
-            let is_there = |cpu: &u32| host.is.cpus.cpus().contains(cpu);
+            let is_there = |cpu: &u32| host.allowed().cpus().contains(cpu);
             if let Some(cpu) = threads.iter().flatten().find(|cpu| !is_there(cpu)) {
                 return Err(LabError::Cpus {
                     host: host.called().to_owned(),
                     wanted: cpu.to_string(),
-                    allowed: host.is.cpus.to_string(),
+                    allowed: host.allowed().to_string(),
                 });
             }
             preflight::enough(room(host).for_each_of(threads.len() as u64), host)?;

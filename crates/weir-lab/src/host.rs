@@ -20,7 +20,7 @@ use weir_simulation::World;
 
 use crate::LabError;
 use crate::options::Options;
-use crate::pods::Pods;
+use crate::pods::{self, Pods};
 
 /// How long it may take to have an agent on another host, a copy of weir included.
 const CONNECT: Duration = Duration::from_secs(90);
@@ -32,6 +32,16 @@ const SIMULATED: &str = "the simulated host";
 pub(crate) struct Host {
     link: Link,
     pub(crate) is: Description,
+    /// Of a pod, how its CPUs are shared with others.
+    pod: Option<InPod>,
+}
+
+/// CPUs of a pod, of which its host has as many as it asked for.
+struct InPod {
+    /// All that it may use.
+    seen: CpuSet,
+    /// Whether its threads are kept to its host's CPUs, which no other pod of the run has then.
+    is_kept: bool,
 }
 
 /// How a host is reached.
@@ -78,6 +88,7 @@ impl Host {
         Ok(Host {
             is: agent.ask(Describe)?,
             link: Link::Here(agent),
+            pod: None,
         })
     }
 
@@ -111,13 +122,52 @@ impl Host {
     /// Each of the pods of a run.
     pub(crate) fn in_pods(pods: &Pods, options: &Options) -> Result<Vec<Host>, LabError> {
         pods.with(&options.stop, |generators| {
-            let each = generators.pods().iter();
-            each.map(|pod| Host::pod((pods, generators), pod, options))
-                .collect()
+            let all = generators.pods();
+            let each = all.iter();
+            let each = each.map(|pod| Host::pod((pods, generators), pod, options));
+            let mut hosts = each.collect::<Result<Vec<Host>, LabError>>()?;
+            let seen = hosts.iter().zip(all);
+            let seen: Vec<(&str, &CpuSet)> = seen
+                .map(|(host, pod)| (&*pod.node, &host.is.cpus))
+                .collect();
+            let dealt = pods::deal(&seen, pods.cpus());
+            for ((host, pod), own) in hosts.iter_mut().zip(all).zip(dealt) {
+                pods.has_seen((&pod.name, &pod.node), &host.is.cpus, own.as_ref());
+                host.have(own, pods.cpus());
+            }
+            Ok(hosts)
         })
     }
 
-    /// A pod that runs.
+    /// Takes the CPUs that were dealt to a pod, or as many as it asked for, to which its threads are not kept then.
+    fn have(&mut self, dealt: Option<CpuSet>, count: usize) {
+        let is_kept = dealt.is_some();
+        let some = || CpuSet::new(self.is.cpus.cpus().iter().copied().take(count).collect());
+        let Some(own) = dealt.or_else(some) else {
+            return;
+        };
+        let seen = std::mem::replace(&mut self.is.cpus, own);
+        self.pod = Some(InPod { seen, is_kept });
+    }
+
+    /// Where its threads run: each on one of its CPUs, or wherever the kernel has them.
+    pub(crate) fn places_of_threads(&self) -> Vec<Option<u32>> {
+        let is_kept = self.is_kept();
+        let cpus = self.is.cpus.cpus().iter();
+        cpus.map(|cpu| is_kept.then_some(*cpu)).collect()
+    }
+
+    /// Whether threads are kept to its CPUs.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.pod.as_ref().is_none_or(|pod| pod.is_kept)
+    }
+
+    /// All CPUs that it may use.
+    pub(crate) fn allowed(&self) -> &CpuSet {
+        self.pod.as_ref().map_or(&self.is.cpus, |pod| &pod.seen)
+    }
+
+    /// A pod that runs. It may see more CPUs than its limit lets it use.
     fn pod(
         (pods, generators): (&Pods, &Generators),
         pod: &Pod,
@@ -135,14 +185,7 @@ impl Host {
         let name = format!("pod {} on node {}", pod.name, pod.node);
         let address = connected.address;
         let agent = weir_kube::client(&name, connected);
-        let mut host = Host::over(agent, name, address, options)?;
-        // It may see more than its limit lets it use.
-        pods.has_seen((&pod.name, &pod.node), &host.is.cpus);
-        let seen = host.is.cpus.cpus().iter().copied();
-        if let Some(cpus) = CpuSet::new(seen.take(pods.cpus()).collect()) {
-            host.is.cpus = cpus;
-        }
-        Ok(host)
+        Host::over(agent, name, address, options)
     }
 
     /// A host with an agent that has said hello.
@@ -161,6 +204,7 @@ impl Host {
                 name,
                 address,
             },
+            pod: None,
         })
     }
 
@@ -170,6 +214,7 @@ impl Host {
         Ok(Host {
             is: is.map_err(AgentError::from)?,
             link: Link::Simulated(Rc::clone(world)),
+            pod: None,
         })
     }
 

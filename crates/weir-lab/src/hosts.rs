@@ -281,7 +281,7 @@ impl Hosts {
             if let Some(cpus) = own {
                 host.read_on(cpus);
             }
-            if let Some(cpus) = beside_proxy(&here, roles) {
+            if let Some(cpus) = beside_proxy(&here, roles).filter(|_| host.is_kept()) {
                 host.ask(Settle(host.own_cpus(cpus)))?;
             }
         }

@@ -206,6 +206,9 @@ impl Lab<'_> {
             for cpu in job.threads.iter_mut().flatten() {
                 *cpu = own.get(cpu).copied().unwrap_or(*cpu);
             }
+            if !host.is_kept() && self.header.study.cpus.is_none() {
+                job.threads.fill(None);
+            }
         }
         Ok(jobs)
     }

@@ -1,6 +1,6 @@
 //! Generators in pods of a Kubernetes cluster.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,9 +20,12 @@ struct Shared {
     cluster: Cluster,
     wanted: Wanted,
     started: Mutex<Option<Generators>>,
-    /// The CPUs on which each may run, by its name and its node.
-    seen: Mutex<BTreeMap<(String, String), CpuSet>>,
+    /// By its name and its node.
+    seen: Mutex<BTreeMap<(String, String), SeenCpus>>,
 }
+
+/// The CPUs on which a pod may run, and those of them that its threads are kept to, if they are.
+type SeenCpus = (CpuSet, Option<CpuSet>);
 
 /// Copies of the same pods.
 impl PartialEq for Pods {
@@ -97,10 +100,11 @@ impl Pods {
         shared.map(remark).chain(self.of_cpus()).collect()
     }
 
-    /// The CPUs on which a pod may run, as its agent says.
-    pub(crate) fn has_seen(&self, (pod, node): (&str, &str), cpus: &CpuSet) {
+    /// The CPUs on which a pod may run, as its agent says, and those of them that its threads are kept to, if they are.
+    pub(crate) fn has_seen(&self, (pod, node): (&str, &str), cpus: &CpuSet, kept: Option<&CpuSet>) {
         let mut seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.insert((pod.to_owned(), node.to_owned()), cpus.clone());
+        let both = (cpus.clone(), kept.cloned());
+        seen.insert((pod.to_owned(), node.to_owned()), both);
     }
 
     /// Which pods have CPUs of their own, and which have not.
@@ -108,29 +112,28 @@ impl Pods {
         let seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let (own, shared): (Vec<_>, Vec<_>) = seen
             .iter()
-            .partition(|(_, cpus)| cpus.cpus().len() <= self.cpus());
-        let each = |pods: &[(&(String, String), &CpuSet)]| {
-            let of_one = |((pod, node), cpus): &(&(String, String), &CpuSet)| {
-                format!("pod {pod}: CPUs {cpus} of node {node}")
-            };
-            pods.iter().map(of_one).collect::<Vec<_>>().join(", ")
-        };
-        let mut remarks = Vec::new();
-        if !own.is_empty() {
-            let text = format!(
-                "generators that run on no more CPUs than they asked for: {}",
-                each(&own)
-            );
-            remarks.push(Remark::of_run(text));
-        }
-        if !shared.is_empty() {
-            remarks.push(Remark::of_run(format!(
-                "generators that have no CPUs of their own, but share them with whatever else runs there: {}; a kubelet with the CPU \
-                 manager policy `static` gives them their own",
-                each(&shared)
-            )));
-        }
-        remarks
+            .partition(|(_, (cpus, _))| cpus.cpus().len() <= self.cpus());
+        let own = own
+            .iter()
+            .map(|((pod, node), (cpus, _))| format!("pod {pod}: CPUs {cpus} of node {node}"));
+        let shared = shared.iter().map(|((pod, node), (cpus, kept))| match kept {
+            Some(kept) => {
+                format!("pod {pod}: CPUs {cpus} of node {node}, its threads on {kept}")
+            }
+            None => format!(
+                "pod {pod}: CPUs {cpus} of node {node}, fewer than the threads of the pods there, so the kernel moves them"
+            ),
+        });
+        let [own, shared] = [own.collect::<Vec<_>>(), shared.collect()].map(|all| all.join(", "));
+        let own = (!own.is_empty())
+            .then(|| format!("generators that run on no more CPUs than they asked for: {own}"));
+        let shared = (!shared.is_empty()).then(|| {
+            format!(
+                "generators that have no CPUs of their own, but share them with whatever else runs there: {shared}; a kubelet with the \
+                 CPU manager policy `static` gives them their own"
+            )
+        });
+        own.into_iter().chain(shared).map(Remark::of_run).collect()
     }
 
     fn started(&self) -> MutexGuard<'_, Option<Generators>> {
@@ -138,5 +141,79 @@ impl Pods {
             .started
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The CPUs for the threads of each of weir's pods, which are as many as `each`, by its node and the CPUs that it may use there:
+/// no CPU twice. `None`: pods of a node that have CPUs in common have more threads than CPUs, so the kernel is to move the
+/// threads.
+pub(crate) fn deal(pods: &[(&str, &CpuSet)], each: usize) -> Vec<Option<CpuSet>> {
+    let mut dealt = vec![None; pods.len()];
+    let mut taken: BTreeSet<(&str, u32)> = BTreeSet::new();
+    let mut crowded: BTreeSet<&str> = BTreeSet::new();
+    // Whoever may use the fewest chooses first.
+    let mut order: Vec<usize> = (0..pods.len()).collect();
+    order.sort_by_key(|place| pods[*place].1.cpus().len());
+    for place in order {
+        let (node, allowed) = pods[place];
+        let free = allowed.cpus().iter().copied();
+        let free = free.filter(|cpu| !taken.contains(&(node, *cpu)));
+        let own: Vec<u32> = free.take(each).collect();
+        // A pod with fewer CPUs than threads has them to itself, or it would have none left.
+        if own.len() < each.min(allowed.cpus().len()) {
+            crowded.insert(node);
+            continue;
+        }
+        taken.extend(own.iter().map(|cpu| (node, *cpu)));
+        dealt[place] = CpuSet::new(own);
+    }
+    let is_alone = |place: usize| {
+        let (node, own) = pods[place];
+        let mut others = pods.iter().enumerate();
+        others.all(|(other, (of, cpus))| {
+            other == place || *of != node || own.shared_with(cpus).is_empty()
+        })
+    };
+    for (place, own) in dealt.iter_mut().enumerate() {
+        if crowded.contains(pods[place].0) && !is_alone(place) {
+            *own = None;
+        }
+    }
+    dealt
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_of_a_node_have_no_cpu_in_common_while_others_are_free() {
+        for (pods, each, expected) in [
+            (&["a 0-3", "a 0-3"][..], 1, &["0", "1"][..]),
+            (&["a 0-3", "a 0-3"], 2, &["0-1", "2-3"]),
+            (&["a 0-3", "b 0-3"], 2, &["0-1", "0-1"]),
+            (&["a 0-1", "b 0-1", "a 0-1"], 1, &["0", "0", "1"]),
+            // Fewer CPUs than threads.
+            (&["a 0-1", "a 0-1", "a 0-1"], 1, &["-", "-", "-"]),
+            (&["a 0-3", "b 0-1", "a 0-3"], 3, &["-", "0-1", "-"]),
+            (&["a 0", "a 0"], 1, &["-", "-"]),
+            // The kubelet has given some CPUs of their own.
+            (&["a 2", "a 3"], 1, &["2", "3"]),
+            (&["a 0-2", "a 3", "a 0-2"], 1, &["0", "3", "1"]),
+            (&["a 0", "a 3", "a 0"], 1, &["-", "3", "-"]),
+            (&["a 0-3", "a 0"], 1, &["1", "0"]),
+            // A quota lets it use more CPUs than it sees.
+            (&["a 0-1"], 4, &["0-1"]),
+        ] {
+            let of = |text: &&'static str| {
+                let (node, cpus) = text.split_once(' ').expect("a node and CPUs");
+                (node, cpus.parse::<CpuSet>().expect("CPUs"))
+            };
+            let all: Vec<(&str, CpuSet)> = pods.iter().map(of).collect();
+            let seen: Vec<(&str, &CpuSet)> = all.iter().map(|(node, cpus)| (*node, cpus)).collect();
+            let word = |own: Option<CpuSet>| own.map_or("-".to_owned(), |own| own.to_string());
+            let dealt: Vec<String> = deal(&seen, each).into_iter().map(word).collect();
+            assert_eq!(dealt, expected, "{pods:?}");
+        }
     }
 }

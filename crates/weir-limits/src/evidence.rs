@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::derive::{Known, read_of, value};
-use crate::quantities::Quantities;
+use crate::quantities::{Derivation, Quantities};
 use crate::window::Window;
 use weir_model::sample::Counters;
 
@@ -92,7 +92,9 @@ impl Evidence {
                         at_low_load,
                         unit: quantity.unit.clone(),
                         from: quantity.from.sources(),
-                        read_of: read_of(&quantity.from, window, counters),
+                        read_of: evidence
+                            .read_of_both(&quantity.from)
+                            .or_else(|| read_of(&quantity.from, window, counters)),
                     };
                     evidence.quantities.insert(name, fact);
                 }
@@ -102,6 +104,15 @@ impl Evidence {
             }
         }
         evidence
+    }
+
+    /// Of how many pods speaks what is derived from two other quantities.
+    fn read_of_both(&self, from: &Derivation) -> Option<(u32, u32)> {
+        let (Derivation::Ratio { of, by } | Derivation::Less { of, by }) = from else {
+            return None;
+        };
+        let each = [of, by].map(|name| self.quantities.get(name)?.read_of);
+        each.into_iter().flatten().min()
     }
 
     /// Of how many of the proxy's pods it speaks at least, and how many there are; `None`: of all.

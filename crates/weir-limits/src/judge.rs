@@ -96,7 +96,7 @@ pub struct Ruled {
 pub struct Unknown {
     /// Its name.
     pub limiter: String,
-    /// Quantities that it needs and that are unknown.
+    /// Quantities that it needs and that are unknown, or known of some of the proxy's pods alone.
     pub missing: Vec<String>,
 }
 
@@ -211,10 +211,13 @@ fn add(all: &mut Vec<Shown>, more: Vec<Shown>) {
     }
 }
 
-/// Holds one row against the evidence. A symptom that is known not to be there says more than one that is unknown.
+/// Holds one row against the evidence. A symptom that is known not to be there says more than one that is unknown. What does
+/// not show in those of the proxy's pods that could be read may be so in the others, so it is unknown.
 fn row<'a>(rule: &'a Rule, rules: &Rules, evidence: &Evidence) -> Row<'a> {
     let look = |conditions: &'a [Condition], holds: bool| -> Vec<&'a Condition> {
-        let is_so = |one: &&Condition| one.holds(evidence) == Some(holds);
+        let is_so = |one: &&Condition| {
+            one.holds(evidence) == Some(holds) && (holds || one.partly(evidence).is_empty())
+        };
         conditions.iter().filter(is_so).collect()
     };
     let shown = |conditions: &[&Condition]| -> Vec<Shown> {
@@ -232,7 +235,8 @@ fn row<'a>(rule: &'a Rule, rules: &Rules, evidence: &Evidence) -> Row<'a> {
         let mut missing: Vec<String> = rule
             .symptoms
             .iter()
-            .flat_map(|one| one.missing(evidence))
+            .filter(|one| one.holds(evidence) != Some(true))
+            .flat_map(|one| [one.missing(evidence), one.partly(evidence)].concat())
             .collect();
         // A share of nothing has nothing missing, and cannot be known all the same.
         if missing.is_empty() {
@@ -245,6 +249,11 @@ fn row<'a>(rule: &'a Rule, rules: &Rules, evidence: &Evidence) -> Row<'a> {
         return Row::Unknown(missing);
     }
     let contradicting = look(&rule.contradicts, true);
+    let partly = contradicting.iter().map(|one| one.partly(evidence));
+    let partly: Vec<Vec<String>> = partly.filter(|names| !names.is_empty()).collect();
+    if !partly.is_empty() && partly.len() == contradicting.len() {
+        return Row::Unknown(partly.concat());
+    }
     if !contradicting.is_empty() {
         return Row::Doubted {
             seen: shown(&there),

@@ -126,7 +126,16 @@ impl Condition {
         self.quantities().filter(unknown).cloned().collect()
     }
 
-    /// Whether it is so; `None`: not known.
+    /// Those of them that speak of some of the proxy's pods alone.
+    pub(crate) fn partly(&self, evidence: &Evidence) -> Vec<String> {
+        let is_partial = |name: &&String| {
+            let fact = evidence.quantities.get(*name);
+            fact.is_some_and(|fact| fact.read_of.is_some())
+        };
+        self.quantities().filter(is_partial).cloned().collect()
+    }
+
+    /// Whether it is so; `None`: not known. Of what speaks of some pods alone, it is so in these.
     pub(crate) fn holds(&self, evidence: &Evidence) -> Option<bool> {
         let fact = evidence.quantities.get(&self.quantity.value)?;
         let other = match &self.of {

@@ -348,10 +348,7 @@ impl Controller {
         Ok(Placed {
             object: WORKLOAD.to_owned(),
             at: place.at_of(self.container().ok_or(Unplaced::Parameter)?),
-            value: match place.values.get(level) {
-                Some(value) => value.clone(),
-                None => row.level.json(level),
-            },
+            value: place.value(row, level),
         })
     }
 

@@ -337,10 +337,7 @@ fn check_scope(row: &Parameter, proxy: Option<ProxyKind>) -> Result<(), String> 
         (EffectiveFrom::ProcessLimit { .. }, Scope::ProcessLaunch)
         | (EffectiveFrom::Launcher, Scope::ProcessLaunch)
         | (EffectiveFrom::Transport { .. }, Scope::Transport) => Ok(()),
-        (EffectiveFrom::Workload(place), Scope::Workload) => match place.at.starts_with("/spec/") {
-            true => Ok(()),
-            false => Err("a place in a workload begins with `/spec/`".to_owned()),
-        },
+        (EffectiveFrom::Workload(place), Scope::Workload) => place.check(),
         (EffectiveFrom::Workload(_), _) | (_, Scope::Workload) => {
             Err("the scope `workload` and `effective: {workload: ...}` go together".to_owned())
         }

@@ -14,6 +14,7 @@ use crate::grammar::{
     cpus, integer, integers, is_cipher_list, is_name, media_types, memory, pairs, pairs_allowed,
     ports, set, stepped,
 };
+use crate::placing;
 
 /// The levels that a parameter has.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -93,6 +94,11 @@ pub enum LevelKind {
     Cpus,
     /// Memory as Kubernetes writes it, such as `512Mi`, from 1Mi on.
     Memory,
+    /// Labels of Kubernetes with their values: `key=value,key=value`.
+    Labels,
+    /// Taints of nodes that pods tolerate, as `kubectl taint` writes them: `key=value:NoSchedule`, or `key:NoSchedule` for any
+    /// value, with commas between them.
+    Tolerations,
 }
 
 /// Bounds of a whole number, both included.
@@ -201,17 +207,33 @@ impl LevelKind {
             LevelKind::Name => is_name(level).then(|| level.to_owned()),
             LevelKind::Cpus => cpus(level),
             LevelKind::Memory => memory(level),
+            LevelKind::Labels => placing::labels(level),
+            LevelKind::Tolerations => placing::tolerations(level),
         }
     }
 
-    /// A canonical level as it stands in an object of a cluster: a number, `true` or `false`, else text.
+    /// A canonical level as it stands in an object of a cluster: a number, `true` or `false`, an object or a list, else text.
     pub(crate) fn json(&self, level: &str) -> Value {
         match self {
             LevelKind::Switch => Value::Bool(level == "on"),
             LevelKind::Integer { .. } => level
                 .parse()
                 .map_or_else(|_| level.into(), |number: u64| number.into()),
+            LevelKind::Labels => placing::labels_json(level),
+            LevelKind::Tolerations => placing::tolerations_json(level),
             _ => level.into(),
+        }
+    }
+
+    /// The level behind what stands in an object of a cluster. What no level leads to is given as it stands; empty: nothing
+    /// but what the cluster has added.
+    pub(crate) fn told(&self, value: &Value) -> String {
+        match (self, value) {
+            (_, Value::Bool(is_on)) => if *is_on { "on" } else { "off" }.to_owned(),
+            (_, Value::String(text)) => self.canonical(text).unwrap_or_else(|| text.clone()),
+            (LevelKind::Labels, value) => placing::labels_told(value),
+            (LevelKind::Tolerations, value) => placing::tolerations_told(value),
+            (_, other) => other.to_string(),
         }
     }
 
@@ -231,7 +253,9 @@ impl LevelKind {
             | LevelKind::CipherList
             | LevelKind::Name
             | LevelKind::Cpus
-            | LevelKind::Memory => (&[], &[]),
+            | LevelKind::Memory
+            | LevelKind::Labels
+            | LevelKind::Tolerations => (&[], &[]),
         };
         fixed
             .iter()
@@ -277,6 +301,14 @@ impl LevelKind {
             LevelKind::Name => Some("a name of lower-case letters, digits and dashes".to_owned()),
             LevelKind::Cpus => Some("a number of CPUs from 10m on, such as 2 or 500m".to_owned()),
             LevelKind::Memory => Some("an amount of memory from 1Mi on, such as 512Mi".to_owned()),
+            LevelKind::Labels => {
+                Some("labels with their values such as `pool=ingress,zone=a`".to_owned())
+            }
+            LevelKind::Tolerations => Some(format!(
+                "taints such as `dedicated=ingress:NoSchedule` or, for any value, `dedicated:NoSchedule`, with commas between \
+                 them, none of them the cluster's own ({})",
+                placing::OF_CLUSTER
+            )),
         };
         let words = self.words().map(|word| format!("`{word}`"));
         let mut parts: Vec<String> = words.chain(numbers).collect();
@@ -315,6 +347,8 @@ impl LevelKind {
             LevelKind::Name => Some("name".to_owned()),
             LevelKind::Cpus => Some("CPUs".to_owned()),
             LevelKind::Memory => Some("memory".to_owned()),
+            LevelKind::Labels => Some("labels".to_owned()),
+            LevelKind::Tolerations => Some("tolerations".to_owned()),
         };
         let words = self.words().map(str::to_owned);
         words.chain(kind).collect::<Vec<_>>().join(", ")

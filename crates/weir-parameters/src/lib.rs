@@ -21,6 +21,7 @@ mod default;
 mod file;
 mod grammar;
 mod level;
+mod placing;
 mod quantity;
 mod row;
 mod scoped;
@@ -28,6 +29,7 @@ mod shows;
 mod spelling;
 mod template;
 mod turn;
+mod workload;
 
 pub use catalog::Catalog;
 pub use constraint::{
@@ -39,9 +41,10 @@ pub use file::CatalogError;
 pub use level::{Bounds, LevelError, LevelKind};
 pub use quantity::{Quantity, Reading};
 pub use row::{
-    Context, Directive, EffectiveFrom, GroupLimit, Hop, InWorkload, Kubernetes, Parameter,
-    ProcessLimit, Role, Safe, Scope, Write,
+    Context, Directive, EffectiveFrom, Hop, Kubernetes, Parameter, ProcessLimit, Role, Safe, Scope,
+    Write,
 };
 pub use scoped::Scoped;
 pub use shows::{Counter, ShownBy, Shows};
 pub use spelling::Spelling;
+pub use workload::{GroupLimit, InWorkload};

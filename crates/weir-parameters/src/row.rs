@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use weir_model::study::ProxyRole;
 
 use crate::constraint::Constraint;
@@ -13,6 +12,7 @@ use crate::level::{LevelError, LevelKind};
 use crate::shows::Shows;
 use crate::spelling::Spelling;
 use crate::template;
+use crate::workload::InWorkload;
 
 /// A tunable.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -168,54 +168,6 @@ pub enum EffectiveFrom {
     },
     /// The pods that run of a workload in a cluster.
     Workload(InWorkload),
-}
-
-/// A place in a workload, and how its pods tell what came of it.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct InWorkload {
-    /// Where in a Deployment or a DaemonSet: a pointer as in `Site::at`, in which `{container}` is the proxy's
-    /// container. What is below `/spec/template` is read at the same place of each pod; anything else is their number.
-    pub at: String,
-    /// The kind of workload, where others have no such place: `Deployment`.
-    #[serde(default)]
-    pub kind: Option<String>,
-    /// What of the container's control group says it besides; that counts.
-    #[serde(default)]
-    pub group: Option<GroupLimit>,
-    /// The level of a pod that says nothing.
-    pub absent: String,
-    /// What stands there for each level, where that is not the level itself; see `Placed::value`.
-    #[serde(default)]
-    pub values: BTreeMap<String, Value>,
-    /// The field of those that tells the level, as a JSON pointer (RFC 6901) within them.
-    #[serde(default)]
-    pub told_by: String,
-}
-
-impl InWorkload {
-    /// The pointer, of a proxy in this container.
-    pub fn at_of(&self, container: &str) -> String {
-        self.at.replace("{container}", container)
-    }
-
-    /// The level that is told by this value of the field that tells it.
-    pub fn level_of(&self, told: &Value) -> Option<&str> {
-        let is_it = |value: &Value| value.pointer(&self.told_by) == Some(told);
-        let mut values = self.values.iter();
-        let found = values.find(|(_, value)| is_it(value));
-        found.map(|(level, _)| level.as_str())
-    }
-}
-
-/// A limit of a control group (cgroups(7)).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GroupLimit {
-    /// CPU time in a period: `cpu.max`.
-    Cpu,
-    /// Bytes: `memory.max`.
-    Memory,
 }
 
 /// A limit that a proxy can be started with.

@@ -22,14 +22,19 @@ pub fn sentence(found: &LimiterFindings) -> String {
                 true => turn(first, found.pods.as_deref()),
                 false => Some(tried.join(" ")),
             };
-            let partly = partly(found).map(|partly| format!("This speaks for {partly}."));
+            let partly =
+                partly(found).map(|partly| format!("Only {partly}, and this speaks for these."));
             let behind = first.behind.as_ref().and_then(behind);
             let parts = [Some(named), partly, advice, behind];
             parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
         }
         ([], Answer::DoNotKnow) => {
             let why = unread(found).unwrap_or_else(|| why_not(found));
-            format!("What limits {arm} is not known: {why}.")
+            let of = partly(found).map(|partly| format!(", as only {partly}"));
+            format!(
+                "What limits {arm} is not known: {why}{}.",
+                of.unwrap_or_default()
+            )
         }
         ([], _) => {
             let at = found
@@ -37,7 +42,8 @@ pub fn sentence(found: &LimiterFindings) -> String {
                 .rate
                 .map(|rate| format!(" at {}", shown(rate, "/s")));
             let but = unread(found).map(|why| format!(", as far as is known: {why}"));
-            let but = but.or_else(|| Some(format!(", as far as is known of {}", partly(found)?)));
+            let but =
+                but.or_else(|| Some(format!(", as far as is known: only {}", partly(found)?)));
             let (at, but) = (at.unwrap_or_default(), but.unwrap_or_default());
             format!("Nothing was used up by {arm}{at}{but}.")
         }
@@ -57,9 +63,7 @@ fn unread(found: &LimiterFindings) -> Option<String> {
 fn partly(found: &LimiterFindings) -> Option<String> {
     let (read, all) = found.evidence.read_of()?;
     let which = found.pods.as_deref().unwrap_or("hosts of the proxy");
-    Some(format!(
-        "{read} of {all} of the {which}: the others could not be read"
-    ))
+    Some(format!("{read} of {all} of the {which} could be read"))
 }
 
 /// Which parameters to change, and how. Those of pods are those of `pods`.

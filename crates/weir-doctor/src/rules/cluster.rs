@@ -223,18 +223,13 @@ fn cpu_limit(group: &Group<'_>) -> Vec<Finding> {
     limited.map(finding).collect()
 }
 
+/// By the CPUs that containers really have, where that could be read, else by the kubelet's policy.
 fn cpu_manager(group: &Group<'_>) -> Vec<Finding> {
-    let is_whole = |pod: &PodFacts| {
-        let whole = |cpus: f64| cpus >= 1.0 && cpus.fract() == 0.0;
-        pod.qos.as_deref() == Some("Guaranteed")
-            && pod
-                .containers
-                .iter()
-                .any(|one| one.cpu_request.is_some_and(whole))
-    };
     let policy = |wanted: &str, whole: bool| {
         let is_it = |(pod, node): &(&PodFacts, &NodeFacts)| {
-            node.cpu_manager.as_deref() == Some(wanted) && is_whole(pod) == whole
+            let is_read = pod.containers.iter().any(|one| one.cpus.is_some());
+            let is_whole = pod.may_have_own_cpus();
+            !is_read && node.cpu_manager.as_deref() == Some(wanted) && is_whole == whole
         };
         group.nodes().find(is_it)
     };
@@ -245,12 +240,16 @@ fn cpu_manager(group: &Group<'_>) -> Vec<Finding> {
             pod.name, node.name
         )
     };
-    let shared = policy("none", true).map(|found| {
+    let of_policy = || {
+        let found = policy("none", true).map(evidence);
+        found.map(|line| format!("{line}; its CPUs could not be read in it"))
+    };
+    let shared = group.nodes().find_map(of_cpus).or_else(of_policy).map(|evidence| {
         Finding::note("cpus-not-pinned", format!("{} has whole CPUs, but none of its own", group.name()))
-            .evidence(evidence(found))
+            .evidence(evidence)
             .why(
                 "The kubelet's policy `none` lets pods run on all CPUs of the node and move between them. With `static`, a Guaranteed pod with whole \
-                 CPUs has them to itself; that takes a restart of the kubelet.",
+                 CPUs that starts under it has them to itself; that takes a restart of the kubelet.",
                 CPU_MANAGER,
             )
     });
@@ -263,6 +262,27 @@ fn cpu_manager(group: &Group<'_>) -> Vec<Finding> {
             )
     });
     shared.into_iter().chain(unused).collect()
+}
+
+/// What a container says that has CPUs in common with others: more than it asks for, or all of its node, unless the kubelet
+/// gives them to it alone.
+fn of_cpus((pod, node): (&PodFacts, &NodeFacts)) -> Option<String> {
+    let is_static = node.cpu_manager.as_deref() == Some("static");
+    let has_all = |count: f64| !is_static && node.cpus == Some(count);
+    let mut containers = pod.containers.iter().filter_map(|one| {
+        let (cpus, whole) = (one.cpus.as_ref()?, one.whole_cpus()?);
+        let count = cpus.cpus().len() as f64;
+        (count > whole || has_all(count)).then(|| {
+            format!(
+                "pod {} on node {}: container {} may run on CPUs {cpus} (Cpus_allowed_list) and asks for {whole}; cpuManagerPolicy {}",
+                pod.name,
+                node.name,
+                one.name,
+                node.cpu_manager.as_deref().unwrap_or("not known")
+            )
+        })
+    });
+    containers.next()
 }
 
 fn memory(group: &Group<'_>) -> Vec<Finding> {

@@ -44,6 +44,14 @@ fn fine() -> ClusterFacts {
     }
 }
 
+/// Has the containers of all pods say so.
+fn may_run_on(facts: &mut ClusterFacts, cpus: &str, policy: Option<&str>) {
+    facts.nodes[0].cpu_manager = policy.map(str::to_owned);
+    for pod in &mut facts.pods {
+        pod.containers[0].cpus = Some(cpus.parse().expect("CPUs"));
+    }
+}
+
 const ASKED: Asked = Asked {
     connections: Some(100_000),
     rate: None,
@@ -69,6 +77,16 @@ fn each_rule_is_set_off_by_what_it_is_about_and_by_nothing_else() {
         (|facts| facts.pods[0].containers[0].cpu_request = Some(1.5), &["cpus-not-exclusive"]),
         (|facts| facts.nodes[0].cpu_manager = Some("none".to_owned()), &["cpus-not-pinned"]),
         (|facts| facts.nodes[0].cpu_manager = None, &[]),
+        // What a container tells goes before the policy.
+        (|facts| may_run_on(facts, "2-3", None), &[]),
+        (|facts| may_run_on(facts, "0-7", None), &["cpus-not-pinned"]),
+        (|facts| may_run_on(facts, "0-7", Some("static")), &["cpus-not-pinned"]),
+        (|facts| may_run_on(facts, "2-3", Some("none")), &[]),
+        // All CPUs of a node are nobody's own under the policy `none`.
+        (|facts| { may_run_on(facts, "0-1", Some("none")); facts.nodes[0].cpus = Some(2.0); },
+         &["node-conntrack-too-small", "cpus-not-pinned"]),
+        (|facts| { may_run_on(facts, "0-1", Some("static")); facts.nodes[0].cpus = Some(2.0); },
+         &["node-conntrack-too-small"]),
         (|facts| facts.pods[0].containers[0].cpu_limit = Some(2.0), &["cpu-limited"]),
         (|facts| facts.pods[1].containers[0].was_killed_for_memory = true, &["killed-for-memory"]),
         (|facts| facts.pods[1].has_host_network = true, &["host-network"]),

@@ -19,7 +19,7 @@ struct Missing(String);
 
 /// Runs the tests of a tier in one cluster, one after the other; `prepare` is done first. What ran, and what took long,
 /// is told beside what the tests print, which nobody sees where they pass. Where `KUBE_TESTS` is set, those whose names
-/// have it are run.
+/// have it, or one of its words with commas between them, are run.
 pub(crate) fn tier(name: &str, nodes: Option<&Nodes<'_>>, prepare: fn(&Test), tests: &[Named]) {
     let tell = |what: String| {
         let line = format!("kubernetes: {name} tier: {what}\n");
@@ -32,7 +32,8 @@ pub(crate) fn tier(name: &str, nodes: Option<&Nodes<'_>>, prepare: fn(&Test), te
     prepare(&test);
     let only = std::env::var("KUBE_TESTS").unwrap_or_default();
     let (mut times, mut failed) = (Vec::new(), Vec::new());
-    for (name, run) in tests.iter().filter(|(name, _)| name.contains(&only)) {
+    let is_asked = |name: &str| only.split(',').any(|word| name.contains(word));
+    for (name, run) in tests.iter().filter(|(name, _)| is_asked(name)) {
         let began = Instant::now();
         let ended = catch_unwind(AssertUnwindSafe(|| run(&test))).err();
         match ended.as_ref().map(|payload| payload.downcast_ref()) {

@@ -1,6 +1,5 @@
 //! What the pods of a workload tell of how they were made.
 
-use serde_json::Value;
 use weir_kube::{Cluster, KubeError, ObjectRef};
 use weir_parameters::{GroupLimit, InWorkload, Parameter};
 
@@ -41,10 +40,7 @@ pub(super) fn levels(
     let said = found.into_iter().map(|(pod, value)| {
         let level = match (in_pod, value) {
             (None, _) => count.clone(),
-            (Some(_), Some(value)) => match place.level_of(&value) {
-                Some(level) => level.to_owned(),
-                None => level_of(row, &value),
-            },
+            (Some(_), Some(value)) => place.level_of(row, &value),
             (Some(_), None) => place.absent.clone(),
         };
         (pod, level)
@@ -71,16 +67,6 @@ pub(super) fn levels(
         (pod, found.unwrap_or(said))
     };
     Ok(said.into_iter().map(level).collect())
-}
-
-/// The level behind a value of an object.
-fn level_of(row: &Parameter, value: &Value) -> String {
-    match value {
-        Value::Bool(true) => "on".to_owned(),
-        Value::Bool(false) => "off".to_owned(),
-        Value::String(text) => row.check(text).unwrap_or_else(|_| text.clone()),
-        other => other.to_string(),
-    }
 }
 
 /// The limit in what was read of a control group, in words of Kubernetes; nothing within: there is no limit.

@@ -299,6 +299,28 @@ fn missing_counters_are_unknown_and_not_ruled_out() {
     assert_eq!(nothing.unknown.len(), Rules::builtin().limiters().len());
 }
 
+/// What shows in those of the pods that could be read is named; what does not may be so in the others.
+#[test]
+fn what_some_pods_alone_do_not_show_is_unknown_and_not_ruled_out() {
+    for (facts, is_named) in [("throttled=0", false), ("throttled=0.4", true)] {
+        let mut evidence = Evidence::default();
+        for facts in [CALM, own(Nginx), facts] {
+            put(&mut evidence, facts);
+        }
+        let fact = evidence.quantities.get_mut("throttled").expect("known");
+        fact.read_of = Some((1, 2));
+        let judgement = judge(&evidence, Rules::builtin(), Some(Nginx));
+        assert_eq!(first(&judgement).0 == "quota", is_named, "{judgement:?}");
+        let unknown = judgement.unknown.iter().find(|one| one.limiter == "quota");
+        let missing = unknown.map(|one| one.missing.join(" "));
+        assert_eq!(missing.as_deref(), (!is_named).then_some("throttled"));
+        let is_ruled_out = |name: &str| judgement.ruled_out.iter().any(|one| one.limiter == name);
+        assert!(!is_ruled_out("quota"));
+        // Limiters of others have all that they need.
+        assert!(is_ruled_out("origin"), "{judgement:?}");
+    }
+}
+
 #[test]
 fn contradictory_evidence_names_nothing() {
     // All CPUs are busy and HAProxy says that it has nothing to do: it polls.

@@ -1,9 +1,9 @@
 //! How Kubernetes controllers spell the rows in the objects that they read.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use weir_model::study::ProxyKind;
 use weir_parameters::controller::{Given, Placed};
-use weir_parameters::{Catalog, Controller, EffectiveFrom, Spelling};
+use weir_parameters::{Catalog, Controller, EffectiveFrom, InWorkload, Parameter, Spelling};
 
 fn spelling(kind: ProxyKind, id: &str, controller: &str) -> Spelling {
     let catalog = Catalog::builtin();
@@ -87,6 +87,11 @@ fn a_level_stands_in_the_object_that_has_its_field() {
         ("ingress-nginx", "gzip: on", "config", "/data/use-gzip", json!("true")),
         ("ingress-nginx", "replicas: 3", "workload", "/spec/replicas", json!(3)),
         ("ingress-nginx", "host_network: on", "workload", "/spec/template/spec/hostNetwork", json!(true)),
+        ("ingress-nginx", "node_selector: zone=a,pool=x", "workload", "/spec/template/spec/nodeSelector",
+         json!({"pool": "x", "zone": "a"})),
+        ("ingress-nginx", "tolerations: a:NoExecute,b=1:NoSchedule", "workload", "/spec/template/spec/tolerations",
+         json!([{"key": "a", "operator": "Exists", "effect": "NoExecute"},
+                {"key": "b", "operator": "Equal", "value": "1", "effect": "NoSchedule"}])),
         ("nginx-ingress", "cpu_limit: 500m", "workload",
          "/spec/template/spec/containers/[name=nginx-ingress]/resources/limits/cpu", json!("500m")),
     ];
@@ -104,28 +109,76 @@ fn a_level_stands_in_the_object_that_has_its_field() {
     }
 }
 
+/// What ingress-nginx's pods have a row at, and the place.
+fn in_workload(id: &str) -> (Parameter, InWorkload) {
+    let controller = Controller::named("ingress-nginx").expect("a controller");
+    let catalog = Catalog::builtin();
+    let row = catalog.get(controller.proxy, id).expect("a row").clone();
+    let EffectiveFrom::Workload(place) = row.effective.clone() else {
+        panic!("it is of a workload");
+    };
+    (row, place)
+}
+
+/// A level that is read of pods, and what no level leads to, as it stands.
+#[test]
+fn where_pods_are_placed_is_read_in_them() {
+    let term = |selector: Value| json!({"topologyKey": "kubernetes.io/hostname", "labelSelector": selector});
+    let set = json!([{"key": "a", "operator": "In", "values": ["b"]}]);
+    for (id, told, expected) in [
+        ("node_selector", json!({"pool": "x"}), "pool=x".to_owned()),
+        ("node_selector", json!({}), "none".to_owned()),
+        (
+            "tolerations",
+            json!([{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}]),
+            "none".to_owned(),
+        ),
+        (
+            "pod_affinity",
+            term(json!({"matchLabels": {"app": "web"}})),
+            "app=web".to_owned(),
+        ),
+        (
+            "pod_anti_affinity",
+            term(json!({"matchExpressions": set})),
+            term(json!({"matchExpressions": set})).to_string(),
+        ),
+        (
+            "pod_anti_affinity",
+            term(json!({"matchLabels": {"app": "web"}, "matchExpressions": set})),
+            term(json!({"matchLabels": {"app": "web"}, "matchExpressions": set})).to_string(),
+        ),
+    ] {
+        let (row, place) = in_workload(id);
+        assert_eq!(place.level_of(&row, &told), expected, "{id}");
+    }
+    let (row, place) = in_workload("pod_affinity");
+    let controller = Controller::named("ingress-nginx").unwrap();
+    let placed = controller
+        .place(&row, "app=web", &Given::default())
+        .unwrap();
+    assert_eq!(placed.value, term(json!({"matchLabels": {"app": "web"}})));
+    assert_eq!(placed.at, place.at);
+}
+
 /// A level that stands for more than itself, of which a pod tells one field.
 #[test]
 fn pods_are_spread_by_a_constraint_with_the_selector_of_their_workload() {
-    let catalog = Catalog::builtin();
     let controller = Controller::named("ingress-nginx").unwrap();
-    let row = catalog.get(controller.proxy, "spread").unwrap();
-    let EffectiveFrom::Workload(place) = &row.effective else {
-        panic!("it is of a workload");
-    };
+    let (row, place) = in_workload("spread");
     for (level, when) in [
         ("preferred", "ScheduleAnyway"),
         ("required", "DoNotSchedule"),
     ] {
-        let placed = controller.place(row, level, &Given::default()).unwrap();
+        let placed = controller.place(&row, level, &Given::default()).unwrap();
         assert_eq!(
             placed.value["labelSelector"],
             json!({"$from": "/spec/selector"})
         );
         assert_eq!(placed.value["whenUnsatisfiable"], when);
-        assert_eq!(place.level_of(&json!(when)), Some(level));
+        assert_eq!(place.level_of(&row, &json!(when)), level);
     }
-    assert_eq!(place.level_of(&json!("Never")), None);
+    assert_eq!(place.level_of(&row, &json!("Never")), "Never");
 }
 
 /// A row that one route can have for itself goes there where the study names the route; all others stay where they were.

@@ -40,6 +40,8 @@ fn equal_levels_have_one_spelling() {
         ("memory_limit", "1024Mi", "1Gi"),
         ("memory_limit", "512MiB", "512Mi"),
         ("memory_limit", "1537Ki", "1537Ki"),
+        ("node_selector", "zone=a, pool=ingress", "pool=ingress,zone=a"),
+        ("tolerations", "dedicated:NoSchedule,a=1:NoExecute", "a=1:NoExecute,dedicated:NoSchedule"),
     ];
     for (id, level, canonical) in cases {
         assert_eq!(check(id, level).as_deref(), Ok(canonical), "{id} {level}");
@@ -63,6 +65,11 @@ fn a_wrong_level_is_answered_with_what_is_right() {
         ("cpu_limit", "5m", "`5m` is not a number of CPUs from 10m on, such as 2 or 500m", None),
         ("cpu_limit", "0.0005", "`0.0005` is not a number of CPUs from 10m on, such as 2 or 500m", None),
         ("memory_limit", "512m ;", "`512m ;` is not an amount of memory from 1Mi on, such as 512Mi", None),
+        ("node_selector", "pool", "`pool` is not labels with their values such as `pool=ingress,zone=a`", None),
+        ("pod_anti_affinity", "app=web;", "`app=web;` is not labels with their values such as `pool=ingress,zone=a`", None),
+        ("tolerations", "dedicated=ingress",
+         "`dedicated=ingress` is not taints such as `dedicated=ingress:NoSchedule` or, for any value, \
+          `dedicated:NoSchedule`, with commas between them, none of them the cluster's own (node.kubernetes.io/)", None),
         ("open_file_cache", "max=0",
          "`max=0` is not `off` or max=N (N from 1 to 1000000) [inactive=DURATION in steps of 1s]",
          None),

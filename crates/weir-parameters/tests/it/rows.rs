@@ -125,7 +125,8 @@ fn what_nginx_says_is_read_back_as_a_level() {
 fn sample_levels(row: &Parameter) -> Vec<String> {
     let guesses = "on|off|auto|buffered|1|7|100|4096|10s|4k|max=1024 inactive=10s|none|64k|\
                    text/css text/plain|TLSv1.2 TLSv1.3|ECDHE-RSA-AES256-GCM-SHA384:HIGH:!aNULL|\
-                   1024 65000|4096 131072 6291456|cubic|fq|8080,9000-9010|512Mi|preferred";
+                   1024 65000|4096 131072 6291456|cubic|fq|8080,9000-9010|512Mi|preferred|\
+                   pool=ingress|dedicated:NoSchedule";
     let guesses = guesses.split('|').filter_map(|level| row.check(level).ok());
     let known = row
         .default

@@ -276,6 +276,11 @@ fn bounds(one: &Series) -> (f64, f64) {
     )
 }
 
+/// Of how many of the proxy's pods a quantity speaks, and how many there are, if not of all.
+fn partly(found: &LimiterFindings, quantity: &str) -> Option<(u32, u32)> {
+    found.evidence.quantities.get(quantity)?.read_of
+}
+
 /// What is no finding.
 fn others(found: &LimiterFindings) -> Vec<Block> {
     let judgement = &found.judgement;
@@ -300,13 +305,15 @@ fn others(found: &LimiterFindings) -> Vec<Block> {
         folds.push(fold("What was ruled out", vec![Block::Table(table)]));
     }
     let rows = judgement.unknown.iter().map(|unknown| {
-        let why = unknown
-            .missing
-            .iter()
-            .map(|name| match found.evidence.absent.get(name) {
-                Some(absent) => format!("{}: {}", means(name), because(absent)),
-                None => means(name),
-            });
+        let why = unknown.missing.iter().map(|name| {
+            match (found.evidence.absent.get(name), partly(found, name)) {
+                (Some(absent), _) => format!("{}: {}", means(name), because(absent)),
+                (None, Some((read, all))) => {
+                    format!("{}: read in {read} of {all} pods alone", means(name))
+                }
+                (None, None) => means(name),
+            }
+        });
         let why: Vec<String> = why.collect();
         Row::new(limiter_name(&unknown.limiter), [Cell::from(why.join("; "))])
     });

@@ -235,6 +235,37 @@ fn what_pods_have_is_of_a_workload() {
     let daemonset = WHOLE.replace("deployment/", "daemonset/");
     let message = "`replicas` is of a Deployment, and `daemonset/controller` is none";
     is_refused(&study(&daemonset, arms), message);
+    // Where pods are placed is for both kinds, and a level is refused by its grammar.
+    let of = |setting: &str| format!("arms: [{{name: a, settings: {{{setting}}}}}]");
+    for placed in [
+        "node_selector: 'pool=ingress,zone=a'",
+        "tolerations: 'dedicated=ingress:NoSchedule'",
+        "pod_affinity: app=origin",
+        "pod_anti_affinity: app=other",
+    ] {
+        read(&study(WHOLE, &of(placed))).unwrap();
+        read(&study(&daemonset, &of(placed))).unwrap();
+        let id = placed.split(':').next().unwrap_or_default();
+        let nowhere = WHOLE.replace(", workload: deployment/controller", "");
+        let message = format!("`{id}` is set in the `workload`, which is not named");
+        is_refused(
+            &study(&format!("{nowhere}, read: [nginx, -T]"), &of(placed)),
+            &message,
+        );
+    }
+    for (setting, message) in [
+        (
+            "node_selector: ingress",
+            "`node_selector`: `ingress` is not labels with their values",
+        ),
+        (
+            "tolerations: 'node.kubernetes.io/not-ready:NoExecute'",
+            "`tolerations`: ",
+        ),
+        ("pod_affinity: 'app in (a)'", "`pod_affinity`: "),
+    ] {
+        is_refused(&study(WHOLE, &of(setting)), message);
+    }
     let own = study(WHOLE, arms).replace(
         &format!(", address: '10.96.7.7:80', controller: {{{WHOLE}}}"),
         "",

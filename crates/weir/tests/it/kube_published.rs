@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use weir_model::record::Record;
 use weir_record::Run;
 
-use crate::controlled::{first_round, patched};
+use crate::controlled::{ON, first_round, of_pods, patched};
 use crate::kube_foreign::Foreign;
 use crate::kube_stand_in;
 use crate::kube_support::Test;
@@ -167,13 +167,13 @@ pub(crate) fn a_daemonset_in_its_nodes_network_is_measured(test: &Test) {
     );
 }
 
-/// Replicas, requests and limits, and the node's network, of a Deployment.
+/// Replicas, requests and limits, the node's network, and where pods are placed, of a Deployment.
 pub(crate) fn what_pods_have_is_varied_by_roll_outs(test: &Test) {
     let place = Place::new();
     kube_stand_in::start(test);
     let arms = "- {name: two, settings: {replicas: 2}}\n\
-                - {name: small, settings: {memory_limit: 256Mi, memory_request: 64Mi, cpu_request: 50m}}\n\
-                - {name: apart, settings: {spread: required}}\n\
+                - {name: small, settings: {memory_limit: 256Mi, memory_request: 64Mi, cpu_request: 50m, node_selector: kubernetes.io/os=linux}}\n\
+                - {name: apart, settings: {spread: required, tolerations: 'dedicated=a:NoSchedule', pod_affinity: app=origin, pod_anti_affinity: app=nobody}}\n\
                 - {name: node, settings: {host_network: on}}\n";
     let before = Foreign::look(test, KINDS);
     place.write("study.yaml", &kube_stand_in::study("6s", arms));
@@ -185,7 +185,11 @@ pub(crate) fn what_pods_have_is_varied_by_roll_outs(test: &Test) {
         ("small", "memory_limit", "none", "256Mi"),
         ("small", "memory_request", "none", "64Mi"),
         ("small", "cpu_request", "none", "50m"),
+        ("small", "node_selector", "none", "kubernetes.io/os=linux"),
         ("apart", "spread", "none", "required"),
+        ("apart", "tolerations", "none", "dedicated=a:NoSchedule"),
+        ("apart", "pod_affinity", "none", "app=origin"),
+        ("apart", "pod_anti_affinity", "none", "app=nobody"),
         ("node", "host_network", "off", "on"),
     ] {
         is_in_force(&run, "baseline", id, before);
@@ -199,8 +203,33 @@ pub(crate) fn what_pods_have_is_varied_by_roll_outs(test: &Test) {
         let shown = test.kubectl(container, "");
         shown.has("localhost/weir:test");
         assert_eq!(shown.contains("256Mi"), has_limit, "{shown}");
+        let pods = "get deployment proxy --output jsonpath={.spec.template.spec}";
+        assert_eq!(test.kubectl(pods, "").contains("nodeSelector"), has_limit);
     }
+    a_place_that_no_node_has_is_told(test, &place);
     kube_stand_in::stop(test);
+}
+
+/// Soon, with what the scheduler says, and everything is put back.
+fn a_place_that_no_node_has_is_told(test: &Test, place: &Place) {
+    kube_stand_in::rolled_out(test, "deployment/proxy");
+    let before = of_pods(test);
+    let arm = "- {name: nowhere, settings: {node_selector: pool=nobody}}\n";
+    place.write("nowhere.yaml", &kube_stand_in::study("3s", arm));
+    let begun = Instant::now();
+    let line = format!("run nowhere.yaml --out nowhere {ON}");
+    let ended = start(test, place, &line).end_within(PATIENCE).with_code(1);
+    ended.stderr.has_all(&[
+        "arm `nowhere`: pod `proxy-",
+        "no node can take it: 0/1 nodes are available",
+        "node affinity/selector",
+        "hint: a node must satisfy all that the pods ask for: node_selector",
+    ]);
+    assert!(
+        begun.elapsed() < Duration::from_secs(60),
+        "a roll-out may take 180 s"
+    );
+    assert_eq!(of_pods(test), before);
 }
 
 fn certificate(place: &Place) {

@@ -250,6 +250,12 @@ fn a_study_is_run_by_generators_in_pods(test: &Test) {
     assert!(matches!(run.header.network, NetworkUsed::Hosts));
     let generator = run.header.places.generator.clone().unwrap_or_default();
     assert!(generator.starts_with("pod weir-"), "{generator}");
+    let mut remarks = run.header.remarks.iter().map(|remark| &*remark.text);
+    let shared = remarks.find(|text| text.contains("have no CPUs of their own"));
+    shared.unwrap_or_default().has_all(&[
+        "of node weir-node, its threads on 0",
+        "of node weir-node, its threads on 1",
+    ]);
     wait_until("pods and Job are gone", || left(test).trim().is_empty());
 }
 
@@ -294,6 +300,10 @@ fn a_load_is_sent_by_two_pods(test: &Test) {
         assert_eq!(one.due, 300);
     }
     assert_eq!(report.generators.len(), 2);
+    // They share a node, and no CPU of it.
+    let cpus = report.generators.iter().flat_map(|one| &one.cpus);
+    let cpus: BTreeSet<&Option<u32>> = cpus.collect();
+    assert_eq!((cpus.len(), cpus.contains(&None)), (2, false), "{cpus:?}");
     wait_until("pods and Job are gone", || left(test).trim().is_empty());
 }
 

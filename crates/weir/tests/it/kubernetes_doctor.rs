@@ -74,6 +74,34 @@ spec:
     resources: {requests: {cpu: 10m}}
 "#;
 
+/// A pod that asks for whole CPUs, and has them to itself where the kubelet does so.
+const WHOLE: &str = r#"
+apiVersion: v1
+kind: Pod
+metadata: {name: whole, namespace: default, labels: {app: whole}}
+spec:
+  automountServiceAccountToken: false
+  terminationGracePeriodSeconds: 0
+  containers:
+  - name: whole
+    image: localhost/weir:test
+    imagePullPolicy: Never
+    command: [/weir, wait]
+    env: [{name: PATH, value: /bin}]
+    resources: {limits: {cpu: 1, memory: 64Mi}}
+"#;
+
+/// What a pod with whole CPUs says of them goes before the kubelet's policy; what is found of it.
+pub(crate) fn cpus_of_a_whole_pod(test: &Test, place: &Place) -> String {
+    test.kubectl("apply --filename -", WHOLE);
+    test.kubectl("wait --for=condition=Ready --timeout=60s pod/whole", "");
+    let line = "doctor --on kubernetes:weir-test/default --selector app=whole";
+    let shown = start(test, place, line).end().with_code(0).stdout;
+    test.kubectl("delete pod whole --now", "");
+    shown.has_none(&["not known: CPUs"]);
+    shown
+}
+
 /// The findings' names.
 fn found(shown: &Value) -> Vec<&str> {
     let all = shown["findings"].as_array().into_iter().flatten();
@@ -158,6 +186,12 @@ pub(crate) fn reads_a_cluster(test: &Test) {
     ];
     assert_eq!(found(&shown), expected);
     tells_what_it_may_not_read(test, &place);
+    let shown = cpus_of_a_whole_pod(test, &place);
+    shown.has_all(&[
+        "[cpus-not-pinned]",
+        "(Cpus_allowed_list) and asks for 1",
+        "cpuManagerPolicy none",
+    ]);
     test.kubectl("delete configmap kube-proxy --namespace kube-system", "");
     test.kubectl("delete namespace checked --wait=false", "");
 }

@@ -11,13 +11,14 @@ use rustix::process::Signal;
 use weir_model::record::{PartRecord, Record};
 use weir_record::Run;
 
-use crate::controlled::{ON, RUN};
+use crate::controlled::{self, ON, RUN};
 use crate::controlled_sysctls;
 use crate::kube_foreign::{self, Foreign};
 use crate::kube_limits;
 use crate::kube_stand_in;
 use crate::kube_support::{Named, Test, tier};
 use crate::kubernetes::{left, serve, start, study, with_nodes};
+use crate::kubernetes_doctor;
 use crate::place::{self, Place};
 use crate::program::{HasAll, Running, wait_until};
 
@@ -33,7 +34,7 @@ const RESTORE: &str = "restore --on kubernetes:weir-test";
 /// Nothing of these may be changed by a run.
 const KINDS: &str = "configmaps,daemonsets,controllerrevisions";
 
-const TESTS: [Named; 5] = [
+const TESTS: [Named; 6] = [
     (
         "generators_are_spread_and_have_cpus_of_their_own",
         generators_are_spread_and_have_cpus_of_their_own,
@@ -41,6 +42,10 @@ const TESTS: [Named; 5] = [
     (
         "pods_of_two_nodes_are_sampled",
         pods_of_two_nodes_are_sampled,
+    ),
+    (
+        "a_selector_takes_pods_to_the_other_node",
+        a_selector_takes_pods_to_the_other_node,
     ),
     (
         "the_kernel_of_both_nodes_is_put_back",
@@ -129,6 +134,9 @@ fn generators_are_spread_and_have_cpus_of_their_own(test: &Test) {
         ]);
     }
     wait_until("pods and Job are gone", || left(test).trim().is_empty());
+    let shown = kubernetes_doctor::cpus_of_a_whole_pod(test, &place);
+    shown.has("[cpu-limited]");
+    shown.has_none(&["[cpus-not-pinned]", "[cpus-not-exclusive]"]);
 }
 
 fn pods_of_two_nodes_are_sampled(test: &Test) {
@@ -164,7 +172,48 @@ fn pods_of_two_nodes_are_sampled(test: &Test) {
     let limited = kube_limits::limiter(test, &place, ("default/app=proxy", kube_limits::HERE));
     let first = &limited["judgement"]["findings"][0];
     assert_eq!(first["limiter"], "quota", "{first}");
+    a_daemonset_that_no_node_has_is_told(test, &place);
     kube_stand_in::stop_daemonset(test);
+}
+
+/// It is to have no pod then, and has those that it had when it is put back.
+fn a_daemonset_that_no_node_has_is_told(test: &Test, place: &Place) {
+    let arm = "- {name: nowhere, settings: {node_selector: pool=nobody}}\n";
+    let text = kube_stand_in::study("3s", arm).replace("deployment/proxy", "daemonset/proxy");
+    place.write("nowhere.yaml", &text);
+    let line = format!("run nowhere.yaml --out nowhere {ON}");
+    let ended = start(test, place, &line).end_within(RUN).with_code(1);
+    ended.stderr.has_all(&[
+        "arm `nowhere`: DaemonSet default/proxy has no pods: no node satisfies what they ask for",
+        "hint: a node must satisfy all",
+    ]);
+    kube_stand_in::rolled_out(test, "daemonset/proxy");
+}
+
+/// The node that a setting names is where the arm's pods are while it is measured; then all is as before.
+fn a_selector_takes_pods_to_the_other_node(test: &Test) {
+    let place = Place::new();
+    kube_stand_in::start(test);
+    let before = controlled::of_pods(test);
+    let pods = "get pods --selector app=proxy --field-selector status.phase=Running --output jsonpath={.items[*].spec.nodeName}";
+    let nodes = || test.kubectl(pods, "");
+    let first = nodes();
+    let other = NODES.iter().find(|node| **node != first).expect("another");
+    let arm =
+        format!("- {{name: other, settings: {{node_selector: kubernetes.io/hostname={other}}}}}\n");
+    place.write("study.yaml", &kube_stand_in::study("3s", &arm));
+    let mut running = start(test, &place, &format!("run study.yaml --out tried {ON}"));
+    let records = || fs::read_to_string(place.path("tried/records.jsonl")).unwrap_or_default();
+    running.wait_until("a block of the arm", |_| {
+        records().contains(&format!(
+            r#""node_selector":"kubernetes.io/hostname={other}""#
+        ))
+    });
+    assert_eq!(nodes(), *other);
+    running.signal(Signal::INT);
+    running.end_within(RUN).with_code(130);
+    assert_eq!(controlled::of_pods(test), before);
+    kube_stand_in::stop(test);
 }
 
 /// What nodes have in force.

@@ -102,12 +102,12 @@ impl Distant {
             Some(text) => Some(flag("--cpus", text.parse::<CpuSet>())?),
             None => None,
         };
-        let wanted = |cpus: &[u32]| -> Option<Threads> {
-            let (cpus, count) = match (&given, args.threads) {
-                (Some(set), _) => (set.cpus(), set.cpus().len()),
-                (None, count) => (cpus, count?.max(1) as usize),
-            };
-            Some(cpus.iter().copied().map(Some).cycle().take(count).collect())
+        let wanted = |places: &[Option<u32>]| -> Option<Threads> {
+            if let Some(set) = &given {
+                return Some(set.cpus().iter().copied().map(Some).collect());
+            }
+            let count = args.threads?.max(1) as usize;
+            Some(places.iter().copied().cycle().take(count).collect())
         };
         let failed = |error| Failure::of_run(error, None);
         let generators = Generators::open(&run::options_at(places)?).map_err(failed)?;

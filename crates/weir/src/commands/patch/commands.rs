@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use weir_kube::ObjectRef;
 use weir_model::record::{ObjectRecord, Record};
 use weir_model::study::{Arm, Settings};
 use weir_parameters::Catalog;
 use weir_record::Run;
 
+use super::kubectl::{in_strategic, is_workload, merge, replace};
 use super::tell;
 use crate::failure::Failure;
 use crate::terminal;
@@ -62,13 +63,20 @@ pub(super) fn print(
         } else if is_within(object, at) {
             commands.within((object, at, value), before(run, object, at));
         } else {
-            let known = former.and_then(|_| before(run, object, at));
-            match known {
-                Some((outer, Value::Null)) => commands.remove(object, outer, outer == at),
-                Some((_, value)) => commands.merge(object, at, value.clone()),
-                None => {
+            match (former, before(run, object, at)) {
+                (Some(_), Some((outer, Value::Null))) => {
+                    commands.remove(object, outer, outer == at);
+                }
+                (Some(_), Some((_, before))) => {
+                    commands.merge(object, (at, before.clone()), Some(value));
+                }
+                (_, before) => {
+                    let other = match former {
+                        Some(_) => Some(value),
+                        None => before.and_then(|(place, was)| (place == at).then_some(was)),
+                    };
                     let value = last(in_force.as_deref(), (object, at), value);
-                    commands.merge(object, at, value);
+                    commands.merge(object, (at, value), other);
                 }
             }
         }
@@ -90,15 +98,12 @@ fn last(in_force: Option<&[Change]>, (object, at): (&ObjectRef, &str), value: &V
 }
 
 /// Whether a place is within a list or a text, of which a merge patch knows the whole alone. Elements of lists of pods have
-/// names, by which a strategic patch knows them.
+/// names, by which a strategic patch knows them, but for what pods want to be beside.
 fn is_within(object: &ObjectRef, at: &str) -> bool {
-    let (_, within) = weir_kube::whole(at);
-    let is_of_pods = is_workload(object) && within.starts_with("/[");
+    let (whole, within) = weir_kube::whole(at);
+    let has_names = within.starts_with("/[") && !whole.contains("/affinity/");
+    let is_of_pods = is_workload(object) && has_names;
     !within.is_empty() && !is_of_pods
-}
-
-fn is_workload(object: &ObjectRef) -> bool {
-    object.api == "apps/v1"
 }
 
 /// What an object said before the run's last session where it is put back, and that place. `None`: it was not kept.
@@ -127,18 +132,6 @@ fn before<'r>(run: &'r Run, object: &ObjectRef, at: &str) -> Option<(&'r str, &'
     Some((place, value))
 }
 
-/// What a strategic patch says of a whole element of a list: that it goes, where nothing is to be there.
-fn of_list(at: &str, value: Value) -> Value {
-    let last = at
-        .rsplit('/')
-        .next()
-        .and_then(|step| step.strip_prefix("[name="));
-    match last.and_then(|step| step.strip_suffix(']')) {
-        Some(name) if value.is_null() => json!({"$patch": "delete", "name": name}),
-        _ => value,
-    }
-}
-
 impl Commands {
     fn of_node(&mut self, object: &ObjectRef, value: &Value) {
         let (sysctl, value) = (&object.resource, value.as_str().unwrap_or(UNKNOWN));
@@ -147,14 +140,19 @@ impl Commands {
         ));
     }
 
-    fn merge(&mut self, object: &ObjectRef, at: &str, value: Value) {
+    /// Merges a value in; `other` is what stands in its place.
+    fn merge(&mut self, object: &ObjectRef, (at, value): (&str, Value), other: Option<&Value>) {
+        let value = match is_workload(object) {
+            true => in_strategic(at, value, other),
+            false => value,
+        };
         let patch = self.patches.entry(object.clone()).or_insert(Value::Null);
-        weir_kube::put(patch, at, of_list(at, value));
+        weir_kube::put(patch, at, value);
     }
 
     /// Nothing stood there before the run; others may have put something beside the arm's value unless that is all there is.
     fn remove(&mut self, object: &ObjectRef, at: &str, is_all: bool) {
-        self.merge(object, at, Value::Null);
+        self.merge(object, (at, Value::Null), None);
         let said = format!("{at} of {object}");
         if !is_all && !self.removed.contains(&said) {
             self.removed.push(said);
@@ -174,7 +172,7 @@ impl Commands {
                 match (value, self.back) {
                     (Value::Null, _) => {}
                     (_, true) => self.remove(object, outer, false),
-                    (value, false) => self.merge(object, at, value.clone()),
+                    (value, false) => self.merge(object, (at, value.clone()), None),
                 }
                 Some(())
             }
@@ -259,42 +257,10 @@ fn changed(into: &mut Value, (whole, within): (&str, &str), value: &Value) -> Op
     (is_list && weir_kube::put(into, within, value.clone())).then_some(())
 }
 
-/// A JSON merge patch (RFC 7396); of a workload a strategic one, which keeps what else its containers have.
-fn merge((object, patch): (&ObjectRef, &Value)) -> String {
-    let kind = match is_workload(object) {
-        true => "strategic",
-        false => "merge",
-    };
-    command(object, kind, patch)
-}
-
-/// A JSON patch (RFC 6902) that does nothing where something else stands than is known.
-fn replace(object: &ObjectRef, at: &str, (now, wanted): (&Value, &Value)) -> String {
-    let patch = json!([
-        {"op": "test", "path": at, "value": now},
-        {"op": "replace", "path": at, "value": wanted},
-    ]);
-    command(object, "json", &patch)
-}
-
-fn command(object: &ObjectRef, kind: &str, patch: &Value) -> String {
-    let ObjectRef {
-        api,
-        resource,
-        namespace,
-        name,
-        ..
-    } = object;
-    let group = api.rsplit_once('/').map(|(group, _)| format!(".{group}"));
-    let group = group.unwrap_or_default();
-    let patch = patch.to_string().replace('\'', r"'\''");
-    format!(
-        "kubectl patch {resource}{group}/{name} --namespace {namespace} --type {kind} --patch '{patch}'\n"
-    )
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn object(api: &str) -> ObjectRef {
@@ -425,7 +391,7 @@ mod tests {
         commands.remove(&object, "/spec/a", false);
         commands.remove(&object, "/spec/a", false);
         commands.remove(&object, "/spec/b/c", true);
-        commands.merge(&object, "/spec/d", json!(1));
+        commands.merge(&object, ("/spec/d", json!(1)), None);
         let (words, text) = commands.in_words();
         let expected = r#"'{"spec":{"a":null,"b":{"c":null},"d":1}}'"#;
         assert_eq!(
@@ -436,5 +402,24 @@ mod tests {
         );
         let told = words.last().expect("words");
         assert!(told.ends_with("now: /spec/a of Kind n/k"), "{told}");
+    }
+
+    #[test]
+    fn lists_whose_elements_have_no_names_are_changed_as_a_whole() {
+        let spread =
+            "/spec/template/spec/topologySpreadConstraints/[topologyKey=kubernetes.io~1hostname]";
+        let workload = object("apps/v1");
+        for (at, expected) in [
+            ("/spec/replicas", false),
+            (spread, false),
+            ("/spec/routes/0/timeoutPolicy", true),
+            ("/data/contour.yaml#/timeouts", true),
+            (
+                "/spec/template/spec/affinity/podAffinity/required/[a=b]",
+                true,
+            ),
+        ] {
+            assert_eq!(is_within(&workload, at), expected, "{at}");
+        }
     }
 }

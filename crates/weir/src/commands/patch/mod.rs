@@ -7,6 +7,7 @@ mod choice;
 mod commands;
 mod controller;
 mod directives;
+mod kubectl;
 
 use std::io::{self, ErrorKind};
 use std::path::Path;

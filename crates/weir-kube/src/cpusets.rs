@@ -1,0 +1,88 @@
+//! The CPUs that containers may run on, as a process in them tells: what the kubelet has really given.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1;
+use kube::Api;
+use weir_model::quantity::CpuSet;
+
+use crate::commands;
+use crate::error::KubeError;
+use crate::facts::{ClusterFacts, PodFacts};
+use crate::inner::Inner;
+use crate::workload;
+
+/// Containers that are asked at most.
+const MOST: usize = 16;
+/// How long all of them may take.
+const WITHIN: Duration = Duration::from_secs(20);
+/// How the kernel calls a process's CPUs (proc_pid_status(5)).
+const ALLOWED: &str = "Cpus_allowed_list:";
+
+/// Asks the containers that the kubelet's policy `static` gives CPUs of their own. `pods` are those of the facts.
+pub(crate) async fn read(inner: &Inner, pods: &[v1::Pod], facts: &mut ClusterFacts) {
+    let asked = facts.pods.iter().zip(pods).enumerate();
+    let asked = asked.filter(|(_, (facts, pod))| facts.may_have_own_cpus() && workload::runs(pod));
+    let asked = asked.flat_map(|(place, (facts, _))| {
+        let containers = facts.containers.iter().enumerate();
+        let whole = containers.filter(|(_, one)| one.whole_cpus().is_some());
+        whole.map(move |(container, _)| (place, container))
+    });
+    let asked: Vec<(usize, usize)> = asked.take(MOST).collect();
+    let until = tokio::time::Instant::now() + WITHIN;
+    for (place, container) in asked {
+        let pod = &facts.pods[place];
+        let told = of(inner, &facts.namespace, (pod, container));
+        let told = match tokio::time::timeout_at(until, told).await {
+            Ok(told) => told.map_err(|error| error.to_string().replace('\n', " ")),
+            Err(_) => Err(format!("not within {} s", WITHIN.as_secs())),
+        };
+        let what = format!(
+            "CPUs of container {} of pod {}",
+            pod.containers[container].name, pod.name
+        );
+        let cpus = facts.note(what, told);
+        facts.pods[place].containers[container].cpus = cpus;
+    }
+}
+
+async fn of(
+    inner: &Inner,
+    namespace: &str,
+    (pod, container): (&PodFacts, usize),
+) -> Result<CpuSet, KubeError> {
+    let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), namespace);
+    let container = &*pod.containers[container].name;
+    let command = ["cat", "/proc/self/status"].map(str::to_owned);
+    let text = commands::printed(inner, &api, (&pod.name, container), &command).await?;
+    allowed(&text).ok_or_else(|| KubeError::Request {
+        doing: format!("cannot read /proc/self/status in pod `{}`", pod.name),
+        why: format!("it has no {ALLOWED}"),
+    })
+}
+
+fn allowed(status: &str) -> Option<CpuSet> {
+    let mut lines = status.lines();
+    let list = lines.find_map(|line| line.strip_prefix(ALLOWED))?;
+    list.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpus_of_a_process_are_in_its_status() {
+        for (status, expected) in [
+            (
+                "Name:\tcat\nCpus_allowed:\tf\nCpus_allowed_list:\t0-2,5\nMems_allowed:\t1\n",
+                Some("0-2,5"),
+            ),
+            ("Name:\tcat\n", None),
+            ("Cpus_allowed_list:\t\n", None),
+        ] {
+            let found = allowed(status).map(|cpus| cpus.to_string());
+            assert_eq!(found.as_deref(), expected, "{status}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Patches as commands for kubectl.
+
+use serde_json::{Value, json};
+use weir_kube::ObjectRef;
+
+/// Whether a strategic patch is known for an object.
+pub(super) fn is_workload(object: &ObjectRef) -> bool {
+    object.api == "apps/v1"
+}
+
+/// What a strategic patch, which is that of a workload, says of a value: of an element of a list that it goes, where nothing is
+/// to be there; of an object that takes the place of `other`, which of its fields go.
+pub(super) fn in_strategic(at: &str, value: Value, other: Option<&Value>) -> Value {
+    let last = at.rsplit('/').next().unwrap_or_default();
+    let element = last
+        .strip_prefix('[')
+        .and_then(|step| step.strip_suffix(']')?.split_once('='));
+    match (element, value) {
+        (Some((field, is)), Value::Null) => {
+            json!({"$patch": "delete", field: is.replace("~1", "/").replace("~0", "~")})
+        }
+        (None, Value::Object(mut map)) => {
+            for field in other.and_then(Value::as_object).into_iter().flatten() {
+                map.entry(field.0.clone()).or_insert(Value::Null);
+            }
+            Value::Object(map)
+        }
+        (_, value) => value,
+    }
+}
+
+/// A JSON merge patch (RFC 7396); of a workload a strategic one, which keeps what else its containers have.
+pub(super) fn merge((object, patch): (&ObjectRef, &Value)) -> String {
+    let kind = match is_workload(object) {
+        true => "strategic",
+        false => "merge",
+    };
+    command(object, kind, patch)
+}
+
+/// A JSON patch (RFC 6902) that does nothing where something else stands than is known.
+pub(super) fn replace(object: &ObjectRef, at: &str, (now, wanted): (&Value, &Value)) -> String {
+    let patch = json!([
+        {"op": "test", "path": at, "value": now},
+        {"op": "replace", "path": at, "value": wanted},
+    ]);
+    command(object, "json", &patch)
+}
+
+fn command(object: &ObjectRef, kind: &str, patch: &Value) -> String {
+    let ObjectRef {
+        api,
+        resource,
+        namespace,
+        name,
+        ..
+    } = object;
+    let group = api.rsplit_once('/').map(|(group, _)| format!(".{group}"));
+    let group = group.unwrap_or_default();
+    let patch = patch.to_string().replace('\'', r"'\''");
+    format!(
+        "kubectl patch {resource}{group}/{name} --namespace {namespace} --type {kind} --patch '{patch}'\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_of_a_workload_changes_its_place_and_nothing_else() {
+        let spread =
+            "/spec/template/spec/topologySpreadConstraints/[topologyKey=kubernetes.io~1hostname]";
+        let selector = "/spec/template/spec/nodeSelector";
+        let element = json!({"topologyKey": "kubernetes.io/hostname", "maxSkew": 1});
+        let other = json!({"pool": "b", "zone": "c"});
+        for (at, value, expected) in [
+            (spread, element.clone(), element),
+            (
+                spread,
+                Value::Null,
+                json!({"$patch": "delete", "topologyKey": "kubernetes.io/hostname"}),
+            ),
+            (
+                selector,
+                json!({"pool": "a"}),
+                json!({"pool": "a", "zone": null}),
+            ),
+            (selector, Value::Null, Value::Null),
+            ("/spec/template/spec/tolerations", json!([]), json!([])),
+            ("/spec/replicas", json!(2), json!(2)),
+        ] {
+            assert_eq!(in_strategic(at, value, Some(&other)), expected, "{at}");
+        }
+        let alone = json!({"pool": "a"});
+        assert_eq!(in_strategic(selector, alone.clone(), None), alone);
+    }
+}
