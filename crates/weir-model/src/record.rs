@@ -76,7 +76,7 @@ pub struct RunHeader {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copies: Option<Protection>,
     /// The host of each role, where it was not the one that weir ran on.
-    #[serde(default, skip_serializing_if = "PlacesUsed::are_here")]
+    #[serde(default, skip_serializing_if = "PlacesUsed::is_nothing_said")]
     pub places: PlacesUsed,
     /// The machine, which is the proxies' host.
     pub environment: Environment,
@@ -181,6 +181,11 @@ pub struct PlacesUsed {
 }
 
 impl PlacesUsed {
+    /// Whether all is as it is without a word.
+    fn is_nothing_said(&self) -> bool {
+        *self == PlacesUsed::default()
+    }
+
     /// Whether all roles were on the host that weir ran on.
     pub fn are_here(&self) -> bool {
         let others = PlacesUsed {

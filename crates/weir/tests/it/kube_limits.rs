@@ -1,7 +1,9 @@
 //! What limits a proxy in pods: its own pods are sampled, whatever sends the load.
 
+use std::fs;
 use std::process::Stdio;
 
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::kube_stand_in;
@@ -242,4 +244,33 @@ fn the_quota_of_pods_is_named(test: &Test, place: &Place) {
         "quota",
         "raise cpu_limit of the pods default/app=proxy",
     ]);
+    a_capacity_is_that_of_the_quota(test, place);
+}
+
+/// A search names it as well, from its first closed loops on. The whole one takes minutes.
+fn a_capacity_is_that_of_the_quota(test: &Test, place: &Place) {
+    let line = format!(
+        "capacity http://10.96.7.9/ --out quota -c 8 --hold 5s --confidence 80% --proxy-pods default/app=proxy {HERE}"
+    );
+    let mut running = start(test, place, &line);
+    let records = || fs::read_to_string(place.path("quota/records.jsonl")).unwrap_or_default();
+    running.wait_until("some trials", |_| {
+        records().matches("\"trial\"").count() > 12
+    });
+    running.signal(Signal::INT);
+    let shown = running.end().with_code(130).stdout;
+    let words: Vec<&str> = shown.split_whitespace().collect();
+    words
+        .join(" ")
+        .has("raise cpu_limit of the pods default/app=proxy");
+    let run = weir_record::Run::read(&place.path("quota")).expect("a run");
+    let limiters = weir_analysis::analyze(&run).limiters;
+    let found = limiters.first().expect("it was sampled");
+    assert_eq!(found.pods.as_deref(), Some("pods default/app=proxy"));
+    let first = found.judgement.findings.first().expect("a limit");
+    assert_eq!(
+        (&*first.limiter, &*first.turn[0]),
+        ("quota", "cpu_limit"),
+        "{found:?}"
+    );
 }
