@@ -243,6 +243,10 @@ pub(crate) fn a_study_varies_the_file_of_the_real_contour(test: &Test) {
     let kubectl = "kubectl get configmap contour --namespace projectcontour --output 'jsonpath={.data.contour\\.yaml}'";
     let mount = starts_anew("mounted", kubectl);
     mount();
+    // Envoy goes on with what the former Contour had told it until this one does: that had no timeout.
+    wait_until("the file is in force", || {
+        dump(test, "contour", CONTOUR_ADMIN).contains("\"idle_timeout\":\"60s\"")
+    });
     is_served(test, &address, "filed.example");
     let varied = Varied {
         test,
