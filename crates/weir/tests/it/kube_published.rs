@@ -14,7 +14,7 @@ use crate::kube_stand_in;
 use crate::kube_support::Test;
 use crate::kubernetes::{PODS, start};
 use crate::place::Place;
-use crate::program::{HasAll, wait_until};
+use crate::program::{HasAll, Running, wait_until};
 
 const TUNING: &str = include_str!("../data/published/tuning.yaml");
 const REQUESTS: &str = include_str!("../data/published/requests.yaml");
@@ -26,16 +26,51 @@ const KINDS: &str = "configmaps,deployments,replicasets,daemonsets,controllerrev
 /// Far longer than the longest of them takes.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Runs a study to its end, which leaves the cluster's objects as they were; and what it told.
-fn whole(test: &Test, place: &Place, study: &str) -> (Run, String) {
+/// Runs a study to its end, which leaves the cluster's objects as they were.
+fn whole(test: &Test, place: &Place, study: &str) -> Run {
+    whole_around((test, place), study, || {}, |_| {})
+}
+
+/// The same with something done just before it starts, and undone when it has.
+fn whole_around(
+    (test, place): (&Test, &Place),
+    study: &str,
+    ahead: impl FnOnce(),
+    begun: impl FnOnce(&mut Running),
+) -> Run {
     let before = Foreign::look(test, KINDS);
     place.write("study.yaml", study);
-    let line = format!("run study.yaml --out tried {PODS}");
-    let ended = start(test, place, &line).end_within(PATIENCE);
-    let told = ended.with_code(0).stderr;
+    ahead();
+    let mut running = start(test, place, &format!("run study.yaml --out tried {PODS}"));
+    begun(&mut running);
+    running.end_within(PATIENCE).with_code(0);
     let changed = before.changed(&Foreign::look(test, KINDS));
     assert!(changed.is_empty(), "{}", changed.join("\n"));
-    (Run::read(&place.path("tried")).expect("a run"), told)
+    Run::read(&place.path("tried")).expect("a run")
+}
+
+/// A transaction study that begins while the DaemonSet's pods are too young to count.
+fn transactions_of_young_pods(test: &Test, place: &Place) -> Run {
+    let count_after = |seconds: &str| {
+        let patch = format!(r#"{{"spec":{{"minReadySeconds":{seconds}}}}}"#);
+        test.kubectl(
+            &format!("patch daemonset nginx-ingress --patch {patch}"),
+            "",
+        );
+    };
+    let ahead = || {
+        count_after("600");
+        wait_until("no pod counts", || {
+            let count = "get daemonset nginx-ingress --output jsonpath={.status.numberAvailable}";
+            matches!(&*test.kubectl(count, ""), "" | "0")
+        });
+    };
+    let awaited = "The pods of DaemonSet default/nginx-ingress are being replaced: the run begins when they serve";
+    let begun = |running: &mut Running| {
+        running.wait_until("it waits", |running| running.stderr().contains(awaited));
+        count_after("null");
+    };
+    whole_around((test, place), TRANSACTIONS, ahead, begun)
 }
 
 /// Levels that were in force of an arm, whenever it was looked.
@@ -71,7 +106,7 @@ pub(crate) fn kernel_and_keepalive_tuning_is_repeated(test: &Test) {
     kube_stand_in::start(test);
     let log = test.kubectl("logs deployment/proxy", "");
     log.has("a stand-in of an ingress controller for tests");
-    let (run, _) = whole(test, &place, TUNING);
+    let run = whole(test, &place, TUNING);
     assert_eq!(trials(&run).len(), 6, "{:?}", trials(&run));
     for (id, before, after) in [
         ("keepalive_requests", "1000", "10000"),
@@ -126,20 +161,12 @@ pub(crate) fn a_daemonset_in_its_nodes_network_is_measured(test: &Test) {
     test.kubectl(&secret, "");
     test.kubectl("apply --filename -", DAEMONSET);
     test.kubectl("rollout status daemonset/nginx-ingress --timeout=60s", "");
-    let (requests, _) = whole(test, &place, REQUESTS);
+    let requests = whole(test, &place, REQUESTS);
     is_in_force(&requests, "baseline", "worker_processes", "1");
     is_in_force(&requests, "two", "worker_processes", "2");
     is_in_force(&requests, "two", "worker_connections", "100000");
     let place = Place::new();
-    // Somebody rolls it out when the run begins: for a moment none of its pods runs.
-    test.kubectl("rollout restart daemonset/nginx-ingress", "");
-    let seen = "get daemonset nginx-ingress --output jsonpath={.metadata.generation},{.status.observedGeneration}";
-    wait_until("the cluster sees it", || {
-        let numbers = test.kubectl(seen, "");
-        numbers.split_once(',').is_some_and(|(is, seen)| is == seen)
-    });
-    let (transactions, told) = whole(test, &place, TRANSACTIONS);
-    told.has("The pods of DaemonSet default/nginx-ingress are being replaced: the run begins when they serve");
+    let transactions = transactions_of_young_pods(test, &place);
     is_in_force(&transactions, "baseline", "cpu_limit", "none");
     is_in_force(&transactions, "share", "cpu_limit", "300m");
     // Each arm is looked at in its pods while its load runs.
