@@ -62,13 +62,13 @@ done
 "#;
 
 /// A stand-in and its origin server, which end with this.
-struct Controller {
+pub(crate) struct Controller {
     process: Child,
     origin: Option<Running>,
 }
 
 impl Controller {
-    fn start(test: &Test, place: &Place) -> Controller {
+    pub(crate) fn start(test: &Test, place: &Place) -> Controller {
         let origin = start(test, place, &format!("origin --listen {ORIGIN} --size 100"));
         let mut controller = Controller::of((test, place), "proxy", ("settings", PROXY));
         controller.origin = Some(origin);
@@ -119,7 +119,7 @@ impl Drop for Controller {
     }
 }
 
-fn study(place: &Place, level: &str, duration: &str) -> String {
+pub(crate) fn study(place: &Place, level: &str, duration: &str) -> String {
     let folder = place.path("proxy").display().to_string();
     format!(
         "weir: 1\nname: tried\nquestion: Is it so?\nproxy:\n  kind: nginx\n  address: '{PROXY}'\n  controller:\n    \
@@ -131,7 +131,7 @@ fn study(place: &Place, level: &str, duration: &str) -> String {
 }
 
 /// What the ConfigMap says.
-fn data(test: &Test) -> String {
+pub(crate) fn data(test: &Test) -> String {
     data_of(test, "settings")
 }
 

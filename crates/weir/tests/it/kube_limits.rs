@@ -109,6 +109,16 @@ pub(crate) fn an_ingress_is_asked_by_its_name(test: &Test) {
         let refused = load(ingress, "").with_code(2);
         refused.stderr.has_all(&[words, "-H 'Host: NAME'"]);
     }
+    let guest = "load ingress/shop -c 2 -d 3s --on kubernetes:weir-guest --generators 0";
+    start(test, &place, guest)
+        .end()
+        .with_code(2)
+        .stderr
+        .has_all(&[
+            "`guest` may not get ingresses",
+            "kubectl apply -f -",
+            "kind: ClusterRole",
+        ]);
     // By the Service of its class's controller; then by its status.
     await_service(test);
     test.kubectl("label service proxy app.kubernetes.io/name=stand-in", "");

@@ -12,6 +12,7 @@ use weir_model::record::NetworkUsed;
 
 use crate::controlled;
 use crate::controlled_envoy;
+use crate::controlled_others;
 use crate::controlled_sysctls;
 use crate::kube_limits;
 use crate::kube_published;
@@ -29,7 +30,7 @@ pub(crate) const PODS: &str =
     "--on kubernetes:weir-test --image localhost/weir:test --share-nodes --pod-memory 256MiB";
 
 /// All of them, in one cluster and one after the other.
-const TESTS: [Named; 24] = [
+const TESTS: [Named; 27] = [
     (
         "a_study_is_run_by_generators_in_pods",
         a_study_is_run_by_generators_in_pods,
@@ -71,6 +72,18 @@ const TESTS: [Named; 24] = [
     (
         "what_is_accepted_and_not_in_force_is_told",
         controlled::what_is_accepted_and_not_in_force_is_told,
+    ),
+    (
+        "what_is_not_there_is_told_before_a_run",
+        controlled_others::what_is_not_there_is_told_before_a_run,
+    ),
+    (
+        "what_somebody_else_sets_meanwhile_ends_the_run_and_stays",
+        controlled_others::what_somebody_else_sets_meanwhile_ends_the_run_and_stays,
+    ),
+    (
+        "a_workload_that_somebody_scales_ends_the_run",
+        controlled_others::a_workload_that_somebody_scales_ends_the_run,
     ),
     (
         "an_interrupted_run_puts_its_objects_back",

@@ -11,6 +11,7 @@ mod capacity_refused;
 mod config;
 mod controlled;
 mod controlled_envoy;
+mod controlled_others;
 mod controlled_sysctls;
 mod controllers;
 mod controllers_envoy;
