@@ -19,6 +19,9 @@ const EVICTED: &str =
 
 const MEND: &str =
     "weir has not changed its template: mend it first, such as with `kubectl rollout undo`";
+/// What to do about pods of somebody's workload that no node can have.
+pub(crate) const PLACES: &str = "a node must satisfy all that the pods ask for: node_selector, pod_affinity, pod_anti_affinity, spread, requests \
+                      and host ports; its taints need tolerations; `kubectl get nodes --show-labels` shows what nodes have";
 const SYSCTLS: &str = "whoever runs the node can let pods set it (--allowed-unsafe-sysctls of the kubelet); settings that Kubernetes \
                        calls safe need nothing, see `weir parameters NAME`";
 
@@ -26,10 +29,12 @@ impl Trouble {
     /// The same of a pod of a workload that is somebody else's: what there is to do about weir's own pods does not help it.
     pub(crate) fn of_workload(self, is_changed: bool) -> Trouble {
         let own = self.hint.filter(|hint| *hint == SYSCTLS);
-        Trouble {
-            hint: own.or((!is_changed).then_some(MEND)),
-            ..self
-        }
+        let hint = match (is_changed, self.is_final) {
+            (false, _) => own.or(Some(MEND)),
+            (true, true) => own,
+            (true, false) => Some(PLACES),
+        };
+        Trouble { hint, ..self }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::error::KubeError;
 use crate::inner::Inner;
 use crate::object_ref::ObjectRef;
 use crate::pods;
-use crate::trouble::Trouble;
+use crate::trouble::PLACES;
 
 /// How long the scheduler must find no node until that is believed. It looks again at once when something changes.
 const UNPLACED: Duration = Duration::from_secs(15);
@@ -17,8 +17,6 @@ const UNPLACED: Duration = Duration::from_secs(15);
 const ANSWER: Duration = Duration::from_secs(20);
 /// What autoscalers of nodes note of a pod for which they bring a node: that of Kubernetes, and Karpenter.
 const BRINGS_NODE: [&str; 2] = ["TriggeredScaleUp", "Nominated"];
-const PLACES: &str = "a node must satisfy all that the pods ask for: node_selector, pod_affinity, pod_anti_affinity, spread, requests \
-                      and host ports; its taints need tolerations; `kubectl get nodes --show-labels` shows what nodes have";
 
 /// Since when a new pod has had no node, while nothing was on the way that could change it.
 #[derive(Default)]
@@ -66,18 +64,7 @@ fn brings_node(inner: &Inner, pod: &v1::Pod) -> bool {
     reasons.any(|reason| BRINGS_NODE.contains(&reason))
 }
 
-/// What to do about a pod of somebody's workload that no node can have.
-pub(crate) fn of_workload(trouble: Trouble) -> Trouble {
-    match trouble.is_final {
-        true => trouble,
-        false => Trouble {
-            hint: Some(PLACES),
-            ..trouble
-        },
-    }
-}
-
-/// The same of a DaemonSet, which has a pod for each node that its pods can have.
+/// That no node can have a pod of a DaemonSet, which has a pod for each node that its pods can have.
 pub(crate) fn of_daemon_set(object: &ObjectRef) -> KubeError {
     KubeError::Pods {
         what: format!("{object} has no pods"),

@@ -289,10 +289,7 @@ pub(crate) fn rolled_out(
             && (trouble.is_final && is_judged || is_vain || is_over)
         {
             let pod = pod.name_any();
-            let trouble = match trouble.of_workload(is_changed) {
-                trouble if is_changed => unplaced::of_workload(trouble),
-                trouble => trouble,
-            };
+            let trouble = trouble.of_workload(is_changed);
             let told = pods::told_in(inner, &object.namespace, ("pod", &pod), trouble);
             return Err(inner
                 .within(COMMAND, told)
