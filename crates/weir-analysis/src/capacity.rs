@@ -4,7 +4,7 @@
 //! response times against the rate (`curve`), what grew with the load (`growth`), and how the arms compare
 //! (`ratios`). `words` says it in sentences.
 
-use weir_model::record::{BracketRecord, CapacityEnd, CapacityRecord, Record};
+use weir_model::record::{BracketRecord, CapacityRecord, Record};
 use weir_model::study::{Arm, Study};
 use weir_record::Run;
 
@@ -122,7 +122,9 @@ fn of_arm(run: &Run, data: &LoadData<'_>, arm: usize) -> Capacity {
     found.holds = trials.holds();
     found.trials = trials.singly();
     found.knee = curve::knee(&found.curve);
-    found.held_s = curve::held(&found);
+    if found.held_s == 0.0 {
+        found.held_s = curve::held(&found);
+    }
     found.grows = growth::of(data, arm, &trials, &found);
     found.ran_out = growth::ran_out(&found);
     found.words = words::answer(&found);
@@ -131,17 +133,21 @@ fn of_arm(run: &Run, data: &LoadData<'_>, arm: usize) -> Capacity {
 
 /// What the search's last record says.
 fn ended(record: &CapacityRecord) -> Capacity {
-    let ended_well = matches!(record.end, CapacityEnd::Found | CapacityEnd::Budget);
     Capacity {
         arm: record.arm.clone(),
         load: record.load.clone(),
-        claimed: ended_well && record.verified > 0.0 && is_narrow(record.low, record.high),
+        claimed: record.verified > 0.0 && is_narrow(record.low, record.high),
         low: record.low,
         high: record.high,
         limits: record.limits.clone(),
         decides: record.decides.min(record.limits.len().saturating_sub(1)),
         confidence: record.confidence,
+        is_bracket: record.is_bracket,
+        scatter: record.scatter,
         verified: record.verified,
+        held_s: record.held_s,
+        broke: record.broke,
+        carried: record.carried,
         fresh: record.fresh,
         burst: record.burst,
         saturated: record.saturated,
@@ -176,8 +182,12 @@ fn so_far(steps: &[&BracketRecord]) -> Capacity {
         confidence: 0.0,
         limits: Vec::new(),
         decides: 0,
+        is_bracket: false,
+        scatter: None,
         verified: 0.0,
         held_s: 0.0,
+        broke: None,
+        carried: None,
         fresh: None,
         burst: None,
         saturated: 0.0,

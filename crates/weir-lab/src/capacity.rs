@@ -31,9 +31,6 @@ pub use time::{at_most, least};
 /// The closed loop before a search: the length of its slices, and its blocks, each of two slices. So many windows tell whether the
 /// speed wanders.
 pub(crate) const CLOSED: (Duration, u32) = (Duration::from_millis(100), 15);
-/// How long nothing is sent between two trials of an arm that is searched alone: what is in flight ends.
-const PAUSE: Duration = Duration::from_millis(100);
-
 /// Searches, in the order of the study's arms.
 pub(crate) struct Capacity {
     frame: Frame,
@@ -182,8 +179,8 @@ impl Capacity {
             self.steps.push_back(Step::Done);
             return;
         };
-        let trials = match self.arms[first].planned() {
-            Ok(trials) => trials,
+        match self.arms[first].planned() {
+            Ok(trial) => self.measure_trial(history, first, &trial),
             Err(answer) => {
                 self.done(first);
                 let record = self.frame.answer(&self.arms[first], &answer, self.passed);
@@ -191,16 +188,7 @@ impl Capacity {
                 self.steps.push_back(Step::Tell(told));
                 let record = Record::Capacity(record);
                 self.steps.push_back(Step::Record(Box::new(record)));
-                return;
             }
-        };
-        match trials[0].stage {
-            Stage::Hold => self.measure_long(history, first, &trials[0]),
-            Stage::Burst => self.measure_steps(history, &[first], SearchStage::Burst),
-            _ if trials[0].rest_s > 0.0 => {
-                self.measure_steps(history, &[first], SearchStage::Ramp);
-            }
-            stage => self.measure_together(history, (first, stage), &open),
         }
     }
 
@@ -212,93 +200,33 @@ impl Capacity {
             .collect()
     }
 
-    /// Short trials of an arm, and of all others that are as far as it is.
-    fn measure_together(
-        &mut self,
-        history: &History,
-        (first, stage): (ArmId, Stage),
-        open: &[ArmId],
-    ) {
-        let arms = &mut self.arms;
-        let is_alike = |id: &ArmId| {
-            let planned = arms[*id].planned();
-            planned.is_ok_and(|trials| trials[0].stage == stage && trials[0].rest_s == 0.0)
-        };
-        let mut alike: Vec<ArmId> = open.iter().copied().filter(is_alike).collect();
-        alike.sort_unstable();
-        if !alike.contains(&first) {
-            alike = vec![first];
-        }
-        let stage = match stage {
-            Stage::Ramp => SearchStage::Ramp,
-            _ => SearchStage::Ladder,
-        };
-        self.measure_steps(history, &alike, stage);
-    }
-
-    /// The trials that these arms have planned, as far as all have some: each block is one of each arm, as long as the
-    /// longest.
-    fn measure_steps(&mut self, history: &History, arms: &[ArmId], stage: SearchStage) {
-        let planned: Vec<Vec<Trial>> = arms
-            .iter()
-            .filter_map(|id| self.arms[*id].planned().ok())
-            .collect();
-        let rows = planned.iter().map(Vec::len).min().unwrap_or(0);
-        let longest = |of: fn(&Trial) -> f64, row: usize| {
-            let each = planned.iter().map(|trials| of(&trials[row]));
-            Duration::from_secs_f64(each.fold(0.0, f64::max))
-        };
-        let pause = match (arms.len(), stage) {
-            (1, SearchStage::Ladder) => PAUSE,
-            // The others' turn is the pause; before a trial of its own nothing was sent anyway.
-            _ => Duration::ZERO,
-        };
-        let block = |row: usize| StepBlock {
-            rates: planned.iter().map(|trials| trials[row].rate).collect(),
-            pause,
-            settle: longest(|trial| trial.settle_s, row),
-            measure: longest(|trial| trial.measure_s, row),
-        };
-        let steps = Steps {
-            rest: longest(|trial| trial.rest_s, 0),
-            warm_up: Duration::ZERO,
-            blocks: (0..rows).map(block).collect(),
-        };
-        let is_fresh = planned.iter().any(|trials| trials[0].is_fresh);
-        self.measure_open(history, (arms.to_vec(), stage), steps, is_fresh);
-    }
-
-    /// A long trial of one arm: the load never leaves it.
-    fn measure_long(&mut self, history: &History, arm: ArmId, trial: &Trial) {
+    /// A trial of one arm: the load stays with it, window after window.
+    fn measure_trial(&mut self, history: &History, arm: ArmId, trial: &Trial) {
         let window = StepBlock {
             rates: vec![trial.rate],
-            measure: Duration::from_secs_f64(trial.window_s()),
+            measure: Duration::from_secs_f64(trial.window_s),
             ..StepBlock::default()
         };
+        let length = (window.slice(), trial.windows as u32);
         let steps = Steps {
             rest: Duration::from_secs_f64(trial.rest_s),
             warm_up: Duration::from_secs_f64(trial.settle_s),
             blocks: vec![window; trial.windows],
         };
-        let arms = (vec![arm], SearchStage::Hold);
-        self.measure_open(history, arms, steps, trial.is_fresh);
-    }
-
-    fn measure_open(
-        &mut self,
-        history: &History,
-        (arms, stage): (Vec<ArmId>, SearchStage),
-        steps: Steps,
-        is_fresh: bool,
-    ) {
-        let slice = steps.blocks.iter().map(StepBlock::slice).max();
-        let length = (slice.unwrap_or_default(), steps.blocks.len() as u32);
+        let renew = if trial.is_fresh {
+            Renewal::Network
+        } else {
+            Renewal::Nothing
+        };
         let cell = Cell {
-            renew: match is_fresh {
-                true => Renewal::Network,
-                false => Renewal::Nothing,
-            },
-            ..self.cell(history, arms, Rates::Steps(steps), length)
+            renew,
+            ..self.cell(history, vec![arm], Rates::Steps(steps), length)
+        };
+        let stage = match trial.stage {
+            Stage::Ramp | Stage::Look => SearchStage::Ramp,
+            Stage::Dwell => SearchStage::Dwell,
+            Stage::Hold => SearchStage::Hold,
+            Stage::Burst => SearchStage::Burst,
         };
         self.measure(cell, stage);
     }
@@ -353,6 +281,7 @@ impl Capacity {
                 blocks,
                 seconds: arm.seconds(),
                 between: arm.between(),
+                held: arm.held(),
                 passed_s: Some(self.passed.as_secs_f64()),
             };
             let told = Event::Bracket {

@@ -27,7 +27,8 @@ mod trial;
 
 pub use asked::{AskedRecord, FROM_FILES, RequestRecord, SpotRecord};
 pub use capacity::{
-    BracketRecord, BurstRecord, CapacityEnd, CapacityRecord, CeilingOf, CeilingRecord, SearchStage,
+    BracketRecord, BurstRecord, CapacityEnd, CapacityRecord, CeilingOf, CeilingRecord,
+    ObservedRecord, SearchStage,
 };
 pub use confirmation::ConfirmationRecord;
 pub use generators::{GeneratorShare, GeneratorStart};

@@ -174,7 +174,7 @@ pub(crate) fn stage(stage: SearchStage) -> &'static str {
     match stage {
         SearchStage::Closed => "a closed loop",
         SearchStage::Ramp => "a wide step",
-        SearchStage::Ladder => "short trials around the edge",
+        SearchStage::Dwell => "a short trial",
         SearchStage::Hold => "a long trial",
         SearchStage::Burst => "a burst",
     }

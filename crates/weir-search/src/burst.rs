@@ -1,7 +1,6 @@
 //! What is carried for some seconds after a rest.
 
 use crate::goal::Burst;
-use crate::long::Bracket;
 
 /// The bracket is narrow enough when its ends are apart by this factor.
 const NARROW: f64 = 1.1;
@@ -14,6 +13,33 @@ const OUTWARDS: f64 = 1.05;
 const AGREE: u32 = 6;
 /// Trials at most.
 const TRIALS: u32 = 40;
+
+/// A bracket between a rate that held and one that broke, requests/s.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Bracket {
+    held: Option<f64>,
+    broke: Option<f64>,
+}
+
+impl Bracket {
+    fn with(self, rate: f64, holds: bool) -> Bracket {
+        if holds {
+            Bracket {
+                held: Some(self.held.map_or(rate, |held| held.max(rate))),
+                ..self
+            }
+        } else {
+            Bracket {
+                broke: Some(self.broke.map_or(rate, |broke| broke.min(rate))),
+                ..self
+            }
+        }
+    }
+
+    fn is_within(&self, factor: f64) -> bool {
+        matches!((self.held, self.broke), (Some(held), Some(broke)) if broke <= held * factor)
+    }
+}
 
 /// The search for it: a bracket by single trials, then several of either end.
 #[derive(Debug, Clone, Copy, PartialEq)]

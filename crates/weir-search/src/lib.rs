@@ -1,20 +1,19 @@
 //! Searches for the highest rate at which an objective holds.
 //!
-//! A [`Search`] proposes trials and is told what they showed; it never measures, so it needs no host and is tried
-//! thousands of times on queues whose capacity is known (`examples/queues.rs`, `docs/capacity.md`). It goes from a
-//! closed loop, which says what the target completes at most, over a ramp to ladders: trials at some rates around the
-//! edge in random order, each as long as a queue needs to forget there. [`Edge::of`] fits a model of the share of bad
-//! responses to them. When its interval is narrow enough, a long trial at the lower end verifies it; where that fails,
-//! long trials find the rate that lasts.
+//! A [`Search`] proposes trials and takes in what they showed; it never measures, so it needs no host and is tried
+//! thousands of times on simulated servers whose capacity is known (`examples/servers`, `docs/capacity.md`).
+//!
+//! The closed loop before a search says where it starts, and bounds nothing. A ramp of short trials (*dwells*) finds
+//! one rate that holds and one that breaks. A few more dwells near them say where the limit is and how much it scatters
+//! ([`Threshold`]); then a long trial (*hold*) at a rate that is likely to hold makes the first claim. What time is left
+//! narrows it: dwells around the limit, and holds at higher rates. Every trial stays in the estimate; none is taken back.
 
 mod burst;
-mod edge;
 mod goal;
-mod known;
-mod long;
-mod model;
+mod judge;
 mod search;
+mod threshold;
 
-pub use edge::{Closed, Edge, Frame, Rung};
-pub use goal::{Answer, Bound, Burst, Goal, Progress, Seen, Stage, Trial, Why};
+pub use goal::{Answer, Bound, Burst, Ending, Goal, Observed, Progress, Stage, Trial, Window};
 pub use search::Search;
+pub use threshold::{Datum, Threshold};

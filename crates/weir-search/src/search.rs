@@ -1,497 +1,586 @@
-//! Which trials to make, until the edge is known and a fresh trial below it has held.
-
-use weir_stats::SplitMix64;
+//! The order of trials: a ramp, dwells, the first hold, and then whatever narrows the answer.
 
 use crate::burst::Bursts;
-use crate::edge::WANDERS;
-use crate::goal::{Answer, Goal, Seen, Stage, Trial, Why};
-use crate::known::{Known, half_width};
-use crate::long::{self, Bracket, Long};
-use above::Above;
-use kept::Kept;
+use crate::goal::{Answer, Ending, Goal, Progress, Stage, Trial, Window};
+use crate::judge::{Break, Verdict, judge, worst};
+use crate::threshold::{Datum, Kind, Threshold};
 
-mod above;
-mod ends;
+mod answer;
 mod faults;
-mod kept;
-mod progress;
 mod trials;
 
 #[cfg(test)]
 mod tests;
 
+/// First rate of a ramp, as a share of what a closed loop has completed.
+const FIRST: f64 = 0.75;
+/// Factor to the next rate of a ramp while only one end is known.
+const RAMP_UP: f64 = 1.2;
+const RAMP_DOWN: f64 = 0.6;
+const RAMP_FAR_DOWN: f64 = 0.3;
+/// A ramp ends when a rate that holds and one that breaks are apart by this factor.
+const RAMP_ENDS: f64 = 1.08;
+/// Dwells after the ramp before the first hold, and between two holds.
+const DWELLS_BEFORE_HOLD: usize = 4;
+/// The same after a hold that broke, if none has held.
+const DWELLS_AFTER_FAILURE: usize = 2;
+/// Chance of success at which the first hold is tried, and at which a further one is: a claim can be risked for more.
+const HOLD_CHANCE: f64 = 0.85;
+const NEXT_HOLD_CHANCE: f64 = 0.65;
+/// A hold is worth its time if it is likely to narrow the interval by this share.
+const WORTHWHILE: f64 = 0.15;
+/// An interval that a hold would narrow by less than this is settled, once the threshold is known to a part of its scatter.
+const SETTLED_GAIN: f64 = 0.15;
+const SETTLED_UNCERTAINTY: f64 = 0.4;
+const SETTLED_DWELLS: usize = 24;
+/// A bracket of holds is narrow enough when its ends are apart by this logarithm.
+const NARROW_BRACKET: f64 = 0.1;
+/// Largest and smallest step down after a hold that broke because something builds up, logarithms.
+const BUILD_UP_STEPS: (f64, f64) = (0.15, 1.2);
+/// Something builds up if its probability is above this; after a dwell that held where a hold broke, above the second.
+const LIKELY: f64 = 0.5;
+const CONFIRMED: f64 = 0.2;
+/// A dwell that breaks at once is a surprise if its chance to hold was so high.
+const SURPRISE: f64 = 0.9;
+/// Seconds in which a threshold moves by its scatter, as a random walk.
+const MOVES_S: f64 = 120.0;
+/// Dwells after the ramp without which no answer is precise: what drifts over minutes shows in none of one minute.
+const PRECISE_DWELLS: usize = 8;
+/// Steps that a dwell goes farther from the threshold for each in a row that contradicted it, at most.
+const MOST_DOUBLINGS: u32 = 4;
+/// The lowest rate that is tried, requests/s.
+const LOWEST: f64 = 1.0;
+/// A rate this near to the ceiling counts as the ceiling.
+const AT_CEILING: f64 = 0.98;
+
+/// Next thing to do.
 #[derive(Debug, Clone, PartialEq)]
-enum State {
-    /// Rates far apart, until one holds and one does not that is near it.
-    Ramp(Bracket),
-    /// Trials around the edge.
-    Ladder,
-    /// A long one at this rate.
+enum Step {
+    Ramp(f64),
+    Dwell(f64),
     Hold(f64),
-    /// Short ones above the interval, which must break, now that this rate has held.
-    Above(Above),
-    /// Long ones, because one has broken what short ones held.
-    Lasting(Long),
-    /// After the answer.
+    /// Asks a target that stopped answering for this rate, after so many seconds of rest.
+    Look {
+        rate: f64,
+        rest_s: f64,
+    },
     Burst(Bursts),
     Done,
 }
 
-/// Whether the target has come back after it broke.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Doubt {
-    /// What it is asked for, requests per second, after so many seconds of rest.
+/// A trial that was judged.
+#[derive(Debug, Clone, PartialEq)]
+struct Tried {
     rate: f64,
-    rest_s: f64,
-    /// It broke above this.
-    above: f64,
+    stage: Stage,
+    /// Seconds for which it held; or how it broke.
+    result: Result<f64, Break>,
+    /// Index of the bound that was worst, and its share of what is allowed.
+    worst: (usize, f64),
+    /// Requests due and responses completed per second, and share of bad responses of each bound, over all windows.
+    due: f64,
+    completed: f64,
+    bad: Vec<f64>,
+    seconds: f64,
+    /// Factor by which its rate may be above what lasts: see [`Search::lag`].
+    lag: f64,
+    /// Whether it was expected to hold.
+    was_expected: bool,
+    /// Seconds of all trials until its end.
+    until_s: f64,
 }
 
-/// Rungs of a ladder, in margins of the edge to saturation. At the first some six in a hundred are bad where one may be:
-/// the more are bad, the better is known how many. The last says that below there are none.
-const RUNGS: [f64; 4] = [0.6, 0.85, 1.1, 1.7];
-/// Ladders at least, and without which nothing is claimed.
-const LEAST: usize = 3;
-const LEAST_WANDERING: usize = 8;
-const CLAIM: usize = 2;
-/// How far apart the rates of a ramp may be at its end, and the first of them as a share of what a closed loop carries.
-const BRACKET: f64 = 1.3;
-const FIRST: f64 = 0.8;
-/// The least margin of a ladder, as a share of the rate, and that which a ramp's end is thought to have at least.
-const NARROW: f64 = 0.01;
-const LIKELY: f64 = 0.05;
-/// The lowest rate that is tried, requests per second, and as a share of what a closed loop carries.
-const LOWEST: (f64, f64) = (1.0, 0.01);
-/// How often a verification may fail before the rate that lasts is looked for.
-const FAILURES: usize = 3;
-/// A rate that is higher by this has to be verified again.
-const AS_GOOD: f64 = 1.01;
-/// Seconds that a queue is given to forget, at least and at most.
-const FORGETS_S: (f64, f64) = (0.2, 0.7);
-/// The same of a target whose speed wanders, at most.
-const WANDERS_S: f64 = 1.5;
-/// A trial is so long that so many bad responses would be allowed, but not longer than that.
-const COUNTED: (f64, f64) = (5.0, 5.0);
-/// A rate that is lower by this than one that has held does not break, unless the target has changed.
-const BELOW: f64 = 0.97;
-/// What a target that may be broken is asked for, as a share of what it has held, after so many seconds of rest.
-const GENTLY: f64 = 0.25;
-const REST_S: f64 = 5.0;
-/// It is alive if it completes this share of what is due.
-const ALIVE: f64 = 0.1;
-/// An interval whose half is wider than this is closed by long trials, where short ones have not done so in their time.
-const WIDE: f64 = 0.12;
-/// How often the target may change.
-const CHANGES: usize = 3;
-/// A trial that is lower by this than one that was not sent in time may be.
-const LESS: f64 = 0.95;
-/// An answer is marked that comes so near to a ceiling.
-const NEAR: f64 = 0.9;
+impl Tried {
+    fn is_hold(&self) -> bool {
+        self.stage == Stage::Hold
+    }
 
-/// A search.
-#[derive(Debug, Clone, PartialEq)]
+    fn held(&self) -> bool {
+        self.result.is_ok()
+    }
+}
+
+/// A search. What it does follows from the goal and from what it is told: told the same again, it is where it was.
+#[derive(Debug, Clone)]
 pub struct Search {
     goal: Goal,
-    state: State,
-    known: Known,
-    /// Rates of the ladder that are left, and whether one of it has not broken clearly.
-    left: Vec<f64>,
-    has_held: bool,
-    /// Whether none of it has been tried.
-    is_new: bool,
-    /// Margin of the edge to saturation, as a logarithm, that the ladder is made for.
-    margin: f64,
-    /// The highest rate that a short trial has held.
-    held: Option<f64>,
-    doubt: Option<Doubt>,
+    step: Step,
+    tried: Vec<Tried>,
+    threshold: Option<Threshold>,
     /// The highest rate that can be tried, and a rate that was not sent in time once.
     ceiling: f64,
     unsent: Option<f64>,
-    /// How often the target has changed, and how often of these for the worse.
-    changes: (usize, usize),
-    /// The lower end of the interval before the latest of them.
-    before: Option<f64>,
-    /// Short trials in which the machine stood still and that were left out, and the others.
-    held_up: (usize, usize),
-    spent_s: f64,
-    /// The budget, or more where the target has changed.
-    until_s: f64,
-    long_s: f64,
-    /// How many verifications have failed, and whether the last did without a collapse.
-    failures: usize,
-    is_slight: bool,
-    /// Whether long trials go on only because short ones have left the interval wide: nothing has changed.
-    is_wide: bool,
-    /// Whether it broke for good in the latest of them: there is a memory.
-    has_collapsed: bool,
-    /// The rate that a verification has held.
-    verified: Option<f64>,
-    /// The same of before the search started over from a higher one.
-    kept: Option<Kept>,
-    /// The interval before the first verification.
-    fresh: Option<(f64, f64)>,
+    /// Trials that the machine spoilt, and others.
+    spoilt: (usize, usize),
+    /// Whether a dwell broke at once where it should have held: earlier trials may have used something up.
+    has_surprised: bool,
+    /// Least value of each bound in a window.
+    least: Vec<f64>,
+    /// Seconds of dwells, and of all trials; the latter may be so many.
+    spent_s: (f64, f64),
+    end_s: f64,
     answer: Option<Answer>,
-    rng: SplitMix64,
 }
 
 impl Search {
-    /// A search that has seen nothing but a closed loop. What it does follows from the goal and from what it is told:
-    /// told the same again, it is where it was.
+    /// Starts a search of which nothing is known but a closed loop.
     pub fn new(goal: Goal) -> Search {
-        Search {
-            state: State::Ramp(Bracket::default()),
-            known: Known::new(&goal),
-            left: Vec::new(),
-            has_held: false,
-            is_new: true,
-            margin: LIKELY,
-            held: None,
-            doubt: None,
+        let mut search = Search {
+            step: Step::Done,
+            tried: Vec::new(),
+            threshold: None,
             ceiling: goal.ceiling.unwrap_or(f64::INFINITY),
             unsent: None,
-            changes: (0, 0),
-            before: None,
-            held_up: (0, 0),
-            spent_s: 0.0,
-            until_s: goal.budget_s,
-            long_s: 0.0,
-            failures: 0,
-            is_slight: false,
-            is_wide: false,
-            has_collapsed: false,
-            verified: None,
-            kept: None,
-            fresh: None,
+            spoilt: (0, 0),
+            has_surprised: false,
+            least: vec![f64::NAN; goal.bounds.len()],
+            spent_s: (0.0, 0.0),
+            end_s: goal.time_s,
             answer: None,
-            rng: SplitMix64::new(goal.seed),
             goal,
-        }
+        };
+        search.plan();
+        search
     }
 
-    /// What is to be tried next.
+    /// Returns the next trial.
     ///
     /// # Errors
-    /// Nothing: this is the answer.
-    pub fn propose(&mut self) -> Result<Trial, Box<Answer>> {
-        if let Some(doubt) = self.doubt {
-            return Ok(Trial {
-                rest_s: doubt.rest_s,
-                measure_s: REST_S,
-                ..self.trial(Stage::Ramp, doubt.rate)
-            });
-        }
-        match &self.state {
-            State::Ramp(bracket) => Ok(self.trial(Stage::Ramp, self.ramp_rate(*bracket))),
-            State::Ladder => {
-                if self.left.is_empty() {
-                    self.make_ladder();
-                }
-                let is_fresh = self.is_new;
-                let rate = self.left.last().copied().unwrap_or(LOWEST.0);
-                Ok(Trial {
-                    is_fresh,
-                    ..self.trial(Stage::Ladder, rate)
-                })
-            }
-            State::Hold(rate) => Ok(self.long_trial(*rate)),
-            State::Above(above) => Ok(self.above_trial(above)),
-            State::Lasting(long) => Ok(self.long_trial(long.rate)),
-            State::Burst(bursts) => Ok(self.burst_trial(bursts.rate())),
-            State::Done => {
+    /// The answer, once there is one.
+    pub fn propose(&self) -> Result<Trial, Box<Answer>> {
+        match &self.step {
+            Step::Ramp(rate) => Ok(self.dwell(Stage::Ramp, *rate)),
+            Step::Dwell(rate) => Ok(self.dwell(Stage::Dwell, *rate)),
+            Step::Hold(rate) => Ok(self.hold(*rate)),
+            Step::Look { rate, rest_s } => Ok(self.look(*rate, *rest_s)),
+            Step::Burst(bursts) => Ok(self.burst(bursts.rate())),
+            Step::Done => {
                 let answer = self.answer.clone();
-                Err(Box::new(answer.unwrap_or_else(|| self.nothing(Why::Never))))
+                Err(Box::new(
+                    answer.unwrap_or_else(|| self.nothing(Ending::Never)),
+                ))
             }
         }
     }
 
-    fn ramp_rate(&self, Bracket { held, broke }: Bracket) -> f64 {
-        let rate = match (held, broke) {
-            (None, None) => self.goal.closed.rate * FIRST,
-            (Some(held), None) => held * BRACKET.sqrt(),
-            // One that broke may be a little too high; two say that the edge may be anywhere.
-            (None, Some(broke)) if broke > self.goal.closed.rate / 2.0 => broke / 2.0,
-            (None, Some(broke)) => broke / 4.0,
+    /// Whether a trial goes on after these windows of it: its stopping rule.
+    pub fn go_on(&self, trial: &Trial, windows: &[Window]) -> bool {
+        windows.len() < trial.windows
+            && (trial.stage == Stage::Burst || self.judge(trial, windows) == Verdict::Open)
+    }
+
+    fn judge(&self, trial: &Trial, windows: &[Window]) -> Verdict {
+        let (spoilt, others) = self.spoilt;
+        judge(trial, windows, &self.goal.bounds, spoilt > others)
+    }
+
+    /// Takes in the windows of the trial that was proposed last: all, or as many as there were when [`Search::go_on`]
+    /// ended it. A trial without windows, or with too few for a verdict, counts as not made.
+    pub fn observe(&mut self, trial: &Trial, windows: &[Window]) {
+        if windows.is_empty() || matches!(self.step, Step::Done) {
+            return;
+        }
+        let seconds = trial.rest_s + trial.settle_s + trial.window_s * windows.len() as f64;
+        self.spent_s.1 += seconds;
+        if let Step::Burst(bursts) = &self.step {
+            let bursts = *bursts;
+            let holds = worst(windows, &self.goal.bounds).1 <= 1.0;
+            return self.after_burst(bursts, holds);
+        }
+        if !matches!(trial.stage, Stage::Hold | Stage::Look) {
+            self.spent_s.0 += seconds;
+        }
+        self.keep_least(windows);
+        let verdict = self.judge(trial, windows);
+        if let Verdict::Unsent(share) = verdict {
+            self.not_sent(trial.rate, share);
+            if self.answer.is_none() {
+                self.plan();
+            }
+            return;
+        }
+        // A generator that was late once was held up for a moment.
+        self.unsent = self.unsent.filter(|unsent| trial.rate < *unsent);
+        let result = match verdict {
+            Verdict::Held { seconds } => Ok(seconds),
+            Verdict::Broke(how) => Err(how),
+            Verdict::Spoilt => {
+                self.spoilt.0 += 1;
+                return self.plan();
+            }
+            Verdict::Open | Verdict::Unsent(_) => return,
+        };
+        self.spoilt.1 += 1;
+        if let Step::Look { rest_s, .. } = self.step {
+            return self.after_look(rest_s, windows, result.is_ok());
+        }
+        self.has_surprised |= self.is_surprise(trial, &result);
+        self.keep(trial, windows, result);
+        self.threshold = Threshold::estimate(&self.data());
+        if self.is_silent() {
+            return;
+        }
+        self.plan();
+    }
+
+    fn keep_least(&mut self, windows: &[Window]) {
+        for (place, least) in self.least.iter_mut().enumerate() {
+            let values = windows.iter().filter_map(|window| window.value.get(place));
+            *least = values.copied().fold(*least, f64::min);
+        }
+    }
+
+    fn keep(&mut self, trial: &Trial, windows: &[Window], result: Result<f64, Break>) {
+        let count = windows.len() as f64;
+        let mean = |value: &dyn Fn(&Window) -> f64| windows.iter().map(value).sum::<f64>() / count;
+        let lag = self.lag(trial.settle_s + trial.window_s * trial.needed as f64);
+        let threshold = self.threshold.as_ref();
+        let was_expected = threshold.is_some_and(|known| (trial.rate / lag).ln() < known.mean());
+        self.tried.push(Tried {
+            rate: trial.rate,
+            stage: trial.stage,
+            result,
+            worst: worst(windows, &self.goal.bounds),
+            due: mean(&|window| window.due),
+            completed: mean(&|window| window.completed),
+            bad: (0..self.goal.bounds.len())
+                .map(|place| mean(&|window| window.bad[place]))
+                .collect(),
+            seconds: trial.window_s * count,
+            lag,
+            was_expected,
+            until_s: self.spent_s.1,
+        });
+    }
+
+    /// Whether a dwell broke from its first window on although it should have held.
+    fn is_surprise(&self, trial: &Trial, result: &Result<f64, Break>) -> bool {
+        let broke_at_once = matches!(result, Err(how) if how.clean_s == 0.0);
+        broke_at_once
+            && trial.stage == Stage::Dwell
+            && self
+                .threshold
+                .as_ref()
+                .is_some_and(|threshold| threshold.chance(Kind::Dwell, trial.rate) > SURPRISE)
+    }
+
+    /// Factor by which a rate may be above the capacity and still hold for so many seconds: its backlog takes as long to
+    /// become the limit of the response time (a fluid queue: Newell, Applications of Queueing Theory, 1982, chapter 2).
+    fn lag(&self, seconds: f64) -> f64 {
+        let limits = self.goal.bounds.iter().map(|bound| bound.limit_s);
+        1.0 + limits.fold(0.0, f64::max) / seconds
+    }
+
+    fn data(&self) -> Vec<Datum> {
+        self.tried
+            .iter()
+            .map(|tried| Datum {
+                rate: tried.rate / tried.lag,
+                is_hold: tried.is_hold(),
+                held: tried.held(),
+                spread: (1.0 + (self.spent_s.1 - tried.until_s) / MOVES_S).sqrt(),
+            })
+            .collect()
+    }
+
+    /// Seconds that are left for trials.
+    fn left_s(&self) -> f64 {
+        self.end_s - self.spent_s.1
+    }
+
+    fn dwells(&self) -> impl Iterator<Item = &Tried> {
+        self.tried.iter().filter(|tried| !tried.is_hold())
+    }
+
+    fn holds(&self) -> impl Iterator<Item = &Tried> {
+        self.tried.iter().filter(|tried| tried.is_hold())
+    }
+
+    /// The highest rate that a hold has held, requests/s.
+    fn held(&self) -> Option<f64> {
+        self.holds()
+            .filter(|tried| tried.held())
+            .map(|tried| tried.rate)
+            .reduce(f64::max)
+    }
+
+    /// Decides on the next step.
+    fn plan(&mut self) {
+        if let Some(rate) = self.ramp_rate() {
+            if rate < self.lowest() {
+                return self.end(self.nothing(Ending::Never));
+            }
+            let reserved_s = self.reserved_s();
+            if self.left_s() >= self.dwell(Stage::Ramp, rate).seconds() + reserved_s {
+                self.step = Step::Ramp(rate);
+                return;
+            }
+        }
+        match self.threshold.clone() {
+            Some(threshold) if self.dwells().any(Tried::held) => self.refine(&threshold),
+            _ => self.end(self.too_short()),
+        }
+    }
+
+    /// Next rate of the ramp; None if it is over.
+    fn ramp_rate(&self) -> Option<f64> {
+        let rates = |held: bool| {
+            self.dwells()
+                .filter(move |tried| tried.held() == held)
+                .map(|tried| tried.rate)
+        };
+        let held = rates(true).reduce(f64::max);
+        let broke = rates(false).reduce(f64::min);
+        let closed = self.goal.closed_rate;
+        let next = match (held, broke) {
+            (None, None) => closed * FIRST,
+            (Some(held), _) if held >= self.ceiling * AT_CEILING => return None,
+            (Some(held), None) => held * RAMP_UP,
+            // One that broke may be a little too high; two say that the limit may be anywhere.
+            (None, Some(broke)) if broke > closed / 2.0 => broke * RAMP_DOWN,
+            (None, Some(broke)) => broke * RAMP_FAR_DOWN,
+            (Some(held), Some(broke)) if broke <= held * RAMP_ENDS => return None,
             (Some(held), Some(broke)) => (held * broke).sqrt(),
         };
-        rate.min(self.ceiling)
+        Some(next.min(self.ceiling))
     }
 
-    fn make_ladder(&mut self) {
-        let saturated = self.known.saturated();
-        // All would be bad that far above the edge.
-        let reach = self.margin / self.known.first.map_or(1.0, |first| first.edge.steep());
-        let edge = saturated * (-self.margin).exp();
-        let rates = RUNGS.map(|rung| edge * ((1.0 - rung) * reach).exp());
-        self.left = rates.map(|rate| rate.min(self.ceiling)).into();
-        self.rng.shuffle(&mut self.left);
-        (self.has_held, self.is_new) = (false, true);
-        let (low, high) = self.known.between;
-        let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
-        self.known.between = (low.min(least / 2.0).max(self.lowest()), high.max(saturated));
+    /// Seconds that are kept free for the first hold, unless there never were so many.
+    fn reserved_s(&self) -> f64 {
+        let hold_s = self.hold(1.0).seconds();
+        if self.held().is_some() || hold_s > self.end_s {
+            0.0
+        } else {
+            hold_s
+        }
     }
 
-    /// Whether a trial goes on after the windows of it that were seen: its stopping rule. A trial of one window is not
-    /// asked about.
-    pub fn go_on(&self, trial: &Trial, windows: &[Seen]) -> bool {
-        let is_over = windows.len() >= long::HOLDS
-            && self.long_s + trial.window_s() * windows.len() as f64 >= self.long_most_s();
-        let windows = long::judged(windows);
-        trial.windows == 1
-            || (!is_over && long::goes_on(&windows, &self.goal.bounds, self.failures > 0))
-    }
-
-    /// Seconds of all long trials together, at most.
-    fn long_most_s(&self) -> f64 {
-        self.goal.long_s + self.goal.verify_s
-    }
-
-    /// Takes in what the trial has shown that was proposed last: all its windows, or as many as there were when
-    /// [`Search::go_on`] ended it. Without any window the trial counts as not made.
-    pub fn seen(&mut self, trial: &Trial, windows: &[Seen]) {
-        if windows.is_empty() {
-            return;
+    /// Plans after the ramp: a dwell or a hold, whichever narrows the answer more, or the end.
+    fn refine(&mut self, threshold: &Threshold) {
+        let can_hold = self.left_s() >= self.hold(1.0).seconds();
+        if self.builds_up(threshold) {
+            return self.bracket(can_hold);
         }
-        let spent = trial.rest_s + trial.settle_s + trial.window_s() * windows.len() as f64;
-        let doubt = self.doubt.filter(|doubt| trial.rest_s == doubt.rest_s);
-        // The rest of a doubt is long.
-        match trial.stage {
-            _ if matches!(self.state, State::Above(_)) => self.long_s += spent,
-            Stage::Ramp | Stage::Ladder if doubt.is_none() => self.spent_s += spent,
-            _ => self.long_s += spent,
-        }
-        if long::is_unsent(windows) {
-            let sent = windows.iter().map(|seen| seen.sent).fold(1.0, f64::min);
-            return self.not_sent(trial.rate, sent);
-        }
-        // What was late once was a moment's doing.
-        self.unsent = self.unsent.filter(|unsent| trial.rate < *unsent);
-        if doubt.is_none() && self.is_held_up(trial, windows) {
-            return;
-        }
-        let windows = &long::judged(windows)[..];
-        let telling = &match trial.windows {
-            1 => windows.to_vec(),
-            _ => long::telling(windows),
-        }[..];
-        let is_model = match self.state {
-            State::Lasting(_) => doubt.is_none() && (self.is_slight || self.is_wide),
-            State::Burst(_) => false,
-            _ => doubt.is_none(),
+        let chance = if self.held().is_some() {
+            NEXT_HOLD_CHANCE
+        } else {
+            HOLD_CHANCE
         };
-        self.known.put(trial, &long::joined(telling), is_model);
-        let worst = long::worst(telling, &self.goal.bounds);
-        let is_swamped = long::is_swamped(telling, &self.goal.bounds);
-        if let Some(doubt) = doubt {
-            self.doubt = None;
-            return self.after_doubt(doubt, telling);
-        }
-        let has_failed = match trial.stage {
-            Stage::Hold => !self.holds(windows),
-            _ => is_swamped,
-        };
-        if has_failed || worst <= 1.0 {
-            self.look_at_kept(trial.rate, !has_failed);
-        }
-        match (std::mem::replace(&mut self.state, State::Done), trial.stage) {
-            (State::Ramp(bracket), Stage::Ramp) => {
-                self.after_ramp(bracket.with(trial.rate, worst <= 1.0), windows);
+        let rate = self.cap(threshold.rate_of_chance(chance));
+        let dwells = self.dwells_since_hold();
+        let Some(held) = self.held() else {
+            let wanted = if self.holds().next().is_some() {
+                DWELLS_AFTER_FAILURE
+            } else {
+                DWELLS_BEFORE_HOLD
+            };
+            let is_ready = self.has_surprised || dwells >= wanted;
+            if can_hold && (is_ready || !self.has_time_for_dwell(threshold)) {
+                self.step = Step::Hold(rate);
+            } else if self.has_time_for_dwell(threshold) {
+                self.step = Step::Dwell(self.dwell_rate(threshold));
+            } else {
+                self.end(self.too_short());
             }
-            (State::Ladder, Stage::Ladder) => self.after_rung(trial.rate, is_swamped),
-            (State::Hold(rate), Stage::Hold) => self.after_hold(rate, windows),
-            (State::Above(above), Stage::Ramp) => self.after_above(above, worst <= 1.0),
-            (State::Lasting(long), Stage::Hold) => self.after_long(long, windows),
-            (State::Burst(bursts), Stage::Burst) => self.after_burst(bursts, worst <= 1.0),
-            // The rest of a ladder that was measured at a stretch, of which a rung has made another step of it.
-            (state, _) => self.state = state,
-        }
-        self.look_after(trial, worst <= 1.0, is_swamped);
-    }
-
-    /// Whether the machine stood still in a short trial, which is made again, after the others of its ladder. Where
-    /// most trials are like that they count: it is how this machine is.
-    fn is_held_up(&mut self, trial: &Trial, windows: &[Seen]) -> bool {
-        if !matches!(trial.stage, Stage::Ramp | Stage::Ladder) {
-            return false;
-        }
-        let is_left_out = windows[0].is_held_up && self.held_up.0 <= self.held_up.1;
-        match is_left_out {
-            true => self.held_up.0 += 1,
-            false => self.held_up.1 += 1,
-        }
-        let place = self.left.iter().rposition(|left| *left == trial.rate);
-        if let (true, State::Ladder, Some(place)) = (is_left_out, &self.state, place) {
-            let rate = self.left.remove(place);
-            self.left.insert(0, rate);
-        }
-        is_left_out
-    }
-
-    /// After a short trial: whether one has broken that cannot have, and whether there is time for another.
-    fn look_after(&mut self, trial: &Trial, holds: bool, is_swamped: bool) {
-        if !matches!(trial.stage, Stage::Ramp | Stage::Ladder) || self.answer.is_some() {
             return;
+        };
+        let (low, high) = self.interval(threshold, held);
+        let width = (high / low).ln();
+        let is_precise =
+            width / 2.0 <= self.goal.precision && self.count_dwells() >= PRECISE_DWELLS;
+        if is_precise || held >= self.ceiling * AT_CEILING {
+            return self.end(self.claim(threshold, held, Ending::Found));
         }
-        match self.held {
-            Some(held) if is_swamped && trial.rate < held * BELOW => {
-                self.doubt = Some(Doubt {
-                    rate: trial.rate.min(held * GENTLY),
-                    rest_s: REST_S,
-                    above: held,
-                });
-            }
-            held if holds => self.held = Some(held.unwrap_or(0.0).max(trial.rate)),
-            _ => {}
-        }
-        let is_early = matches!(self.state, State::Ramp(_)) || self.known.ladders() < CLAIM;
-        if is_early && !matches!(self.state, State::Hold(_)) && self.spent_s >= self.until_s {
-            // One that has become slower since an interval was known is used up by the trials.
-            match self
-                .before
-                .filter(|_| self.changes.1 > 0 && self.failures == 0)
-            {
-                Some(low) => self.state = State::Hold(low.min(self.ceiling)),
-                None => self.give_up(self.too_long()),
-            }
+        let gain = (rate / held).ln();
+        let is_worthwhile = can_hold && gain > WORTHWHILE * width;
+        let has_time = self.has_time_for_dwell(threshold);
+        if is_worthwhile && (dwells >= DWELLS_BEFORE_HOLD || !has_time) {
+            self.step = Step::Hold(rate);
+        } else if self.is_settled(threshold, gain / width) {
+            self.end(self.claim(threshold, held, Ending::Settled));
+        } else if has_time {
+            self.step = Step::Dwell(self.dwell_rate(threshold));
+        } else {
+            self.end(self.claim(threshold, held, Ending::Time));
         }
     }
 
-    /// Below it a trial has too few requests for a single one to be allowed to be bad: that it holds says nothing.
+    /// A rate as far as it can be tried.
+    fn cap(&self, rate: f64) -> f64 {
+        if rate >= self.ceiling * AT_CEILING {
+            self.ceiling
+        } else {
+            rate
+        }
+    }
+
+    /// Whether further trials would change little.
+    fn is_settled(&self, threshold: &Threshold, gain_share: f64) -> bool {
+        self.dwells().count() >= SETTLED_DWELLS
+            && gain_share < SETTLED_GAIN
+            && threshold.uncertainty() < SETTLED_UNCERTAINTY * threshold.scatter()
+    }
+
+    /// Whether another dwell fits, beside the hold that comes after it.
+    fn has_time_for_dwell(&self, threshold: &Threshold) -> bool {
+        let dwell = self.dwell(Stage::Dwell, self.dwell_rate(threshold));
+        let hold_s = self.hold(1.0).seconds();
+        // A second hold is planned for as long as there is time for one.
+        let is_hold_left = self.left_s() >= hold_s && hold_s <= self.end_s;
+        let kept_free_s = if self.held().is_none() || is_hold_left {
+            hold_s.min(self.end_s)
+        } else {
+            0.0
+        };
+        let kept_free_s = if hold_s > self.end_s {
+            0.0
+        } else {
+            kept_free_s
+        };
+        self.left_s() >= dwell.seconds() + kept_free_s
+    }
+
+    fn dwells_since_hold(&self) -> usize {
+        self.tried
+            .iter()
+            .rev()
+            .take_while(|tried| tried.stage == Stage::Dwell)
+            .count()
+    }
+
+    /// Dwells after the ramp.
+    fn count_dwells(&self) -> usize {
+        let dwells = self.dwells();
+        dwells.filter(|dwell| dwell.stage == Stage::Dwell).count()
+    }
+
+    /// Rate of the next dwell: alternately above and below the threshold, where each says most of it; farther away after
+    /// some that held above it, or broke below it. A hold that broke is asked for again, for a short time: that tells a
+    /// server that has become slower from one in which something builds up.
+    fn dwell_rate(&self, threshold: &Threshold) -> f64 {
+        if let Some(last) = self.tried.last()
+            && last.is_hold()
+            && !last.held()
+        {
+            return last.rate * self.lag(trials::DWELL_S);
+        }
+        let is_above = self.dwells_since_hold().is_multiple_of(2);
+        let mean = threshold.mean();
+        let contradictions = self
+            .tried
+            .iter()
+            .rev()
+            .filter(|dwell| dwell.stage == Stage::Dwell && dwell.was_expected != is_above)
+            .take_while(|dwell| dwell.held() != dwell.was_expected)
+            .count() as u32;
+        let off = threshold.scatter().max(threshold.uncertainty())
+            * f64::from(1_u32 << contradictions.min(MOST_DOUBLINGS));
+        let rate = (mean + if is_above { off } else { -off }).exp();
+        self.cap(rate * self.lag(trials::DWELL_S))
+    }
+
+    /// Whether something builds up: holds break where dwells hold. The dwell at the same rate that follows a hold which
+    /// broke says most of it.
+    fn builds_up(&self, threshold: &Threshold) -> bool {
+        let chance = threshold.chance_of_build_up();
+        self.tried.windows(2).any(|pair| {
+            let (hold, next) = (&pair[0], &pair[1]);
+            let has_broken = hold.is_hold() && !hold.held();
+            let is_confirmed = !next.is_hold() && next.held();
+            has_broken && chance > if is_confirmed { CONFIRMED } else { LIKELY }
+        })
+    }
+
+    /// Plans holds alone, between a rate that held and one that broke.
+    fn bracket(&mut self, can_hold: bool) {
+        let held = self.held();
+        let broke = self.broke_above(held);
+        let is_narrow = match (held, broke) {
+            (Some(held), Some(broke)) => (broke.rate / held).ln() <= NARROW_BRACKET,
+            _ => false,
+        };
+        match (held, self.threshold.clone()) {
+            (Some(held), Some(threshold)) if is_narrow || !can_hold => {
+                let ending = if is_narrow {
+                    Ending::Found
+                } else {
+                    Ending::Time
+                };
+                self.end(self.claim(&threshold, held, ending));
+            }
+            _ if !can_hold => self.end(self.too_short()),
+            _ => match self.next_in_bracket(held) {
+                rate if rate < self.lowest() => self.end(self.nothing(Ending::Never)),
+                rate => self.step = Step::Hold(self.cap(rate)),
+            },
+        }
+    }
+
+    /// Rate of the next hold where something builds up. A rate r that broke after t seconds has used a stock of r · t, so
+    /// r · t / hold lasts even if nothing refills the stock.
+    fn next_in_bracket(&self, held: Option<f64>) -> f64 {
+        let Some(broke) = self.broke_above(held) else {
+            return held.map_or(self.goal.closed_rate * FIRST, |held| held * RAMP_UP);
+        };
+        if let Some(held) = held {
+            return (held * broke.rate).sqrt();
+        }
+        let clean_s = broke.result.err().map_or(0.0, |how| how.clean_s);
+        let share = (clean_s / self.goal.hold_s).max(1e-3);
+        let step = (-share.ln()).clamp(BUILD_UP_STEPS.0, BUILD_UP_STEPS.1);
+        broke.rate * (-step).exp()
+    }
+
+    /// The hold of the lowest rate above `held` that broke.
+    fn broke_above(&self, held: Option<f64>) -> Option<&Tried> {
+        self.holds()
+            .filter(|hold| !hold.held() && hold.rate > held.unwrap_or(0.0))
+            .min_by(|a, b| a.rate.total_cmp(&b.rate))
+    }
+
+    /// The lowest rate that is tried. Below it, a dwell has too few requests for a single one to be allowed to be bad.
     fn lowest(&self) -> f64 {
-        let bounds = self.goal.bounds.iter();
-        let allowed = bounds.map(|bound| bound.allowed).fold(1.0, f64::min);
-        let telling = 1.0 / (allowed * COUNTED.1);
-        let carried = self.goal.closed.rate;
-        LOWEST
-            .0
-            .max(LOWEST.1 * carried)
-            .max(telling.min(carried / 10.0))
+        let allowed = self
+            .goal
+            .bounds
+            .iter()
+            .map(|bound| bound.allowed)
+            .fold(1.0, f64::min);
+        let telling = 1.0 / (allowed * trials::LONGEST_DWELL_S);
+        LOWEST.max(telling.min(self.goal.closed_rate / 10.0))
     }
 
-    fn after_ramp(&mut self, bracket: Bracket, windows: &[Seen]) {
-        self.state = State::Ramp(bracket);
-        match (bracket.held, bracket.broke) {
-            // Nothing higher can be tried.
-            (Some(held), _) if held >= self.ceiling * 0.99 => {
-                self.state = State::Hold(held.min(self.ceiling));
+    /// So many seconds are left for trials, by the clock. If the next trial does not fit, another is planned, or the
+    /// search ends with what it knows.
+    pub fn limit_time(&mut self, left_s: f64) {
+        self.end_s = self.end_s.min(self.spent_s.1 + left_s);
+        let fits = |trial: Trial| trial.seconds() <= left_s;
+        while let Ok(trial) = self.propose() {
+            if fits(trial) {
+                return;
             }
-            (Some(held), Some(broke)) if broke / held <= BRACKET => {
-                self.known.between = (held / 2.0, broke * 1.2);
-                let middle = (held * broke).sqrt();
-                self.margin = (self.known.saturated() / middle).ln().max(LIKELY);
-                self.state = State::Ladder;
-            }
-            (None, Some(broke)) if broke <= self.lowest() => {
-                // It did carry a closed loop.
-                match windows.iter().any(|seen| seen.completed > ALIVE * seen.due) {
-                    true => self.end(self.nothing(Why::Never)),
-                    false => self.broken(self.goal.closed.rate * FIRST),
+            if let Step::Burst(bursts) = &self.step {
+                let burst = bursts.so_far();
+                self.end_burst(burst);
+            } else {
+                let before = self.step.clone();
+                self.plan();
+                if self.step == before {
+                    self.stop();
                 }
             }
-            _ => {}
         }
     }
 
-    fn after_rung(&mut self, rate: f64, is_swamped: bool) {
-        self.state = State::Ladder;
-        if let Some(place) = self.left.iter().rposition(|left| *left == rate) {
-            self.left.remove(place);
+    /// State of the search.
+    pub fn progress(&self) -> Progress {
+        let stage = self.propose().ok().map(|trial| trial.stage);
+        Progress {
+            stage,
+            between: self.between(),
+            held: self.longest_held(),
+            seconds: self.spent_s.1,
+            left_s: self.remaining_s(),
         }
-        self.is_new = false;
-        self.has_held |= !is_swamped;
-        if !self.left.is_empty() {
-            return;
-        }
-        if !self.has_held && self.known.ladders() > 1 {
-            self.start_over(rate, false);
-            return self.changed(true);
-        }
-        if let Some(is_less) = self.known.leave_out_old(&self.goal) {
-            self.changed(is_less);
-        }
-        if matches!(self.state, State::Ladder) {
-            self.after_ladder();
-        }
-    }
-
-    fn after_ladder(&mut self) {
-        self.known.estimate(&self.goal);
-        let Some(first) = self
-            .known
-            .first
-            .filter(|_| !self.known.is_hopeless(&self.goal))
-        else {
-            return self.end(self.nothing(Why::Never));
-        };
-        // Half as near, or twice as far, as before at most: a single ladder may err.
-        let margin = (first.edge.saturated / first.edge.rate).ln();
-        let (nearest, farthest) = (self.margin / 2.0, self.margin * 2.0);
-        self.margin = margin.clamp(nearest, farthest).max(NARROW);
-        let least = match self.goal.closed.wander > WANDERS {
-            true => LEAST_WANDERING,
-            false => LEAST,
-        };
-        let is_narrow = half_width(self.interval(first.interval)) <= self.goal.half_width;
-        let is_known = self.known.ladders() >= least && is_narrow;
-        // A target that carries less and less is used up by the trials: only a long one says what lasts.
-        let is_used_up = self.changes.1 >= 2 && self.verified.is_none();
-        if !is_known && !is_used_up && self.spent_s < self.until_s {
-            return self.after_clean();
-        }
-        // What has held long ago holds still, unless more is to be claimed now.
-        let low = first.interval.0;
-        match self.verified.filter(|held| low <= held * AS_GOOD) {
-            Some(held) => self.found(&first, held),
-            None if self.known.ladders() >= CLAIM || is_used_up => {
-                self.state = State::Hold(low.min(self.ceiling));
-            }
-            None => {}
-        }
-    }
-
-    fn after_hold(&mut self, rate: f64, windows: &[Seen]) {
-        let first = self.known.first;
-        if self.failures == 0 {
-            self.fresh = first.map(|first| first.interval);
-        }
-        if self.holds(windows) {
-            self.verified = Some(rate);
-            self.known.estimate(&self.goal);
-            let Some(first) = self.known.first else {
-                let interval = (rate, self.ceiling.max(rate));
-                return self.finish(interval, rate, Why::Found);
-            };
-            if rate * AS_GOOD >= self.ceiling {
-                // Nothing above it can be tried.
-                return self.finish((rate, self.ceiling.max(rate)), rate, Why::Found);
-            }
-            let interval = self.interval(ends::with(&first, rate));
-            let (half, is_over) = (half_width(interval), self.spent_s >= self.until_s);
-            let is_wide = is_over && half > WIDE && self.long_s <= self.goal.long_s;
-            self.is_wide = is_wide && self.changes.0 == 0;
-            if self.changes.0 >= CHANGES || is_wide {
-                // Short trials would only use it up, or say one thing now and another one then.
-                return self.look_long(Long::between(rate, interval.1));
-            }
-            return match is_over || half <= self.goal.half_width {
-                true => self.found(&first, rate),
-                // What it has shown has made the interval wider.
-                false => self.state = State::Ladder,
-            };
-        }
-        self.failures += 1;
-        self.has_collapsed = long::has_collapsed(windows, &self.goal.bounds);
-        self.is_slight = !self.has_collapsed && long::is_slight(windows, &self.goal.bounds);
-        if self.has_collapsed || self.failures >= FAILURES {
-            let held = self.verified.filter(|held| *held < rate);
-            let broke_s = self.broke_s(windows);
-            let long = Long::new(held, rate, broke_s, self.goal.verify_s);
-            return self.look_long(long);
-        }
-        self.known.estimate(&self.goal);
-        if self.long_s > self.goal.long_s {
-            return self.give_up(self.too_long());
-        }
-        let low = self.known.first.map_or(rate, |first| first.interval.0);
-        self.state = State::Hold(low.min(rate * 0.98));
     }
 }

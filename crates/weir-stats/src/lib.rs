@@ -36,6 +36,7 @@ pub use design::{SplitMix64, block_order};
 pub use difference::difference;
 pub use estimate::Estimate;
 pub use multiplicity::holm;
+pub use normal::cdf as normal_cdf;
 pub use relative::{ratio_of, relative_difference};
 pub use share::share_interval;
 pub use signed_rank::{Interval, SignedRank};

@@ -3,7 +3,7 @@
 /// Probability of a value at most `x`. Inside ±6 by Marsaglia's series ("Evaluating the Normal
 /// Distribution", J. Stat. Software 11(4), 2004), outside by the continued fraction of the tail
 /// (Abramowitz & Stegun 26.2.14), which keeps its relative precision where the series cancels.
-pub(crate) fn cdf(x: f64) -> f64 {
+pub fn cdf(x: f64) -> f64 {
     let density = (-0.5 * x * x).exp() / std::f64::consts::TAU.sqrt();
     if x.abs() > 6.0 {
         let fraction = (1..=40)

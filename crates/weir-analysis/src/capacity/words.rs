@@ -4,12 +4,14 @@
 use std::time::Duration;
 
 use weir_model::limit::Limit;
-use weir_model::record::{CapacityEnd, CapacityRecord, CeilingOf};
+use weir_model::record::{CapacityEnd, CapacityRecord, CeilingOf, ObservedRecord};
 
 use super::{Capacity, CapacityFindings, CurvePoint, UNIT, curve};
 use crate::findings::Verdict;
 use crate::names::{self, ms, rate};
 
+/// A scatter below this is not worth a sentence.
+const FELT_SCATTER: f64 = 0.009;
 /// How many times the connections to ask with where all were busy: two doublings tell whether they are the limit.
 const MORE: u32 = 4;
 
@@ -18,46 +20,75 @@ pub fn sentence(record: &CapacityRecord) -> String {
     carries(&super::ended(record))
 }
 
-/// How much an arm carries, in a sentence: `stock carries 4,310 to 4,520 requests/s within p99 < 30ms (95 %; 4,310/s
-/// held for 65 s)`.
+/// Sentence about how much an arm carries: `stock carries 4,310 to 4,520 requests/s within p99 < 30ms (95 %): 4,310/s held
+/// for 65 s, 4,700/s broke after 4 s.`
 pub fn carries(found: &Capacity) -> String {
     let (arm, within) = (&found.arm, objective(found));
     if !found.claimed {
         return nothing(found);
     }
-    let held = match found.held_s {
-        seconds if seconds > 0.0 => format!(" for {seconds:.0} s"),
-        _ => String::new(),
+    let (low, high, seen) = (rate(found.low), rate(found.high), observations(found));
+    let sure = if found.is_bracket {
+        String::new()
+    } else {
+        format!(" ({:.4} %)", Percent(found.confidence))
     };
-    let basis = format!(
-        "({:.4} %; {}/s held{held})",
-        Percent(found.confidence),
-        rate(found.verified)
-    );
     match found.ceiling {
         Some(ceiling) if ceiling.of == CeilingOf::Connections => format!(
-            "{arm} carries at least {} {UNIT} within {within} {basis}; all {} connections were busy, and half as many carried half as much, so the upper end is not the server's limit. Try again with -c {}.",
-            rate(found.low),
+            "{arm} carries at least {low} {UNIT} within {within}: {seen}. All {} connections were busy, and half as many carried half as much, so the upper end is not the server's limit. Try again with -c {}.",
             found.connections,
             found.connections.saturating_mul(MORE),
         ),
         Some(ceiling) if ceiling.of == CeilingOf::Time => format!(
-            "{arm} carries at least {} {UNIT} within {within} {basis}; {}/s held when it was tried again, so the upper end is not known.",
-            rate(found.low),
+            "{arm} carries at least {low} {UNIT} within {within}{sure}: {seen}. {}/s held when it was tried again, so the upper end is not known.",
             rate(ceiling.rate)
-        ),
-        None => format!(
-            "{arm} carries {} to {} {UNIT} within {within} {basis}.",
-            rate(found.low),
-            rate(found.high)
         ),
         Some(ceiling) => format!(
-            "{arm} carries at least {} {UNIT} within {within} {basis}; {} reaches its own limit at {}/s, so the upper end is not the proxy's limit.",
-            rate(found.low),
-            whose(ceiling.of),
+            "{arm} carries at least {low} {UNIT} within {within}: {seen}. {} reaches its own limit at {}/s, so the upper end is not the proxy's limit.",
+            capitalized(whose(ceiling.of)),
             rate(ceiling.rate)
         ),
+        None => format!("{arm} carries {low} to {high} {UNIT} within {within}{sure}: {seen}."),
     }
+}
+
+/// Rates that were seen to hold and to break: `4,310/s held for 65 s, 4,700/s broke after 4 s`.
+fn observations(found: &Capacity) -> String {
+    let for_s = if found.held_s > 0.0 {
+        format!(" for {:.0} s", found.held_s)
+    } else {
+        String::new()
+    };
+    let held = format!("{}/s held{for_s}", rate(found.verified));
+    match found.broke {
+        Some(broke) => format!("{held}, {}", broken(broke)),
+        None => held,
+    }
+}
+
+fn broken(broke: ObservedRecord) -> String {
+    format!(
+        "{}/s broke after {} s",
+        rate(broke.rate),
+        short_s(broke.seconds)
+    )
+}
+
+/// Seconds: whole ones, or tenths of a few.
+fn short_s(seconds: f64) -> String {
+    if seconds < 9.95 {
+        format!("{seconds:.1}")
+    } else {
+        format!("{seconds:.0}")
+    }
+}
+
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters
+        .next()
+        .map(|first| first.to_uppercase().chain(letters).collect())
+        .unwrap_or_default()
 }
 
 /// What there is to say of an arm; the first sentence is [`carries`].
@@ -73,7 +104,7 @@ pub(super) fn answer(found: &Capacity) -> Vec<String> {
             false => "",
         };
         all.push(format!(
-            "{sustains}Fresh, in short trials after a rest, it carries {} to {}/s: something builds up over time that only a longer trial shows.",
+            "{sustains}For some seconds after a fresh start it carries {} to {}/s: something builds up over time that only a longer trial shows.",
             rate(low),
             rate(high)
         ));
@@ -90,11 +121,39 @@ pub(super) fn answer(found: &Capacity) -> Vec<String> {
             rate(burst.high)
         ));
     }
-    if found.end == Some(CapacityEnd::Budget) && found.claimed {
-        all.push("Time ran out: a longer search would narrow the interval.".to_owned());
+    if found.claimed {
+        all.extend(scatter(found));
+        match found.end {
+            Some(CapacityEnd::Budget) => {
+                all.push("A longer search (--budget) would narrow this.".to_owned());
+            }
+            Some(CapacityEnd::Settled) => {
+                all.push("A longer search would not narrow this.".to_owned());
+            }
+            Some(CapacityEnd::Broken(at)) => all.push(format!(
+                "Above {} {UNIT} it stopped answering, and did not recover: see what it logged.",
+                rate(at)
+            )),
+            _ => {}
+        }
     }
     all.extend(Some(found.ran_out.clone()).filter(|text| !text.is_empty()));
     all
+}
+
+/// Sentence about how much the limit itself moved, if it did by more than the trials can tell.
+fn scatter(found: &Capacity) -> Option<String> {
+    let scatter = found.scatter.filter(|scatter| *scatter >= FELT_SCATTER)?;
+    let minutes = (found.seconds.1 / 60.0).round().max(1.0);
+    let time = if minutes > 1.0 {
+        format!("in these {minutes:.0} minutes")
+    } else {
+        "meanwhile".to_owned()
+    };
+    Some(format!(
+        "Its limit moved by ±{:.1} % {time}.",
+        Percent(scatter)
+    ))
 }
 
 /// The answer to the question of the study, a line for each thought.
@@ -126,28 +185,25 @@ pub(crate) fn summary(found: &CapacityFindings) -> String {
     lines.join("\n")
 }
 
-/// Why no capacity is claimed, what was seen, and what to do.
+/// Sentences about why no capacity is claimed, what was seen, and what to do.
 fn nothing(found: &Capacity) -> String {
     let (arm, within) = (&found.arm, objective(found));
-    let so_far = match found.low > 0.0 && found.high >= found.low {
-        true => format!(
-            " So far it seems to be between {} and {} {UNIT}.",
-            rate(found.low),
-            rate(found.high)
-        ),
-        false => String::new(),
-    };
-    let seconds = found.seconds.1;
+    let seen = seen_in_short(found);
+    let unclaimed = format!("How much {arm} carries within {within} is not claimed");
     match found.end {
-        None => format!(
-            "How much {arm} carries within {within} is not known: the search did not end.{so_far} Resume the run to finish it."
+        None if found.verified > 0.0 => format!(
+            "So far {arm} carries {} to {} {UNIT} within {within}: {}. The search did not end: resume the run to finish it.",
+            rate(found.low),
+            rate(found.high),
+            observations(found)
         ),
-        Some(CapacityEnd::Found | CapacityEnd::Budget) => format!(
-            "How much {arm} carries within {within} cannot be claimed: no long trial held a rate near the edge.{so_far} \
-             Give the search more time."
-        ),
+        None => format!("{unclaimed}: the search did not end.{seen} Resume the run to finish it."),
+        Some(CapacityEnd::Found | CapacityEnd::Settled | CapacityEnd::Budget) => {
+            format!("{unclaimed}: no long trial held.{seen} Give the search more time.")
+        }
         Some(CapacityEnd::TooShort(_)) => format!(
-            "How much {arm} carries within {within} cannot be claimed after {seconds:.0} s of trials.{so_far} {}",
+            "{unclaimed}: no rate was held for long enough in {:.0} s of trials.{seen} {}",
+            found.seconds.1,
             match found.enough_s {
                 Some(enough) => format!("Give it more time: at least --budget {enough:.0}s."),
                 None => "Repeat the search while nothing else runs, or with a shorter --hold."
@@ -159,19 +215,34 @@ fn nothing(found: &Capacity) -> String {
             never(found)
         ),
         Some(CapacityEnd::Broken(at)) => format!(
-            "{arm} broke above {} {UNIT} and did not recover, so nothing is claimed.{so_far} See what it logged, start \
-             it again, and search below that rate.",
+            "{arm} stopped answering above {} {UNIT} and did not recover, so nothing is claimed.{seen} See what it logged, start it again, and search below that rate.",
             rate(at)
         ),
         Some(CapacityEnd::NotSent(at)) => format!(
-            "How much {arm} carries within {within} cannot be claimed: the load generator did not send {} {UNIT} in \
-             time, and nothing is known of {arm} below that.{so_far} Give the generator more CPUs, or a machine of its own.",
+            "{unclaimed}: the load generator did not send {} {UNIT} in time, and nothing is known of {arm} below that.{seen} Give the generator more CPUs, or a machine of its own.",
             rate(at)
         ),
-        Some(CapacityEnd::Unsteady) => format!(
-            "How much {arm} carries within {within} cannot be claimed: the machine changed too much while it was \
-             searched.{so_far} Repeat the search while nothing else runs."
+        Some(CapacityEnd::Spoilt | CapacityEnd::Unsteady) => format!(
+            "{unclaimed}: the machine stood still or was busy with other work in most trials.{seen} Repeat the search while nothing else runs."
         ),
+    }
+}
+
+/// Sentence about rates that short trials carried and broke, if any: ` 9,000/s was carried for 8.0 s, 9,800/s broke after
+/// 2.5 s.`
+fn seen_in_short(found: &Capacity) -> String {
+    let carried = found.carried.map(|carried| {
+        format!(
+            "{}/s was carried for {} s",
+            rate(carried.rate),
+            short_s(carried.seconds)
+        )
+    });
+    let seen: Vec<String> = carried.into_iter().chain(found.broke.map(broken)).collect();
+    if seen.is_empty() {
+        String::new()
+    } else {
+        format!(" {}.", seen.join(", "))
     }
 }
 

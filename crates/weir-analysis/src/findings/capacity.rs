@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use weir_model::limit::Limit;
-use weir_model::record::{BurstRecord, CapacityEnd, CeilingRecord, SearchStage, Validity};
+use weir_model::record::{
+    BurstRecord, CapacityEnd, CeilingRecord, ObservedRecord, SearchStage, Validity,
+};
 
 use super::{CountedReason, LeftOut, Verdict};
 
@@ -54,10 +56,22 @@ pub struct Capacity {
     pub limits: Vec<Limit>,
     /// Place among the limits of the one that breaks first.
     pub decides: usize,
-    /// The rate that a long trial has held; 0: none has.
+    /// Whether `low` and `high` are a rate that held and one that broke, without any probability.
+    #[serde(default)]
+    pub is_bracket: bool,
+    /// Standard deviation of the limit from trial to trial, as a share; `None` where too little was seen of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scatter: Option<f64>,
+    /// The highest rate that a hold has held; 0: none has.
     pub verified: f64,
-    /// How long that trial lasted, seconds.
+    /// How long that hold lasted, seconds.
     pub held_s: f64,
+    /// The lowest rate above it that broke, and after how long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broke: Option<ObservedRecord>,
+    /// The highest rate that a short trial has carried, below each that broke.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried: Option<ObservedRecord>,
     /// The interval of what short trials on a rested arm held, where a long one did not hold it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fresh: Option<(f64, f64)>,

@@ -129,7 +129,7 @@ fn searched(others: Vec<Record>) -> (TempDir, Run) {
         step("stock", SearchStage::Ramp, (0, 7), Some((4_500.0, 5_500.0))),
         step(
             "stock",
-            SearchStage::Ladder,
+            SearchStage::Dwell,
             (7, 5),
             Some((4_750.0, 4_880.0)),
         ),

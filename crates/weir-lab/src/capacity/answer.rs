@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use weir_model::record::{BurstRecord, CapacityEnd, CapacityRecord, CeilingOf, CeilingRecord};
-use weir_search::{Answer, Why};
+use weir_model::record::{
+    BurstRecord, CapacityEnd, CapacityRecord, CeilingOf, CeilingRecord, ObservedRecord,
+};
+use weir_search::{Answer, Ending, Observed};
 
 use super::arm::Searched;
 use super::seen::Frame;
@@ -18,8 +20,8 @@ impl Frame {
         passed: Duration,
     ) -> CapacityRecord {
         let study = &self.header.study;
-        let ceiling = match answer.why {
-            Why::NotSent(rate) => Some(CeilingRecord {
+        let ceiling = match answer.ending {
+            Ending::NotSent(rate) => Some(CeilingRecord {
                 of: CeilingOf::Generator,
                 rate,
             }),
@@ -29,10 +31,6 @@ impl Frame {
                 of: CeilingOf::Generator,
                 rate: answer.interval.1,
             })),
-            _ if answer.is_open => Some(CeilingRecord {
-                of: CeilingOf::Time,
-                rate: answer.interval.1,
-            }),
             _ => None,
         };
         CapacityRecord {
@@ -43,7 +41,12 @@ impl Frame {
             confidence: study.objective.confidence,
             low: answer.interval.0,
             high: finite(answer.interval.1, answer.interval.0),
-            verified: answer.verified,
+            is_bracket: answer.is_bracket,
+            scatter: answer.scatter,
+            verified: answer.held.map_or(0.0, |held| held.rate),
+            held_s: answer.held.map_or(0.0, |held| held.seconds),
+            broke: answer.broke.map(observed),
+            carried: answer.carried.map(observed),
             fresh: answer.fresh,
             burst: answer.burst.map(|burst| BurstRecord {
                 seconds: study.search.burst.unwrap_or_default().as_secs_f64(),
@@ -60,22 +63,31 @@ impl Frame {
             seconds: answer.seconds,
             rest_s: arm.rest_s,
             connections: arm.connections,
-            end: match answer.why {
-                Why::Found => CapacityEnd::Found,
-                Why::Budget => CapacityEnd::Budget,
-                Why::TooShort(suffices_s) => CapacityEnd::TooShort(suffices_s),
-                Why::Never => CapacityEnd::Never,
-                Why::NotSent(rate) => CapacityEnd::NotSent(rate),
-                Why::Broken(above) => CapacityEnd::Broken(above),
-                Why::Unsteady => CapacityEnd::Unsteady,
+            end: match answer.ending {
+                Ending::Found => CapacityEnd::Found,
+                Ending::Settled => CapacityEnd::Settled,
+                Ending::Time => CapacityEnd::Budget,
+                Ending::TooShort(suffices_s) => CapacityEnd::TooShort(suffices_s),
+                Ending::Never => CapacityEnd::Never,
+                Ending::NotSent(rate) => CapacityEnd::NotSent(rate),
+                Ending::Broken(above) => CapacityEnd::Broken(above),
+                Ending::Spoilt => CapacityEnd::Spoilt,
             },
-            enough_s: match answer.why {
-                Why::TooShort(suffices_s) => {
+            enough_s: match answer.ending {
+                Ending::TooShort(suffices_s) => {
                     time::enough_s(study, passed, suffices_s - answer.seconds.1)
                 }
                 _ => None,
             },
         }
+    }
+}
+
+/// A rate and its seconds, as a record has them.
+pub(super) fn observed(observed: Observed) -> ObservedRecord {
+    ObservedRecord {
+        rate: observed.rate,
+        seconds: observed.seconds,
     }
 }
 

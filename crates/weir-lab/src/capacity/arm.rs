@@ -1,8 +1,9 @@
 //! The search for what one arm carries, told by the records of its trials.
 
-use weir_model::record::{CeilingRecord, TrialRecord};
+use weir_model::record::{CeilingRecord, ObservedRecord, TrialRecord};
 use weir_search::{Answer, Search, Trial};
 
+use super::answer::observed;
 use super::closed::ClosedLoops;
 use super::seen::{Frame, Windows};
 
@@ -10,12 +11,8 @@ use super::seen::{Frame, Windows};
 pub(crate) struct Searched {
     pub(crate) name: String,
     state: State,
-    /// What is to be tried in this order, unless something that is seen changes that.
-    planned: Vec<Trial>,
-    /// Windows of the first of these.
+    /// Windows of the trial that is planned.
     windows: Windows,
-    /// Seconds of these that were measured.
-    window_s: f64,
     /// The session that the latest trial is of.
     session: u32,
     /// What the measurement carries at most.
@@ -41,9 +38,7 @@ impl Searched {
         Searched {
             name: name.to_owned(),
             state: State::New(ClosedLoops::new(connections, most)),
-            planned: Vec::new(),
             windows: Windows::default(),
-            window_s: 0.0,
             session: 0,
             ceiling: None,
             connections,
@@ -67,9 +62,7 @@ impl Searched {
     /// So many seconds are left for its trials, by the clock.
     pub(crate) fn has_left(&mut self, left_s: f64) {
         if let State::Searching(search) = &mut self.state {
-            search.has_left(left_s);
-            // What was planned may be no more.
-            self.planned.clear();
+            search.limit_time(left_s);
         }
     }
 
@@ -78,17 +71,15 @@ impl Searched {
         matches!(self.state, State::Searching(_))
     }
 
-    /// What it is to be tried with, at least one trial.
+    /// Next trial of its search.
     ///
     /// # Errors
-    /// Nothing: this is the answer.
-    pub(crate) fn planned(&mut self) -> Result<Vec<Trial>, Box<Answer>> {
-        if let State::Searching(search) = &mut self.state
-            && self.planned.is_empty()
-        {
-            self.planned = search.ahead()?;
+    /// The answer, once there is one.
+    pub(crate) fn planned(&self) -> Result<Trial, Box<Answer>> {
+        match self.search() {
+            Some(search) => search.propose(),
+            None => unreachable!("an arm is asked for trials while it is searched"),
         }
-        Ok(self.planned.clone())
     }
 
     /// Seconds of trials so far.
@@ -101,7 +92,7 @@ impl Searched {
     pub(crate) fn left_s(&self) -> Option<f64> {
         match &self.state {
             State::New(_) => None,
-            State::Searching(search) => Some(search.left_s()),
+            State::Searching(search) => Some(search.progress().left_s),
             State::Done(_) | State::Recorded => Some(0.0),
         }
     }
@@ -110,6 +101,11 @@ impl Searched {
     pub(crate) fn between(&self) -> Option<(f64, f64)> {
         let between = self.search()?.progress().between;
         between.filter(|(low, high)| low.is_finite() && high.is_finite())
+    }
+
+    /// The highest rate that a hold has held so far.
+    pub(crate) fn held(&self) -> Option<ObservedRecord> {
+        self.search()?.progress().held.map(observed)
     }
 
     fn search(&self) -> Option<&Search> {
@@ -130,7 +126,7 @@ impl Searched {
             if let Some(settled) = loops.take(record, frame.used(record)) {
                 self.ceiling = frame.ceiling(&settled);
                 self.connections = settled.connections;
-                let goal = frame.goal(&settled, self.ceiling);
+                let goal = frame.goal(&self.name, &settled, self.ceiling);
                 self.state = State::Searching(Box::new(Search::new(goal)));
             }
             return;
@@ -138,34 +134,24 @@ impl Searched {
         let Some(rate) = record.rate_intended else {
             return;
         };
-        let planned = self.planned().ok();
-        let Some(trial) = planned.and_then(|planned| planned.first().copied()) else {
+        let State::Searching(search) = &mut self.state else {
             return;
         };
+        let Ok(trial) = search.propose() else { return };
         if (rate / trial.rate - 1.0).abs() > 1e-6 {
             return;
         }
         frame.put(&mut self.windows, record);
-        let measured: u64 = record.slices.iter().map(|slice| slice.measured_ns).sum();
-        self.window_s = measured as f64 / 1e9;
-        let State::Searching(search) = &self.state else {
-            return;
-        };
-        let is_whole = self.windows.seen.len() >= trial.windows;
-        if is_whole || !search.go_on(&trial, &self.windows.seen) {
-            self.tried(&trial);
+        if !search.go_on(&trial, &self.windows.seen) {
+            search.observe(&trial, &std::mem::take(&mut self.windows).seen);
+            self.rest_s += trial.rest_s;
         }
     }
 
-    /// Whether the cell that the latest trial was of has more that is wanted.
+    /// Whether more is wanted of the cell that the latest block was of: the closed loop goes on, or the trial has had no
+    /// verdict yet.
     pub(crate) fn goes_on(&self) -> bool {
-        match self.state {
-            State::New(_) => true,
-            _ if !self.windows.seen.is_empty() => true,
-            // The first trial of a search is another cell's.
-            State::Searching(_) => !self.planned.is_empty(),
-            State::Done(_) | State::Recorded => false,
-        }
+        matches!(self.state, State::New(_)) || !self.windows.seen.is_empty()
     }
 
     /// A trial that has not been seen whole counts as not made.
@@ -176,40 +162,15 @@ impl Searched {
         }
     }
 
-    /// No connection could be opened: whatever was due was not answered.
+    /// No connection could be opened: nothing that was due was answered.
     pub(crate) fn is_gone(&mut self, frame: &Frame) {
-        let planned = self.planned().ok();
-        if let Some(trial) = planned.and_then(|planned| planned.first().copied()) {
-            self.windows.seen = vec![frame.nothing(trial.rate)];
-            self.window_s = trial.window_s();
-            self.tried(&trial);
-        }
-    }
-
-    /// Tells the search what its trial has shown.
-    fn tried(&mut self, trial: &Trial) {
-        let windows = std::mem::take(&mut self.windows).seen;
-        let State::Searching(search) = &mut self.state else {
-            return;
-        };
-        // Arms that are tried side by side are as long as the longest of them.
-        let trial = Trial {
-            measure_s: self.window_s * trial.windows as f64,
-            ..*trial
-        };
-        search.seen(&trial, &windows);
-        self.rest_s += trial.rest_s;
-        self.planned.remove(0);
-        let next = search.clone().propose().ok();
-        let is_as_planned = self
-            .planned
-            .first()
-            .zip(next)
-            .is_some_and(|(planned, next)| {
-                planned.stage == next.stage && planned.rate == next.rate
-            });
-        if !is_as_planned {
-            self.planned.clear();
+        self.windows = Windows::default();
+        if let State::Searching(search) = &mut self.state
+            && let Ok(trial) = search.propose()
+        {
+            let windows = vec![frame.nothing(trial.rate); trial.needed];
+            search.observe(&trial, &windows);
+            self.rest_s += trial.rest_s;
         }
     }
 

@@ -3,7 +3,7 @@
 use weir_model::limit::Limit;
 use weir_model::record::{CeilingOf, CeilingRecord, RunHeader, SliceRecord, TrialRecord};
 use weir_model::spin::Spin;
-use weir_search::{Bound, Closed, Goal, Seen};
+use weir_search::{Bound, Goal, Window};
 
 use super::closed::{self, Settled};
 use super::{CLOSED, time};
@@ -28,7 +28,7 @@ const MISSING: f64 = 0.01;
 /// What the windows of one trial have shown so far.
 #[derive(Default)]
 pub(crate) struct Windows {
-    pub(crate) seen: Vec<Seen>,
+    pub(crate) seen: Vec<Window>,
     held_back: HeldBack,
 }
 
@@ -69,29 +69,27 @@ impl Frame {
         }
     }
 
-    /// What is asked about an arm that did that in a closed loop, where nothing above a ceiling can be seen.
-    pub(crate) fn goal(&self, settled: &Settled, ceiling: Option<CeilingRecord>) -> Goal {
+    /// Question about an arm that did that in a closed loop. Nothing above a ceiling can be seen.
+    pub(crate) fn goal(
+        &self,
+        arm: &str,
+        settled: &Settled,
+        ceiling: Option<CeilingRecord>,
+    ) -> Goal {
         let study = &self.header.study;
-        let of = |slice: &SliceRecord| (slice.completed, slice.measured_ns as f64 / 1e9);
-        let windows: Vec<(u64, f64)> = settled.slices.iter().map(of).collect();
-        let closed = Closed::of(&windows).filter(|closed| closed.rate >= 1.0);
-        let budget = time::budget(study, settled.seconds);
+        let spec = study.arms.iter().find(|spec| spec.name == arm);
+        let is_started = spec.is_some_and(|spec| study.proxy_of(spec).is_started());
         Goal {
             bounds: study.capacity.iter().map(bound).collect(),
             confidence: study.objective.confidence,
-            half_width: study.search.precision,
-            budget_s: budget.short_s,
-            verify_s: study.search.hold.as_secs_f64(),
-            long_s: budget.long_s,
+            precision: study.search.precision,
+            hold_s: study.search.hold.as_secs_f64(),
+            time_s: time::trials_s(study, settled.seconds),
             burst_s: study.search.burst.map(|burst| burst.as_secs_f64()),
             ceiling: ceiling.map(|ceiling| ceiling.rate),
-            // Whatever it does, it does less than once per second.
-            closed: closed.unwrap_or(Closed {
-                rate: 1.0,
-                off: 0.05,
-                wander: 0.0,
-            }),
-            seed: study.blocks.seed,
+            // An arm that completed nothing is asked for one request per second.
+            closed_rate: closed::rate(&settled.slices).max(1.0),
+            renews: is_started && !study.is_in_turn(),
         }
     }
 
@@ -187,12 +185,12 @@ impl Frame {
         limits.any(|(limit, bad)| *bad > bound(limit).allowed)
     }
 
-    fn seen(&self, trial: &TrialRecord) -> Seen {
+    fn seen(&self, trial: &TrialRecord) -> Window {
         let sum = |of: fn(&SliceRecord) -> u64| trial.slices.iter().map(of).sum::<u64>() as f64;
         let seconds = sum(|slice| slice.measured_ns) / 1e9;
         let study = &self.header.study;
         let limits = study.capacity.iter().zip(&trial.bad);
-        Seen {
+        Window {
             bad: trial.bad.clone(),
             value: limits
                 .map(|(limit, bad)| value(trial, limit, *bad))
@@ -215,9 +213,9 @@ impl Frame {
     }
 
     /// What is seen of an arm that nobody can connect to.
-    pub(crate) fn nothing(&self, rate: f64) -> Seen {
+    pub(crate) fn nothing(&self, rate: f64) -> Window {
         let limits = &self.header.study.capacity;
-        Seen {
+        Window {
             bad: vec![1.0; limits.len()],
             value: vec![f64::NAN; limits.len()],
             due: rate,

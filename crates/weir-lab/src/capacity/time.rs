@@ -9,63 +9,47 @@ use super::closed;
 use super::seen::Frame;
 use crate::budget::{ENDING, SWITCH};
 
-/// Seconds of an arm's short trials, and of long ones beyond the first, unless a budget leaves less.
-const SHORT_S: f64 = 100.0;
-const LONG_S: f64 = 200.0;
-/// Seconds of short trials that a search takes as a rule: a ramp of five, and as many ladders as it takes to be precise.
-const LIKELY_S: f64 = 80.0;
-/// And the fewest with which it can claim anything: a ramp, and two ladders.
-const LEAST_S: f64 = 40.0 + STEP_S;
-/// The time for short trials ends with a ladder, or with trials above the interval, of so many seconds.
-const STEP_S: f64 = 16.0;
-/// What is not a trial, as a share of the trials: pauses, new instances, connections.
+/// Seconds of an arm's trials beside two holds, unless a budget leaves less.
+const DWELLS_S: f64 = 75.0;
+/// Seconds that a search takes as a rule: a ramp and dwells around two holds, of which the second is often not needed.
+const LIKELY_S: f64 = 60.0;
+const LIKELY_HOLDS: f64 = 1.5;
+/// Seconds of trials before the first hold, without which nothing can be claimed.
+const LEAST_S: f64 = 55.0;
+/// Trials that are begun end, whatever the budget: seconds.
+const STEP_S: f64 = 8.0;
+/// Time beside the trials, as a share of them: new instances, connections.
 const BESIDE: f64 = 0.08;
 
-/// The time that each search has, seconds of trials.
-pub(crate) struct Budget {
-    /// Before the first long one.
-    pub(crate) short_s: f64,
-    /// For further long ones.
-    pub(crate) long_s: f64,
-}
-
-/// The share of an arm in what the run may take, less its closed loops (so many seconds), its first long trial and what is
-/// no trial.
-pub(crate) fn budget(study: &Study, closed_s: f64) -> Budget {
+/// Seconds of trials of each arm: its share of the budget, less its closed loops (so many seconds) and what is no trial.
+pub(crate) fn trials_s(study: &Study, closed_s: f64) -> f64 {
+    let usual_s = DWELLS_S + 2.0 * hold_s(study);
     let Some(budget) = study.budget else {
-        return Budget {
-            short_s: SHORT_S,
-            long_s: LONG_S,
-        };
+        return usual_s;
     };
     let arms = study.arms.len().max(1);
     let budget = budget.saturating_sub(ENDING + switching(study, arms));
-    let own = budget.as_secs_f64() / (1.0 + BESIDE) / arms as f64 - closed_s - hold_s(study);
-    let short_s = (own - STEP_S).clamp(0.0, SHORT_S);
-    Budget {
-        short_s,
-        long_s: (own - STEP_S - short_s).clamp(0.0, LONG_S),
-    }
+    (budget.as_secs_f64() / (1.0 + BESIDE) / arms as f64 - closed_s).max(0.0)
 }
 
-/// How long a study's searches take at most, everything included: where the target changes, and where short trials hold
-/// what does not last.
+/// How long a study's searches take at most, everything included.
 pub fn at_most(study: &Study) -> Duration {
     let connections = study.loads[0].main.connections;
     let closed_s = closed::most_s(connections, study.search.most_connections);
-    let Budget { short_s, long_s } = budget(study, closed_s);
-    let each = closed_s + short_s + STEP_S + long_s + hold_s(study);
-    let all = of_all(study, each);
+    let all = of_all(study, closed_s + trials_s(study, closed_s));
     all.min(study.budget.unwrap_or(all))
 }
 
 /// How long a study's searches take, about, everything included.
 pub(crate) fn takes(study: &Study) -> Duration {
     let closed_s = closed::likely_s();
-    of_all(
-        study,
-        closed_s + LIKELY_S.min(budget(study, closed_s).short_s) + hold_s(study),
-    )
+    of_all(study, closed_s + likely_s(study))
+}
+
+/// Seconds of trials of a search, about.
+fn likely_s(study: &Study) -> f64 {
+    let likely_s = LIKELY_S + LIKELY_HOLDS * hold_s(study);
+    likely_s.min(trials_s(study, closed::likely_s()))
 }
 
 /// The least with which a study's searches can claim anything, everything included.
@@ -117,8 +101,9 @@ pub(crate) fn of_trials_s(time: Duration) -> f64 {
 /// How long they take from here on, where the run has been at work for so long: no longer than its budget.
 pub(crate) fn left(frame: &Frame, arms: &[Searched], passed: Duration) -> Duration {
     let study = &frame.header.study;
-    let fresh = LIKELY_S.min(budget(study, closed::likely_s()).short_s) + hold_s(study);
-    let each = arms.iter().map(|arm| arm.left_s().unwrap_or(fresh));
+    let each = arms
+        .iter()
+        .map(|arm| arm.left_s().unwrap_or_else(|| likely_s(study)));
     let new = arms.iter().filter(|arm| arm.left_s().is_none()).count();
     let left = Duration::from_secs_f64((1.0 + BESIDE) * each.sum::<f64>()) + switching(study, new);
     let most = study.budget.map(|budget| budget.saturating_sub(passed));

@@ -96,7 +96,7 @@ fn arms_are_searched_side_by_side_and_take_little_more_than_their_trials() {
     );
     // A ladder of both arms is one cell.
     let brackets = run.records.iter().filter_map(|record| match record {
-        Record::Bracket(known) if known.stage == SearchStage::Ladder => Some(known),
+        Record::Bracket(known) if known.stage == SearchStage::Dwell => Some(known),
         _ => None,
     });
     let whole = brackets.filter(|known| known.blocks == 4).count();

@@ -13,8 +13,9 @@ pub enum SearchStage {
     Closed,
     /// Rates far apart, until one holds and one does not that is near it.
     Ramp,
-    /// Short trials around the edge.
-    Ladder,
+    /// A short trial near the limit; `ladder` in records of before it was one trial.
+    #[serde(alias = "ladder")]
+    Dwell,
     /// A trial that is longer than the slowest memory of the system.
     Hold,
     /// A short trial after a rest, for what is carried in a burst.
@@ -39,9 +40,22 @@ pub struct BracketRecord {
     pub seconds: f64,
     /// Requests per second between which the capacity is thought to be, if anything is known of it yet.
     pub between: Option<(f64, f64)>,
+    /// The highest rate that a hold has held so far; absent before one has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<ObservedRecord>,
     /// Seconds that the run had been at work by then; absent in records of before it was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passed_s: Option<f64>,
+}
+
+/// A rate and the time for which it was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ObservedRecord {
+    /// Requests per second.
+    pub rate: f64,
+    /// Seconds for which it held, or after which it broke.
+    pub seconds: f64,
 }
 
 /// How much an arm carries within an objective. Rates are requests per second.
@@ -62,8 +76,23 @@ pub struct CapacityRecord {
     pub low: f64,
     /// Its upper end.
     pub high: f64,
-    /// The rate that a long, fresh trial has held; 0: none has.
+    /// Whether the ends are a rate that held and one that broke, without any probability.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_bracket: bool,
+    /// Standard deviation of the arm's limit from trial to trial, as a share; absent if too little was seen of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scatter: Option<f64>,
+    /// The highest rate that a hold has held; 0: none has.
     pub verified: f64,
+    /// Length of that hold, seconds; 0 in records of before it was kept.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub held_s: f64,
+    /// The lowest rate above it that broke, and after how long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broke: Option<ObservedRecord>,
+    /// The highest rate that a dwell has carried, below each that broke.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried: Option<ObservedRecord>,
     /// The interval of what short trials on a rested arm held, where a long one did not hold it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fresh: Option<(f64, f64)>,
@@ -95,6 +124,10 @@ pub struct CapacityRecord {
 
 fn is_zero(number: &f64) -> bool {
     *number == 0.0
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 fn is_none(count: &u32) -> bool {
@@ -148,6 +181,8 @@ pub enum CeilingOf {
 pub enum CapacityEnd {
     /// The interval is as narrow as was asked for, and a trial near its lower end has held.
     Found,
+    /// More trials would not narrow the interval: the limit itself scatters.
+    Settled,
     /// The time was over; a trial near the lower end has held.
     Budget,
     /// The time was over before anything could be claimed; seconds of trials, those that were made included, that would suffice.
@@ -158,6 +193,8 @@ pub enum CapacityEnd {
     Broken(f64),
     /// The load generator could not send so many requests per second in time before anything was known of the arm.
     NotSent(f64),
-    /// The machine changed so much in the meantime that nothing can be claimed.
+    /// The machine spoilt most of the trials.
+    Spoilt,
+    /// The machine changed so much in the meantime that nothing can be claimed; only in records of earlier searches.
     Unsteady,
 }

@@ -52,9 +52,9 @@ fn bracket(edge: f64, (low, high): (f64, f64)) -> Vec<BracketPoint> {
             between: None,
         },
         step(SearchStage::Ramp, 18.0, 0.8 * edge, 1.1 * edge),
-        step(SearchStage::Ladder, 43.0, 0.96 * edge, 1.04 * edge),
+        step(SearchStage::Dwell, 43.0, 0.96 * edge, 1.04 * edge),
         step(SearchStage::Hold, 108.0, 0.96 * edge, 1.012 * edge),
-        step(SearchStage::Ladder, 126.0, low, high),
+        step(SearchStage::Dwell, 126.0, low, high),
         step(SearchStage::Hold, 191.0, low, high),
     ]
 }
@@ -65,7 +65,7 @@ fn capacity(arm: &str, server: f64) -> Capacity {
     let ramp = [0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 1.06].map(|share| share * server);
     let ladder = [0.96, 0.98, 0.99, 1.004, 1.01, 1.02].map(|share| share * edge);
     let ramp = ramp.map(|rate| point(server, rate, SearchStage::Ramp, 2.0));
-    let ladder = ladder.map(|rate| point(server, rate, SearchStage::Ladder, 5.0));
+    let ladder = ladder.map(|rate| point(server, rate, SearchStage::Dwell, 5.0));
     let trials: Vec<CurvePoint> = ramp.into_iter().chain(ladder).collect();
     let mut curve = trials.clone();
     curve.sort_by(|a, b| a.rate.total_cmp(&b.rate));

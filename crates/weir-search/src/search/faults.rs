@@ -1,106 +1,83 @@
-//! What a search does about a target that breaks for good or changes, and about a generator that is too weak.
+//! Targets that stop answering, and generators that are too weak.
 
-use super::{CHANGES, Doubt, LESS, REST_S, Search, State};
-use crate::goal::{Seen, Why};
-use crate::long::{self, Bracket};
+use super::{Search, Step};
+use crate::goal::{Ending, Window};
 
-/// By how many times what a claim takes at least a search is prolonged that starts over.
-const ANEW: f64 = 1.5;
-/// The second look comes after as many rests as the first at least, however short a memory is asked for.
-const LAST_LOOK: f64 = 4.0;
-/// One that answers this share of what is due has not broken.
-const ANSWERS: f64 = 0.8;
+/// Rate at which a target that stopped answering is asked again, as a share of the highest rate it has held.
+const GENTLY: f64 = 0.25;
+/// Rest before the first such look, and before the second at least, seconds.
+const REST_S: f64 = 5.0;
+const LAST_REST_S: f64 = 20.0;
+/// A target that completes this share of what is due is back.
+const ANSWERS: f64 = 0.5;
+/// A rate that was not sent in time is a ceiling, less this.
+const LESS: f64 = 0.95;
 
 impl Search {
-    /// It is asked at once, and again when the slowest memory is over: one that has come back only then lasts at less
-    /// than short trials show. One that answers what is due, but late, is slower now, and not broken.
-    pub(super) fn after_doubt(&mut self, doubt: Doubt, windows: &[Seen]) {
-        let is_swamped = long::is_swamped(windows, &self.goal.bounds);
-        let errors = self.goal.bounds.iter().map(|bound| bound.limit_s <= 0.0);
-        let fails = |seen: &Seen| {
-            let mut shares = errors.clone().zip(&seen.bad);
-            shares.any(|(is_error, bad)| is_error && *bad > 1.0 - ANSWERS)
+    /// Plans a look if the target stopped answering at a rate below one that held, or at its lowest rates; says whether.
+    pub(super) fn is_silent(&mut self) -> bool {
+        let Some(last) = self.tried.last() else {
+            return false;
         };
-        let answers = |seen: &Seen| seen.completed > ANSWERS * seen.due && !fails(seen);
-        let last_s = self.goal.verify_s.max(LAST_LOOK * REST_S);
-        let has_rested = doubt.rest_s >= last_s;
-        match (is_swamped, has_rested) {
-            (true, true) if windows.iter().any(answers) => {
-                self.start_over(doubt.rate, false);
-                self.changed(true);
-            }
-            (true, true) => self.broken(doubt.above),
-            (true, false) => {
-                self.doubt = Some(Doubt {
-                    rest_s: last_s,
-                    ..doubt
-                });
-            }
-            (false, true) if !matches!(self.state, State::Lasting(_)) => {
-                self.state = State::Hold(doubt.above);
-            }
-            (false, _) => {}
+        let is_dead = matches!(&last.result, Err(how) if how.is_dead);
+        let held = self
+            .tried
+            .iter()
+            .filter(|tried| tried.held())
+            .map(|tried| tried.rate)
+            .reduce(f64::max);
+        let is_low = match held {
+            Some(held) => last.rate < held,
+            None => self.ramp_rate().is_some_and(|rate| rate < self.lowest()),
+        };
+        if !is_dead || !is_low {
+            return false;
+        }
+        let rate = last.rate.min(GENTLY * held.unwrap_or(last.rate));
+        self.step = Step::Look {
+            rate,
+            rest_s: REST_S,
+        };
+        true
+    }
+
+    /// Takes in a look: the target is back, is given one more and longer rest, or has broken for good.
+    pub(super) fn after_look(&mut self, rest_s: f64, windows: &[Window], holds: bool) {
+        let answers = |window: &Window| window.completed > ANSWERS * window.due;
+        let last_rest_s = self.goal.hold_s.max(LAST_REST_S);
+        if holds || windows.iter().all(answers) {
+            self.plan();
+        } else if rest_s < last_rest_s {
+            let rate = match self.step {
+                Step::Look { rate, .. } => rate,
+                _ => self.lowest(),
+            };
+            self.step = Step::Look {
+                rate,
+                rest_s: last_rest_s,
+            };
+        } else {
+            let above = self
+                .tried
+                .iter()
+                .filter(|tried| tried.held())
+                .map(|tried| tried.rate)
+                .reduce(f64::max)
+                .unwrap_or(self.goal.closed_rate);
+            self.stop_with(Ending::Broken(above));
         }
     }
 
-    /// The generator is what did not carry this. It may have been held up once.
-    pub(super) fn not_sent(&mut self, rate: f64, sent: f64) {
+    /// Takes in that the generator sent only this share of a rate in time. It may have been held up once; the second time
+    /// it is a ceiling.
+    pub(super) fn not_sent(&mut self, rate: f64, share: f64) {
         if self.unsent.replace(rate).is_none_or(|before| rate > before) {
             return;
         }
-        self.ceiling = rate * sent.min(LESS);
+        self.ceiling = rate * share.min(LESS);
         self.unsent = None;
         if self.ceiling < self.lowest() {
-            return self.end(self.nothing(Why::NotSent(rate)));
-        }
-        match &mut self.state {
-            State::Ladder => {
-                self.left.retain(|left| *left < rate);
-                if self.left.is_empty() {
-                    self.state = State::Hold(self.ceiling);
-                }
-            }
-            State::Hold(hold) => *hold = hold.min(self.ceiling),
-            State::Above(above) => {
-                let above = *above;
-                self.try_above(above);
-            }
-            State::Lasting(long) => long.rate = long.rate.min(self.ceiling),
-            _ => {}
-        }
-    }
-
-    /// A whole ladder has broken where ladders before had found the edge, or what is above it holds: it is looked for anew,
-    /// and has the time that a claim takes.
-    pub(super) fn start_over(&mut self, rate: f64, holds: bool) {
-        self.before = self
-            .known
-            .first
-            .map(|first| first.interval.0)
-            .or(self.before);
-        self.known.leave_out_all();
-        (self.held, self.verified) = (None, None);
-        self.state = State::Ramp(Bracket::default().with(rate, holds));
-        // The time for long trials is less by that.
-        let wanted = self.spent_s + ANEW * self.claim_s() - self.until_s;
-        let more = wanted.min(self.goal.long_s - self.long_s).max(0.0);
-        self.until_s += more;
-        self.goal.long_s -= more;
-    }
-
-    pub(super) fn changed(&mut self, is_less: bool) {
-        self.changes.0 += 1;
-        self.changes.1 += usize::from(is_less);
-        self.held = None;
-        if self.changes.0 < CHANGES {
-            return;
-        }
-        // A target that the trials use up, and that recovers between them, changes too: a long one says what lasts.
-        let is_used_up = self.changes.1 > 1 && self.failures == 0;
-        let low = self.known.first.map(|first| first.interval.0);
-        match low.or(self.before).filter(|_| is_used_up) {
-            Some(low) => self.state = State::Hold(low.min(self.ceiling)),
-            None => self.end(self.nothing(Why::Unsteady)),
+            self.stop_with(Ending::NotSent(rate));
         }
     }
 }

@@ -1,74 +1,159 @@
-//! How long the trials of a search are.
+//! Lengths of the trials of a search.
 
-use super::{COUNTED, FORGETS_S, NARROW, REST_S, Search, WANDERS_S};
-use crate::edge::WANDERS;
+use super::{RAMP_UP, Search};
 use crate::goal::{Stage, Trial};
-use crate::long;
+
+/// Seconds of a dwell of the ramp, of the first ones after it, and of later ones: a rate that is 1 % too high needs some
+/// ten seconds to show it.
+const RAMP_S: f64 = 4.0;
+const FIRST_DWELL_S: f64 = 8.0;
+pub(super) const DWELL_S: f64 = 12.0;
+const FIRST_DWELLS: usize = 4;
+/// Length of a dwell at most, where a low rate needs longer for its quantile.
+pub(super) const LONGEST_DWELL_S: f64 = 15.0;
+/// Responses that may be bad in a dwell, at least: fewer tell a quantile badly.
+const COUNTED: f64 = 4.0;
+/// Windows of a dwell, seconds.
+const WINDOW_S: f64 = 0.5;
+/// Windows of a hold, at least and at most; about a second each.
+const HOLD_WINDOWS: (f64, f64) = (10.0, 130.0);
+/// Seconds in which queues settle, at least and at most.
+const SETTLE_S: (f64, f64) = (0.3, 1.0);
+/// Seconds in which a target may recover from a trial before that broke, if nothing builds up.
+const RECOVERS_S: f64 = 10.0;
+/// Look at a target that stopped answering, seconds.
+const LOOK_S: f64 = 3.0;
+/// Rest before a burst, seconds.
+const BURST_REST_S: f64 = 10.0;
 
 impl Search {
-    /// A trial that is as long as the margin is narrow: the queue of M/M/1 forgets within 4 / margin² requests.
-    pub(super) fn trial(&self, stage: Stage, rate: f64) -> Trial {
-        let saturated = self.known.saturated();
-        let forgets = match stage {
-            Stage::Ladder => {
-                let margin = (saturated / rate).ln().max(NARROW);
-                4.0 / (margin * margin) / saturated
-            }
-            _ => 0.0,
+    fn settle_s(&self) -> f64 {
+        let limit_s = self
+            .goal
+            .bounds
+            .iter()
+            .map(|bound| bound.limit_s)
+            .fold(0.0, f64::max);
+        (2.0 * limit_s).clamp(SETTLE_S.0, SETTLE_S.1)
+    }
+
+    fn has_just_broken(&self) -> bool {
+        self.tried.last().is_some_and(|tried| !tried.held())
+    }
+
+    /// A short trial at this rate.
+    pub(super) fn dwell(&self, stage: Stage, rate: f64) -> Trial {
+        let count = self.dwells().filter(|dwell| dwell.stage == Stage::Dwell);
+        let usual_s = match stage {
+            Stage::Ramp => RAMP_S,
+            _ if count.count() < FIRST_DWELLS => FIRST_DWELL_S,
+            _ => DWELL_S,
         };
-        let bounds = &self.goal.bounds;
-        let limit_s = bounds.iter().map(|bound| bound.limit_s).fold(0.0, f64::max);
-        let allowed = bounds.iter().map(|bound| bound.allowed).fold(1.0, f64::min);
-        let most = match self.goal.closed.wander > WANDERS {
-            true => WANDERS_S,
-            false => FORGETS_S.1,
-        };
-        let forgets = forgets.max(2.0 * limit_s).clamp(FORGETS_S.0, most);
-        let counted = (COUNTED.0 / (allowed * rate)).min(COUNTED.1);
+        let allowed = self
+            .goal
+            .bounds
+            .iter()
+            .map(|bound| bound.allowed)
+            .fold(1.0, f64::min);
+        let telling_s = (COUNTED / (allowed * rate)).min(LONGEST_DWELL_S);
+        let measure_s = usual_s.min(self.goal.hold_s / 2.0).max(telling_s).max(1.0);
+        let needed = (measure_s / WINDOW_S).ceil();
         Trial {
             stage,
             rate,
             rest_s: 0.0,
-            settle_s: forgets,
-            measure_s: (4.0 * forgets).max(counted).max(1.0),
-            windows: 1,
-            is_fresh: false,
+            settle_s: self.settle_s(),
+            window_s: WINDOW_S,
+            needed: needed as usize,
+            windows: (1.5 * needed) as usize,
+            lead: 0,
+            is_fresh: self.has_just_broken(),
         }
     }
 
-    pub(super) fn long_trial(&self, rate: f64) -> Trial {
+    /// A long trial at this rate.
+    pub(super) fn hold(&self, rate: f64) -> Trial {
+        let needed = self
+            .goal
+            .hold_s
+            .round()
+            .clamp(HOLD_WINDOWS.0, HOLD_WINDOWS.1);
+        let window_s = self.goal.hold_s / needed;
+        let recovers_s = if self.goal.renews || !self.has_just_broken() {
+            0.0
+        } else if self.has_surprised || self.holds().any(|hold| !hold.held()) {
+            self.goal.hold_s
+        } else {
+            RECOVERS_S.min(self.goal.hold_s / 2.0)
+        };
+        let lead = (recovers_s / window_s) as usize;
         Trial {
             stage: Stage::Hold,
             rate,
             rest_s: 0.0,
-            settle_s: FORGETS_S.1,
-            measure_s: self.goal.verify_s * long::MOST as f64 / long::HOLDS as f64,
-            windows: long::MOST,
+            settle_s: self.settle_s(),
+            window_s,
+            needed: needed as usize,
+            windows: (1.5 * needed) as usize + lead,
+            lead,
             is_fresh: true,
         }
     }
 
-    pub(super) fn burst_trial(&self, rate: f64) -> Trial {
+    pub(super) fn look(&self, rate: f64, rest_s: f64) -> Trial {
+        let windows = (LOOK_S / WINDOW_S) as usize;
+        Trial {
+            stage: Stage::Look,
+            rate,
+            rest_s,
+            settle_s: 0.0,
+            window_s: WINDOW_S,
+            needed: windows,
+            windows,
+            lead: 0,
+            is_fresh: false,
+        }
+    }
+
+    pub(super) fn burst(&self, rate: f64) -> Trial {
         Trial {
             stage: Stage::Burst,
             rate,
             rest_s: self.burst_rest_s(),
             settle_s: 0.0,
-            measure_s: self.goal.burst_s.unwrap_or(1.0),
+            window_s: self.goal.burst_s.unwrap_or(1.0),
+            needed: 1,
             windows: 1,
+            lead: 0,
             is_fresh: true,
         }
     }
 
-    /// A target that has shown a memory is given its time to forget.
-    pub(super) fn burst_rest_s(&self) -> f64 {
-        match self
+    /// A target in which something builds up is given its time to forget.
+    fn burst_rest_s(&self) -> f64 {
+        let builds_up = self
             .answer
             .as_ref()
-            .is_some_and(|answer| answer.fresh.is_some())
-        {
-            true => self.goal.verify_s,
-            false => 2.0 * REST_S,
+            .is_some_and(|answer| answer.fresh.is_some());
+        if builds_up {
+            self.goal.hold_s
+        } else {
+            BURST_REST_S
         }
+    }
+
+    /// Seconds of trials that are left, about.
+    pub(super) fn remaining_s(&self) -> f64 {
+        let Ok(next) = self.propose() else { return 0.0 };
+        let burst_s = match (self.goal.burst_s, &self.step) {
+            (None, _) => 0.0,
+            (Some(seconds), super::Step::Burst(bursts)) => {
+                return bursts.left() * (seconds + self.burst_rest_s());
+            }
+            (Some(seconds), _) => {
+                crate::burst::Bursts::new(RAMP_UP).left() * (seconds + self.burst_rest_s())
+            }
+        };
+        self.left_s().max(next.seconds()) + burst_s
     }
 }

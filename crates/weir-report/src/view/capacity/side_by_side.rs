@@ -200,11 +200,13 @@ fn interval(found: &Capacity) -> String {
 fn end(found: &Capacity) -> &'static str {
     match found.end {
         None => "the search did not end",
-        Some(CapacityEnd::Found | CapacityEnd::Budget) => "nothing near the edge held",
+        Some(CapacityEnd::Found | CapacityEnd::Settled | CapacityEnd::Budget) => {
+            "no long trial held"
+        }
         Some(CapacityEnd::TooShort(_)) => "too little time",
         Some(CapacityEnd::Never) => "at no rate",
         Some(CapacityEnd::Broken(_)) => "broke, and did not recover",
         Some(CapacityEnd::NotSent(_)) => "the generator was late",
-        Some(CapacityEnd::Unsteady) => "the machine changed",
+        Some(CapacityEnd::Spoilt | CapacityEnd::Unsteady) => "the machine spoilt it",
     }
 }

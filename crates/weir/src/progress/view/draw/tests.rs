@@ -185,7 +185,7 @@ fn a_search() {
         let bracket = BracketRecord {
             arm: arm.to_owned(),
             load: "closed".to_owned(),
-            stage: SearchStage::Ladder,
+            stage: SearchStage::Dwell,
             first_block: 0,
             blocks: 4,
             seconds: 10.0,

@@ -1,0 +1,373 @@
+//! Simulated servers: queues with the vices of real ones.
+
+use std::collections::VecDeque;
+
+use weir_search::{Answer, Bound, Goal, Search, Trial, Window};
+use weir_stats::SplitMix64;
+
+/// A server, and the load that asks it.
+#[derive(Clone, Copy)]
+pub(crate) struct Server {
+    pub(crate) name: &'static str,
+    /// Workers, and mean time that each needs for a request, seconds.
+    pub(crate) workers: usize,
+    pub(crate) service_s: f64,
+    /// Exponentially distributed times; otherwise constant.
+    pub(crate) is_random: bool,
+    /// Poisson arrivals; otherwise evenly spaced.
+    pub(crate) is_poisson: bool,
+    /// Limit of the p99, seconds.
+    pub(crate) limit_s: f64,
+    /// Share of its speed that it loses while more than 20 ms of work wait.
+    pub(crate) penalty: f64,
+    /// Standard deviation of the logarithm of the speed from second to second (autocorrelation 0.5).
+    pub(crate) noise: f64,
+    /// Standard deviation and correlation time (seconds) of a slow drift of the same (Ornstein & Uhlenbeck 1930).
+    pub(crate) drift: (f64, f64),
+    /// Length of stalls and mean time between them, seconds.
+    pub(crate) stalls: (f64, f64),
+    /// Standard deviation of the logarithm of the speed between instances.
+    pub(crate) instances: f64,
+    /// Speed is divided by this after so many seconds of trials; and it changes back and again, or not.
+    pub(crate) change: (f64, f64),
+    pub(crate) is_alternating: bool,
+    /// What builds up with the requests of the last minute.
+    pub(crate) memory: Memory,
+    /// Hold-ups of the machine: mean time between them, length, seconds; and whether its meters show them.
+    pub(crate) hold_ups: (f64, f64),
+    pub(crate) has_meters: bool,
+    /// Whether weir can start it anew.
+    pub(crate) renews: bool,
+    /// The rate at which half of all holds succeed, by `truth`; 0 until it was computed.
+    pub(crate) capacity: f64,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Memory {
+    None,
+    /// Each request takes one of so many ports for a minute; without one it fails.
+    Ports(f64),
+    /// Each request of the last minute makes all slower: half as fast after so many.
+    Dearer(f64),
+}
+
+const REMEMBERED_S: f64 = 60.0;
+/// Work that waits, seconds, from which on a penalty applies.
+const BACKLOG_S: f64 = 0.02;
+const HOLD_S: f64 = 65.0;
+
+fn exponential(rng: &mut SplitMix64, mean: f64) -> f64 {
+    -mean * (1.0 - rng.unit()).ln()
+}
+
+fn normal(rng: &mut SplitMix64) -> f64 {
+    let (radius, angle) = (1.0 - rng.unit(), rng.unit());
+    (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
+}
+
+/// A server as it goes on from trial to trial.
+pub(crate) struct World {
+    server: Server,
+    rng: SplitMix64,
+    noise: f64,
+    drift: f64,
+    instance: f64,
+    now_s: f64,
+    /// Requests of each past second that are remembered.
+    used: VecDeque<(f64, f64)>,
+    used_sum: f64,
+}
+
+/// A trial that runs.
+struct Running {
+    rate: f64,
+    /// Time at which each worker is free, and the next request, seconds since the trial began.
+    free: Vec<f64>,
+    at: f64,
+    next_second: f64,
+    next_stall: f64,
+    next_hold_up: f64,
+    /// Completions in windows to come.
+    completed: Vec<u64>,
+}
+
+impl World {
+    pub(crate) fn new(server: Server, seed: u64) -> World {
+        let mut rng = SplitMix64::new(seed);
+        World {
+            server,
+            noise: server.noise * normal(&mut rng),
+            drift: server.drift.0 * normal(&mut rng),
+            instance: server.instances * normal(&mut rng),
+            rng,
+            now_s: 0.0,
+            used: VecDeque::new(),
+            used_sum: 0.0,
+        }
+    }
+
+    fn begin(&mut self, trial: &Trial) -> Running {
+        let server = self.server;
+        if trial.is_fresh && server.renews {
+            self.instance = server.instances * normal(&mut self.rng);
+            self.used.clear();
+            self.used_sum = 0.0;
+        }
+        self.pass(trial.rest_s);
+        Running {
+            rate: trial.rate,
+            free: vec![0.0; server.workers],
+            at: self.rng.unit() / trial.rate,
+            next_second: 0.0,
+            next_stall: exponential(&mut self.rng, server.stalls.1),
+            next_hold_up: exponential(&mut self.rng, server.hold_ups.0),
+            completed: vec![0; trial.windows + 1],
+        }
+    }
+
+    fn pass(&mut self, seconds: f64) {
+        let (sd, correlation_s) = self.server.drift;
+        let kept = (-seconds / correlation_s).exp();
+        self.drift = kept * self.drift + (1.0 - kept * kept).sqrt() * sd * normal(&mut self.rng);
+        self.now_s += seconds;
+    }
+
+    /// Every second: noise, drift, and what is forgotten.
+    fn tick(&mut self, offset_s: f64) {
+        self.noise = 0.5 * self.noise + 0.75_f64.sqrt() * self.server.noise * normal(&mut self.rng);
+        let now = self.now_s;
+        self.pass(1.0);
+        self.now_s = now;
+        while let Some((at, count)) = self.used.front().copied() {
+            if at > self.now_s + offset_s - REMEMBERED_S {
+                break;
+            }
+            self.used.pop_front();
+            self.used_sum -= count;
+        }
+        self.used.push_back((self.now_s + offset_s, 0.0));
+    }
+
+    /// How many times longer than at first a request takes at this time of the trial.
+    fn factor(&self, offset_s: f64, backlog_s: f64) -> f64 {
+        let server = &self.server;
+        let changes = ((self.now_s + offset_s) / server.change.0) as u64;
+        let is_changed = changes > 0 && !(server.is_alternating && changes.is_multiple_of(2));
+        let changed = if is_changed { server.change.1 } else { 1.0 };
+        let burdened = if backlog_s > BACKLOG_S {
+            1.0 / (1.0 - server.penalty)
+        } else {
+            1.0
+        };
+        let remembered = match server.memory {
+            Memory::Dearer(half) => 1.0 + self.used_sum / half,
+            _ => 1.0,
+        };
+        changed * burdened * remembered * (self.noise + self.drift + self.instance).exp()
+    }
+
+    /// Plays until `until_s`; the first window begins at `settle_s`.
+    fn play(
+        &mut self,
+        running: &mut Running,
+        (from_s, until_s): (f64, f64),
+        windows: (f64, f64),
+    ) -> Window {
+        let server = self.server;
+        let (settle_s, window_s) = windows;
+        let (mut due, mut bad) = (0_u64, 0_u64);
+        let mut is_held_up = false;
+        while running.at < until_s {
+            let at = running.at;
+            while running.next_second < at {
+                self.tick(running.next_second);
+                running.next_second += 1.0;
+            }
+            while running.next_stall < at {
+                let stall = running.next_stall;
+                for free in &mut running.free {
+                    *free = free.max(stall) + server.stalls.0;
+                }
+                running.next_stall += exponential(&mut self.rng, server.stalls.1);
+            }
+            while running.next_hold_up < at {
+                let hold_up = running.next_hold_up;
+                for free in &mut running.free {
+                    *free = free.max(hold_up) + server.hold_ups.1;
+                }
+                is_held_up |= server.has_meters && server.hold_ups.1 > server.limit_s;
+                running.next_hold_up += exponential(&mut self.rng, server.hold_ups.0);
+            }
+            let first = (0..running.free.len())
+                .min_by(|a, b| running.free[*a].total_cmp(&running.free[*b]))
+                .unwrap_or(0);
+            let has_port = !matches!(server.memory, Memory::Ports(room) if self.used_sum >= room);
+            let done = if has_port {
+                let mean = server.service_s * self.factor(at, running.free[first] - at);
+                let service = if server.is_random {
+                    exponential(&mut self.rng, mean)
+                } else {
+                    mean
+                };
+                running.free[first] = running.free[first].max(at) + service;
+                if let Some(second) = self.used.back_mut() {
+                    second.1 += 1.0;
+                    self.used_sum += 1.0;
+                }
+                running.free[first]
+            } else {
+                f64::INFINITY
+            };
+            if at >= from_s {
+                due += 1;
+                bad += u64::from(done - at > server.limit_s);
+            }
+            let window = ((done - settle_s) / window_s).max(0.0) as usize;
+            if done >= settle_s && window < running.completed.len() {
+                running.completed[window] += 1;
+            }
+            let gap = 1.0 / running.rate;
+            running.at += if server.is_poisson {
+                exponential(&mut self.rng, gap)
+            } else {
+                gap
+            };
+        }
+        let window = ((from_s - settle_s) / window_s).round().max(0.0) as usize;
+        let seconds = until_s - from_s;
+        Window {
+            bad: vec![bad as f64 / due.max(1) as f64],
+            value: Vec::new(),
+            due: due as f64 / seconds,
+            sent: 1.0,
+            completed: running.completed.get(window).copied().unwrap_or(0) as f64 / seconds,
+            is_held_up,
+        }
+    }
+
+    /// Makes a trial until `go_on` ends it.
+    pub(crate) fn trial(
+        &mut self,
+        trial: &Trial,
+        go_on: &mut dyn FnMut(&[Window]) -> bool,
+    ) -> Vec<Window> {
+        let mut running = self.begin(trial);
+        let mut windows = Vec::new();
+        if trial.settle_s > 0.0 {
+            self.play(
+                &mut running,
+                (0.0, trial.settle_s),
+                (trial.settle_s, trial.window_s),
+            );
+        }
+        while windows.len() < trial.windows && go_on(&windows) {
+            let from_s = trial.settle_s + trial.window_s * windows.len() as f64;
+            let span = (from_s, from_s + trial.window_s);
+            windows.push(self.play(&mut running, span, (trial.settle_s, trial.window_s)));
+        }
+        let seconds = trial.settle_s + trial.window_s * windows.len() as f64;
+        self.now_s += seconds;
+        windows
+    }
+
+    pub(crate) fn goal(&mut self, time_s: f64, precision: f64) -> Goal {
+        let saturated = self.server.workers as f64 / self.server.service_s;
+        let trial = Trial {
+            rate: 1.5 * saturated,
+            window_s: 3.0,
+            windows: 1,
+            needed: 1,
+            ..long_trial(1.0)
+        };
+        let windows = self.trial(&trial, &mut |_| true);
+        Goal {
+            bounds: vec![Bound::quantile(0.99, self.server.limit_s)],
+            confidence: 0.95,
+            precision,
+            hold_s: HOLD_S,
+            time_s,
+            burst_s: None,
+            ceiling: None,
+            closed_rate: windows[0].completed.max(1.0),
+            renews: self.server.renews,
+        }
+    }
+
+    pub(crate) fn search(&mut self, goal: Goal) -> Answer {
+        let mut search = Search::new(goal);
+        loop {
+            match search.propose() {
+                Ok(trial) => {
+                    let windows = self.trial(&trial, &mut |windows| search.go_on(&trial, windows));
+                    search.observe(&trial, &windows);
+                    if std::env::var_os("TRACE").is_some() {
+                        eprintln!(
+                            "{:?}\t{:.0}\t{} of {} windows, bad {:.3}\tbetween {:?}",
+                            trial.stage,
+                            trial.rate,
+                            windows.len(),
+                            trial.needed,
+                            windows.iter().map(|window| window.bad[0]).sum::<f64>()
+                                / windows.len() as f64,
+                            search.progress().between
+                        );
+                    }
+                }
+                Err(answer) => return *answer,
+            }
+        }
+    }
+
+    /// Whether a trial of so many seconds keeps the p99.
+    pub(crate) fn holds(&mut self, rate: f64, seconds: f64) -> bool {
+        let trial = Trial {
+            rate,
+            window_s: seconds,
+            needed: 1,
+            windows: 1,
+            ..long_trial(rate)
+        };
+        self.trial(&trial, &mut |_| true)[0].bad[0] <= 0.01
+    }
+}
+
+fn long_trial(rate: f64) -> Trial {
+    Trial {
+        stage: weir_search::Stage::Hold,
+        rate,
+        rest_s: 0.0,
+        settle_s: 0.5,
+        window_s: HOLD_S,
+        needed: 1,
+        windows: 1,
+        lead: 0,
+        is_fresh: true,
+    }
+}
+
+/// The rate at which half of all holds succeed, requests/s: each in a world of its own, late enough for a change to have
+/// happened. By bisection on the majority, then by the line through the logits around it.
+pub(crate) fn truth(server: Server) -> f64 {
+    let most = server.workers as f64 / server.service_s;
+    let share = |rate: f64, holds: u64, seed: u64| {
+        let held = (0..holds).filter(|hold| {
+            let mut world = World::new(server, seed * 10_000 + hold);
+            world.now_s = 1e6 + 37.0 * *hold as f64;
+            world.holds(rate, HOLD_S)
+        });
+        held.count() as f64 / holds as f64
+    };
+    let (mut low, mut high) = (0.02 * most, 2.2 * most);
+    let mut step = 0;
+    while high / low > 1.002 {
+        step += 1;
+        let middle = (low * high).sqrt();
+        let holds = if high / low > 1.2 { 15 } else { 81 };
+        if share(middle, holds, 77 + step) >= 0.5 {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    (low * high).sqrt()
+}

@@ -1,0 +1,155 @@
+//! Judgement of a trial by its windows.
+
+use crate::goal::{Bound, Trial, Window};
+
+/// A window of which a smaller share was sent in time says nothing about the target.
+const SENT_IN_TIME: f64 = 0.99;
+/// Seconds after a spoilt window in which bad ones are its doing: the backlog takes that long near the limit.
+const AFTERMATH_S: f64 = 3.0;
+
+/// Verdict on a trial.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Verdict {
+    /// More windows are needed.
+    Open,
+    /// All windows together kept every bound, for so many seconds.
+    Held { seconds: f64 },
+    /// More responses were bad than the whole trial may have.
+    Broke(Break),
+    /// The generator did not send in time; the least share that it sent.
+    Unsent(f64),
+    /// The machine spoilt most of it.
+    Spoilt,
+}
+
+/// A break of the objective.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Break {
+    /// Seconds after which it was certain.
+    pub(crate) after_s: f64,
+    /// Seconds before it without a bad window.
+    pub(crate) clean_s: f64,
+    /// Whether the target answered hardly anything at the end.
+    pub(crate) is_dead: bool,
+}
+
+/// A target that completes less than this share of what is due has stopped answering.
+const ALIVE: f64 = 0.1;
+
+fn breaks(window: &Window, bounds: &[Bound]) -> bool {
+    window
+        .bad
+        .iter()
+        .zip(bounds)
+        .any(|(bad, bound)| *bad > bound.allowed)
+}
+
+/// Windows that count, with their index. Windows that the machine spoilt do not, unless it spoils most of them
+/// (`spoilt_count`), nor do those that were not sent in time, nor bad ones at the beginning as long as the target may
+/// recover from the trial before.
+fn counted<'w>(
+    trial: &Trial,
+    windows: &'w [Window],
+    bounds: &[Bound],
+    spoilt_count: bool,
+) -> Vec<(usize, &'w Window)> {
+    let aftermath = (AFTERMATH_S / trial.window_s).round() as usize;
+    // Bad windows since a spoilt one, without a good one in between.
+    let mut suffering = None;
+    let mut is_recovering = trial.lead > 0;
+    let mut counted = Vec::with_capacity(windows.len());
+    for (index, window) in windows.iter().enumerate() {
+        let is_bad = breaks(window, bounds);
+        is_recovering &= is_bad && index < trial.lead;
+        if window.sent < SENT_IN_TIME || is_recovering {
+            continue;
+        }
+        suffering = if window.is_held_up {
+            Some(0)
+        } else {
+            suffering
+                .map(|count| count + 1)
+                .filter(|count| is_bad && *count <= aftermath)
+        };
+        let is_spoilt = suffering.is_some();
+        if spoilt_count || !is_spoilt {
+            counted.push((index, window));
+        }
+    }
+    counted
+}
+
+/// Judges what has been seen of a trial. With `spoilt_count`, windows that the machine spoilt count as others do.
+pub(crate) fn judge(
+    trial: &Trial,
+    windows: &[Window],
+    bounds: &[Bound],
+    spoilt_count: bool,
+) -> Verdict {
+    let unsent = windows.iter().filter(|window| window.sent < SENT_IN_TIME);
+    let needed = trial.needed as f64;
+    if 2 * unsent.clone().count() > trial.needed {
+        return Verdict::Unsent(unsent.map(|window| window.sent).fold(1.0, f64::min));
+    }
+    let counted = counted(trial, windows, bounds, spoilt_count);
+    let mut bad = vec![0.0; bounds.len()];
+    let mut clean_until = None;
+    for (place, (index, window)) in counted.iter().enumerate() {
+        // By requests: a window in which few were due counts for little.
+        let weight = window.due / trial.rate;
+        for (sum, share) in bad.iter_mut().zip(&window.bad) {
+            *sum += share * weight;
+        }
+        if breaks(window, bounds) {
+            clean_until.get_or_insert(*index);
+        }
+        let is_too_much = bad
+            .iter()
+            .zip(bounds)
+            .any(|(bad, bound)| *bad > bound.allowed * needed);
+        if is_too_much {
+            return Verdict::Broke(Break {
+                after_s: trial.window_s * (index + 1) as f64,
+                clean_s: trial.window_s * clean_until.unwrap_or(*index) as f64,
+                is_dead: window.completed < ALIVE * window.due,
+            });
+        }
+        if place + 1 >= trial.needed {
+            let seconds = trial.window_s * needed;
+            return Verdict::Held { seconds };
+        }
+    }
+    if windows.len() < trial.windows {
+        return Verdict::Open;
+    }
+    let share = counted.len() as f64;
+    let is_within = bad
+        .iter()
+        .zip(bounds)
+        .all(|(bad, bound)| *bad <= bound.allowed * share);
+    if 2 * counted.len() < trial.needed {
+        Verdict::Spoilt
+    } else if is_within {
+        Verdict::Held {
+            seconds: trial.window_s * share,
+        }
+    } else {
+        Verdict::Broke(Break {
+            after_s: trial.window_s * windows.len() as f64,
+            clean_s: trial.window_s * clean_until.unwrap_or(0) as f64,
+            is_dead: false,
+        })
+    }
+}
+
+/// Bound of which a trial had most of what is allowed: its index, and that share.
+pub(crate) fn worst(windows: &[Window], bounds: &[Bound]) -> (usize, f64) {
+    let share = |place: usize| {
+        let bad: f64 = windows.iter().map(|window| window.bad[place]).sum();
+        bad / windows.len().max(1) as f64 / bounds[place].allowed
+    };
+    (0..bounds.len())
+        .map(|place| (place, share(place)))
+        .max_by(|a, b| a.1.total_cmp(&b.1))
+        .unwrap_or((0, 0.0))
+}

@@ -1,0 +1,238 @@
+//! Answers of a search, at any time.
+
+use super::{AT_CEILING, NARROW_BRACKET, Search, Step, Tried};
+use crate::burst::Bursts;
+use crate::goal::{Answer, Burst, Ending, Observed};
+use crate::threshold::{Kind, Threshold};
+
+/// An answer is marked if it comes so near to a ceiling.
+const NEAR_CEILING: f64 = 0.9;
+/// A target that completes less than this share of what is due has more to do than it can.
+const OVERLOADED: f64 = 0.97;
+/// The lower end is the rate that was held, unless the threshold is below that with this probability.
+const DOUBT: f64 = 0.1;
+/// How far the mean of some minutes is from that of all time, in units of the scatter.
+const BETWEEN_MINUTES: f64 = 0.5;
+/// Seconds of a search until its first claim, hold apart: a ramp, and dwells.
+const BEFORE_HOLD_S: f64 = 55.0;
+
+impl Search {
+    /// The hold that held the highest rate.
+    pub(super) fn longest_held(&self) -> Option<Observed> {
+        self.holds()
+            .filter(|hold| hold.held())
+            .max_by(|a, b| a.rate.total_cmp(&b.rate))
+            .map(observed)
+    }
+
+    /// Ends of the interval: from the rate that was held to the upper end of the posterior. What has been held can only
+    /// be doubted by holds and dwells below it that broke.
+    pub(super) fn interval(&self, threshold: &Threshold, held: f64) -> (f64, f64) {
+        let tail = (1.0 - self.goal.confidence) / 2.0;
+        let beyond = (BETWEEN_MINUTES * threshold.mean_scatter()).exp();
+        let low = threshold.quantile(Kind::Hold, DOUBT) / beyond;
+        let high = threshold.quantile(Kind::Hold, 1.0 - tail) * beyond;
+        (held.min(low), high.min(self.ceiling).max(held))
+    }
+
+    /// Answer with the rate that was held.
+    pub(super) fn claim(&self, threshold: &Threshold, held: f64, ending: Ending) -> Answer {
+        let bracket = self.broke_above(Some(held)).map(|hold| hold.rate);
+        let builds_up = self.builds_up(threshold);
+        let is_capped = held >= self.ceiling * AT_CEILING;
+        let interval = match bracket {
+            _ if is_capped => (held, self.ceiling.max(held)),
+            Some(broke) if builds_up => (
+                held.min(threshold.quantile(Kind::Hold, DOUBT)),
+                broke.max(threshold.quantile(Kind::Hold, 1.0 - DOUBT)),
+            ),
+            _ => self.interval(threshold, held),
+        };
+        let tail = (1.0 - self.goal.confidence) / 2.0;
+        let fresh = (
+            threshold.quantile(Kind::Dwell, tail),
+            threshold.quantile(Kind::Dwell, 1.0 - tail),
+        );
+        Answer {
+            interval,
+            is_bracket: builds_up || is_capped,
+            fresh: (builds_up && fresh.0 > interval.1 * (1.0 + NARROW_BRACKET / 2.0))
+                .then_some(fresh),
+            is_ceiling: interval.1 >= self.ceiling * NEAR_CEILING,
+            ..self.nothing(ending)
+        }
+    }
+
+    /// Answer that claims nothing, with all that was seen.
+    pub(super) fn nothing(&self, ending: Ending) -> Answer {
+        let held = self.longest_held();
+        let above = held.map_or(0.0, |held| held.rate);
+        let broke = self
+            .tried
+            .iter()
+            .filter(|tried| !tried.held() && tried.rate > above)
+            .min_by(|a, b| a.rate.total_cmp(&b.rate))
+            .map(observed);
+        let carried = self
+            .dwells()
+            .filter(|dwell| dwell.held() && broke.is_none_or(|broke| dwell.rate < broke.rate))
+            .max_by(|a, b| a.rate.total_cmp(&b.rate))
+            .map(observed);
+        let has_both = self.dwells().any(Tried::held) && self.dwells().any(|dwell| !dwell.held());
+        Answer {
+            interval: (0.0, 0.0),
+            is_bracket: false,
+            scatter: self
+                .threshold
+                .as_ref()
+                .filter(|_| has_both)
+                .map(Threshold::scatter),
+            held,
+            broke,
+            carried,
+            fresh: None,
+            burst: None,
+            decides: self.decides(),
+            saturated: self.saturated(),
+            floor: self.floor(),
+            least: self.least.clone(),
+            is_ceiling: false,
+            seconds: self.spent_s,
+            ending,
+        }
+    }
+
+    /// Answer where the time was too short for a hold, or no hold has held in it.
+    pub(super) fn too_short(&self) -> Answer {
+        let (spoilt, others) = self.spoilt;
+        if spoilt > others {
+            return self.nothing(Ending::Spoilt);
+        }
+        let hold_s = self.hold(1.0).seconds();
+        let more_s = if self.holds().next().is_some() {
+            2.0 * hold_s
+        } else {
+            (BEFORE_HOLD_S - self.spent_s.1).max(0.0) + hold_s
+        };
+        self.nothing(Ending::TooShort(self.spent_s.1 + more_s))
+    }
+
+    /// Ends with the claim so far, or without one.
+    pub(super) fn stop_with(&mut self, ending: Ending) {
+        let answer = match (self.threshold.as_ref(), self.held()) {
+            (Some(threshold), Some(held)) => self.claim(threshold, held, ending),
+            _ => self.nothing(ending),
+        };
+        self.end(answer);
+    }
+
+    /// Ends because no time is left.
+    pub(super) fn stop(&mut self) {
+        if self.held().is_some() {
+            self.stop_with(Ending::Time);
+        } else {
+            self.end(self.too_short());
+        }
+    }
+
+    /// Keeps the answer, and goes on to bursts if they were asked for.
+    pub(super) fn end(&mut self, answer: Answer) {
+        let highest = answer.interval.1.min(self.ceiling);
+        self.step = match self.goal.burst_s {
+            Some(_) if answer.interval.0 > 0.0 => Step::Burst(Bursts::new(highest)),
+            _ => Step::Done,
+        };
+        self.answer = Some(answer);
+    }
+
+    pub(super) fn after_burst(&mut self, mut bursts: Bursts, holds: bool) {
+        bursts.put(holds);
+        let highest = self.ceiling.min(20.0 * self.goal.closed_rate);
+        match bursts.answer(self.lowest(), highest) {
+            Some(burst) => self.end_burst(burst),
+            None => self.step = Step::Burst(bursts),
+        }
+    }
+
+    pub(super) fn end_burst(&mut self, burst: Burst) {
+        self.step = Step::Done;
+        let seconds = self.spent_s;
+        if let Some(answer) = &mut self.answer {
+            answer.burst = Some(burst);
+            answer.seconds = seconds;
+        }
+    }
+
+    /// Rates between which the capacity is believed to be, requests/s.
+    pub(super) fn between(&self) -> Option<(f64, f64)> {
+        if let Some(answer) = &self.answer {
+            return Some(answer.interval).filter(|(low, _)| *low > 0.0);
+        }
+        let threshold = self.threshold.as_ref()?;
+        match self.held() {
+            Some(held) => Some(self.claim(threshold, held, Ending::Time).interval),
+            None => {
+                let held = self.dwells().filter(|dwell| dwell.held());
+                let held = held.map(|dwell| dwell.rate).reduce(f64::max)?;
+                let high = threshold.quantile(Kind::Dwell, 0.975).min(self.ceiling);
+                Some((threshold.quantile(Kind::Hold, 0.025), high.max(held)))
+            }
+        }
+    }
+
+    /// Index of the bound that breaks first: the worst one of the trials that broke, the lowest rates first.
+    fn decides(&self) -> usize {
+        let broke = self.tried.iter().filter(|tried| !tried.held());
+        let lowest = broke.min_by(|a, b| a.rate.total_cmp(&b.rate));
+        let most_used = || {
+            let held = self.tried.iter();
+            held.max_by(|a, b| a.worst.1.total_cmp(&b.worst.1))
+        };
+        lowest.or_else(most_used).map_or(0, |tried| tried.worst.0)
+    }
+
+    /// Responses per second of the overloaded target: the mean over trials in which it was, or that of the closed loop.
+    fn saturated(&self) -> f64 {
+        let completed: Vec<f64> = self
+            .tried
+            .iter()
+            .filter(|tried| tried.completed > 0.0 && tried.completed < OVERLOADED * tried.due)
+            .map(|tried| tried.completed)
+            .collect();
+        if completed.is_empty() {
+            self.goal.closed_rate
+        } else {
+            completed.iter().sum::<f64>() / completed.len() as f64
+        }
+    }
+
+    /// Share of bad responses of each bound in the lowest trials, a third of the time.
+    fn floor(&self) -> Vec<f64> {
+        let mut tried: Vec<&Tried> = self.tried.iter().collect();
+        tried.sort_by(|a, b| a.rate.total_cmp(&b.rate));
+        let third_s = tried.iter().map(|tried| tried.seconds).sum::<f64>() / 3.0;
+        let mut seconds = 0.0;
+        let mut bad = vec![0.0; self.goal.bounds.len()];
+        for tried in tried {
+            for (sum, share) in bad.iter_mut().zip(&tried.bad) {
+                *sum += share * tried.seconds;
+            }
+            seconds += tried.seconds;
+            if seconds >= third_s {
+                break;
+            }
+        }
+        bad.iter().map(|sum| sum / seconds.max(1e-9)).collect()
+    }
+}
+
+/// A trial's rate with the seconds for which it held, or after which it broke.
+fn observed(tried: &Tried) -> Observed {
+    Observed {
+        rate: tried.rate,
+        seconds: match &tried.result {
+            Ok(seconds) => *seconds,
+            Err(how) => how.after_s,
+        },
+    }
+}

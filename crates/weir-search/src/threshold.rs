@@ -1,0 +1,300 @@
+//! Estimate of the rate at which a target begins to break its objective, and of how much that rate scatters.
+//!
+//! A trial holds if its rate is below the threshold of that moment. Thresholds of dwells scatter around a central value
+//! C with a standard deviation σ (of the logarithm); those of holds lie a further δ ≥ 0 below, because a hold meets the
+//! worst moments of a minute, and because something may build up. The result of a trial is binary, so the chance to hold
+//! is a psychometric function, as in the estimation of thresholds in psychophysics (Watson & Pelli 1983, QUEST;
+//! Kontsevich & Tyler 1999), with lapses on both sides. The posterior of (C, σ, δ) is computed on a grid.
+//!
+//! σ stands in place of any detection of changes: a target that drifts has a larger σ, and its interval is wider.
+
+use std::sync::OnceLock;
+
+use weir_stats::normal_cdf;
+
+/// Chance that a trial far below the threshold breaks, and that one far above it holds.
+const LAPSE: f64 = 0.04;
+const GUESS: f64 = 0.01;
+/// Values of σ, and the weight of each beforehand: servers whose limit scatters by more than 8 % are rare.
+const SCATTER: [(f64, f64); 11] = [
+    (0.002, 0.7),
+    (0.0035, 1.0),
+    (0.006, 1.0),
+    (0.01, 1.0),
+    (0.016, 1.0),
+    (0.024, 1.0),
+    (0.036, 0.9),
+    (0.055, 0.7),
+    (0.085, 0.4),
+    (0.14, 0.15),
+    (0.25, 0.05),
+];
+/// Values of δ that the worst moments of a minute make, in units of σ + 0.3 %; half-normal beforehand with this scale.
+const DIPS: [f64; 8] = [0.0, 0.4, 0.8, 1.2, 1.6, 2.1, 2.7, 3.4];
+const DIP_SCALE: f64 = 1.6;
+const LEAST_DIP: f64 = 0.003;
+/// Values of δ that something that builds up makes: the least, the factor between two, and their number. All are equally
+/// likely beforehand; the weight of all of them.
+const BUILD_UPS: (f64, f64, i32) = (0.07, 1.12, 35);
+const BUILD_UP_WEIGHT: f64 = 0.15;
+/// Points of the grid over ln C: of the first pass over all rates, and of the second where the first has left mass.
+const COARSE: usize = 60;
+const FINE: usize = 90;
+const NEGLIGIBLE: f64 = 1e-6;
+/// How far beyond the rates that were tried the threshold may be, as a logarithm.
+const BEYOND: f64 = 0.35;
+/// Bins of a marginal distribution.
+const BINS: usize = 400;
+
+/// Outcome of a trial, as the estimate uses it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Datum {
+    /// Requests per second.
+    pub rate: f64,
+    /// Whether it was a hold.
+    pub is_hold: bool,
+    /// Whether the objective held.
+    pub held: bool,
+    /// Factor on σ for it, 1 or more: an old trial says less of a threshold that moves.
+    pub spread: f64,
+}
+
+/// A hypothesis with its probability. Rates are logarithms.
+#[derive(Debug, Clone, Copy)]
+struct Cell {
+    dwell: f64,
+    scatter: f64,
+    hold: f64,
+    builds_up: bool,
+    weight: f64,
+}
+
+/// Posterior of the threshold.
+#[derive(Debug, Clone)]
+pub struct Threshold {
+    cells: Vec<Cell>,
+}
+
+/// Kind of trial whose threshold is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Dwell,
+    Hold,
+}
+
+/// Logarithms of the chances to hold and to break at `z` standard deviations below the threshold.
+fn log_chances(z: f64) -> (f64, f64) {
+    const REACH: f64 = 8.0;
+    const STEPS_PER_UNIT: f64 = 64.0;
+    static TABLE: OnceLock<Vec<(f64, f64)>> = OnceLock::new();
+    let table = TABLE.get_or_init(|| {
+        let steps = (2.0 * REACH * STEPS_PER_UNIT) as usize;
+        (0..=steps)
+            .map(|step| {
+                let z = step as f64 / STEPS_PER_UNIT - REACH;
+                let holds = GUESS + (1.0 - GUESS - LAPSE) * normal_cdf(z);
+                (holds.ln(), (1.0 - holds).ln())
+            })
+            .collect()
+    });
+    let step = (z.clamp(-REACH, REACH) + REACH) * STEPS_PER_UNIT;
+    table[step.round() as usize]
+}
+
+fn log_likelihood(data: &[Datum], is_hold: bool, threshold: f64, scatter: f64) -> f64 {
+    data.iter()
+        .filter(|datum| datum.is_hold == is_hold)
+        .map(|datum| {
+            let deviation = scatter * datum.spread;
+            let (holds, breaks) = log_chances((threshold - datum.rate.ln()) / deviation);
+            if datum.held { holds } else { breaks }
+        })
+        .sum()
+}
+
+/// Values of δ for a σ: the value, whether it is of something that builds up, and its logarithmic prior weight.
+fn drops(scatter: f64) -> Vec<(f64, bool, f64)> {
+    let half_normal = DIPS.map(|dip| (-0.5 * (dip / DIP_SCALE).powi(2)).exp());
+    let total: f64 = half_normal.iter().sum();
+    let dips = DIPS.iter().zip(half_normal).map(|(dip, weight)| {
+        let prior = (1.0 - BUILD_UP_WEIGHT) * weight / total;
+        (dip * (scatter + LEAST_DIP), false, prior.ln())
+    });
+    let (least, factor, count) = BUILD_UPS;
+    let prior = (BUILD_UP_WEIGHT / f64::from(count)).ln();
+    let build_ups = (0..count)
+        .map(|place| least * factor.powi(place))
+        .filter(|drop| *drop > 4.0 * scatter)
+        .map(|drop| (drop, true, prior));
+    dips.chain(build_ups).collect()
+}
+
+/// Posterior on so many equally spaced values of ln C.
+fn cells(data: &[Datum], (low, high): (f64, f64), points: usize) -> Vec<Cell> {
+    let step = (high - low) / (points - 1) as f64;
+    let mut cells = Vec::with_capacity(points * SCATTER.len() * 20);
+    for (scatter, prior) in SCATTER {
+        let drops = drops(scatter);
+        for point in 0..points {
+            let dwell = low + step * point as f64;
+            let of_dwells = prior.ln() + log_likelihood(data, false, dwell, scatter);
+            for (drop, builds_up, prior) in &drops {
+                let hold = dwell - drop;
+                cells.push(Cell {
+                    dwell,
+                    scatter,
+                    hold,
+                    builds_up: *builds_up,
+                    weight: of_dwells + prior + log_likelihood(data, true, hold, scatter),
+                });
+            }
+        }
+    }
+    let most = cells
+        .iter()
+        .map(|cell| cell.weight)
+        .fold(f64::NEG_INFINITY, f64::max);
+    for cell in &mut cells {
+        cell.weight = (cell.weight - most).exp();
+    }
+    cells.retain(|cell| cell.weight > NEGLIGIBLE);
+    let total: f64 = cells.iter().map(|cell| cell.weight).sum();
+    for cell in &mut cells {
+        cell.weight /= total;
+    }
+    cells
+}
+
+impl Threshold {
+    /// Estimates the threshold; None before any trial.
+    pub fn estimate(data: &[Datum]) -> Option<Threshold> {
+        let rates = || data.iter().map(|datum| datum.rate.ln());
+        let (low, high) = (
+            rates().fold(f64::INFINITY, f64::min) - BEYOND,
+            rates().fold(f64::NEG_INFINITY, f64::max) + BEYOND,
+        );
+        if data.is_empty() {
+            return None;
+        }
+        let coarse = cells(data, (low, high), COARSE);
+        let step = (high - low) / (COARSE - 1) as f64;
+        let likely = || coarse.iter().filter(|cell| cell.weight > 1e-7);
+        let from = likely().map(|cell| cell.dwell).fold(high, f64::min);
+        let to = likely().map(|cell| cell.dwell).fold(low, f64::max);
+        Some(Threshold {
+            cells: cells(data, (from - step, to + step), FINE),
+        })
+    }
+
+    fn value(cell: &Cell, kind: Kind) -> f64 {
+        match kind {
+            Kind::Dwell => cell.dwell,
+            Kind::Hold => cell.hold,
+        }
+    }
+
+    /// Rate below which the threshold is with this probability (0..1), requests/s.
+    pub(crate) fn quantile(&self, kind: Kind, probability: f64) -> f64 {
+        let values = || self.cells.iter().map(|cell| Threshold::value(cell, kind));
+        let (low, high) = (
+            values().fold(f64::INFINITY, f64::min),
+            values().fold(f64::NEG_INFINITY, f64::max),
+        );
+        let width = ((high - low) / BINS as f64).max(1e-9);
+        let mut bins = vec![0.0; BINS + 1];
+        for cell in &self.cells {
+            let bin = ((Threshold::value(cell, kind) - low) / width).round() as usize;
+            bins[bin.min(BINS)] += cell.weight;
+        }
+        let mut below = 0.0;
+        for (bin, weight) in bins.iter().enumerate() {
+            if below + weight >= probability {
+                let part = if *weight > 0.0 {
+                    (probability - below) / weight
+                } else {
+                    0.5
+                };
+                return (low + width * (bin as f64 - 0.5 + part)).exp();
+            }
+            below += weight;
+        }
+        high.exp()
+    }
+
+    /// Median of σ, a share of the rate.
+    pub fn scatter(&self) -> f64 {
+        let mut below = 0.0;
+        for (scatter, _) in SCATTER {
+            below += self
+                .cells
+                .iter()
+                .filter(|cell| cell.scatter == scatter)
+                .map(|cell| cell.weight)
+                .sum::<f64>();
+            if below >= 0.5 {
+                return scatter;
+            }
+        }
+        SCATTER[SCATTER.len() - 1].0
+    }
+
+    /// Mean of σ: larger than its median where larger values cannot be excluded.
+    pub(crate) fn mean_scatter(&self) -> f64 {
+        let weighted = self.cells.iter().map(|cell| cell.weight * cell.scatter);
+        weighted.sum()
+    }
+
+    /// Standard deviation of ln C.
+    pub(crate) fn uncertainty(&self) -> f64 {
+        let mean = self.mean();
+        let square: f64 = self
+            .cells
+            .iter()
+            .map(|cell| cell.weight * (cell.dwell - mean).powi(2))
+            .sum();
+        square.sqrt()
+    }
+
+    /// Mean of ln C.
+    pub(crate) fn mean(&self) -> f64 {
+        self.cells.iter().map(|cell| cell.weight * cell.dwell).sum()
+    }
+
+    /// Probability that something builds up: that holds break where dwells hold, by more than the scatter makes.
+    pub(crate) fn chance_of_build_up(&self) -> f64 {
+        self.cells
+            .iter()
+            .filter(|cell| cell.builds_up)
+            .map(|cell| cell.weight)
+            .sum()
+    }
+
+    /// Chance that a trial at this rate holds, lapses apart, if nothing builds up.
+    pub(crate) fn chance(&self, kind: Kind, rate: f64) -> f64 {
+        let steady = || self.cells.iter().filter(|cell| !cell.builds_up);
+        let total: f64 = steady().map(|cell| cell.weight).sum();
+        let holds: f64 = steady()
+            .map(|cell| {
+                cell.weight * normal_cdf((Threshold::value(cell, kind) - rate.ln()) / cell.scatter)
+            })
+            .sum();
+        holds / total.max(f64::MIN_POSITIVE)
+    }
+
+    /// The highest rate at which a hold succeeds with this chance if nothing builds up, requests/s.
+    pub(crate) fn rate_of_chance(&self, chance: f64) -> f64 {
+        let (mut low, mut high) = (
+            self.quantile(Kind::Hold, 0.001).ln() - 0.5,
+            self.quantile(Kind::Dwell, 0.999).ln() + 0.5,
+        );
+        for _ in 0..20 {
+            let middle = f64::midpoint(low, high);
+            if self.chance(Kind::Hold, middle.exp()) >= chance {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        low.exp()
+    }
+}
