@@ -121,6 +121,10 @@ fn head(input: &ReportInput<'_>) -> Vec<Block> {
         .iter()
         .map(|sentence| clause(Style::Warning, sentence.as_str()));
     blocks.push(Block::Only(Outputs::WHOLE, all.collect()));
+    let of_arms = input.header.remarks.iter();
+    let of_arms = of_arms.filter(|remark| remark.arm.is_some());
+    let remarks = of_arms.map(ToString::to_string);
+    let notes = notes.into_iter().chain(remarks).collect();
     blocks.push(Block::Only(Outputs::SCREEN, summary::notes(notes)));
     blocks
 }

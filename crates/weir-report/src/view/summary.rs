@@ -278,9 +278,13 @@ fn limiters(found: &[LimiterFindings], study: &Study, winner: Option<&str>) -> O
             group.push(limiter);
         }
     }
-    let sentences = groups
-        .iter()
-        .map(|group| Text::from(sentence(group[0]) + &same_for(&group[1..])));
+    let sentences = groups.iter().map(|group| {
+        let finding = group[0].judgement.findings.first();
+        let advice = finding.map_or(String::new(), |first| {
+            format!(" What to do: {}.", first.advice)
+        });
+        Text::from(sentence(group[0]) + &same_for(&group[1..]) + &advice)
+    });
     list(sentences, false)
 }
 
