@@ -15,3 +15,12 @@ pub struct ReportInput<'a> {
     /// What the analysis says.
     pub findings: &'a Findings,
 }
+
+/// Commands and paths that a summary ends with.
+#[derive(Debug, Clone, Default)]
+pub struct Pointers {
+    /// Commands that can be pasted, and what each does.
+    pub next: Vec<(String, String)>,
+    /// Paths of the report's files.
+    pub files: Vec<String>,
+}

@@ -23,11 +23,24 @@ mod tree;
 mod view;
 pub mod words;
 
-pub use input::ReportInput;
+pub use input::{Pointers, ReportInput};
+
+/// Lines of a summary at most. A terminal of 40 lines then has room for the command and for what an interrupted run says
+/// besides.
+pub const SUMMARY_LINES: usize = 37;
 
 /// Formats a report for a terminal of `width` columns, with colours if `color` says so. Ends with a line feed.
 pub fn terminal(input: &ReportInput<'_>, color: bool, width: usize) -> String {
     render::terminal(&view::document(input), color, width)
+}
+
+/// Formats the summary of a report for a terminal of `width` columns, with colours if `color` says so: the answer, one
+/// table of what the study asks, whether to believe it, what limits the arms, and `pointers`. Takes at most
+/// [`SUMMARY_LINES`] lines from 80 columns on. Ends with a line feed.
+pub fn summary(input: &ReportInput<'_>, pointers: &Pointers, color: bool, width: usize) -> String {
+    let mut document = view::document(input);
+    document.blocks.extend(view::pointers(pointers));
+    render::screen(&document, color, width, SUMMARY_LINES)
 }
 
 /// Formats a report as Markdown. Ends with a line feed.

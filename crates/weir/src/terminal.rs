@@ -158,6 +158,8 @@ pub(crate) struct StatusLine {
     shown: bool,
     /// What was said, where nothing is to be written.
     kept: Option<Vec<String>>,
+    /// Lines among them that stay.
+    staying: Vec<String>,
 }
 
 impl StatusLine {
@@ -167,6 +169,7 @@ impl StatusLine {
             rewrites: stderr().is_terminal() && color_allowed(),
             shown: false,
             kept: None,
+            staying: Vec::new(),
         }
     }
 
@@ -176,6 +179,7 @@ impl StatusLine {
             rewrites: false,
             shown: false,
             kept: Some(Vec::new()),
+            staying: Vec::new(),
         }
     }
 
@@ -189,9 +193,16 @@ impl StatusLine {
         self.kept.as_deref().unwrap_or_default()
     }
 
-    /// The same, to be written now.
+    /// Kept lines that stay, to be written now.
     pub(crate) fn take_said(self) -> Vec<String> {
-        self.kept.unwrap_or_default()
+        self.staying
+    }
+
+    /// Keeps a line that is soon out of date, where nothing is to be written.
+    pub(crate) fn keep(&mut self, line: &str) {
+        if let Some(kept) = &mut self.kept {
+            push(kept, line);
+        }
     }
 
     /// Whether lines replace each other.
@@ -217,11 +228,9 @@ impl StatusLine {
 
     /// Writes a line that stays.
     pub(crate) fn say(&mut self, line: &str) {
-        if let Some(kept) = &mut self.kept {
-            if kept.len() == KEPT {
-                kept.remove(0);
-            }
-            return kept.push(line.to_owned());
+        if self.is_kept() {
+            self.keep(line);
+            return push(&mut self.staying, line);
         }
         self.clear();
         tell(&format!("{line}\n"));
@@ -234,6 +243,14 @@ impl StatusLine {
             self.shown = false;
         }
     }
+}
+
+/// Keeps a line, and the latest [`KEPT`] of all.
+fn push(lines: &mut Vec<String>, line: &str) {
+    if lines.len() == KEPT {
+        lines.remove(0);
+    }
+    lines.push(line.to_owned());
 }
 
 #[cfg(test)]

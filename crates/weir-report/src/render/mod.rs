@@ -11,4 +11,4 @@ mod tests;
 
 pub(crate) use html::html;
 pub(crate) use markdown::markdown;
-pub(crate) use terminal::terminal;
+pub(crate) use terminal::{screen, terminal};

@@ -3,7 +3,7 @@
 use weir_model::record::Validity;
 
 use crate::foreign::{commands, masked};
-use crate::tree::{Role, Text, Tone};
+use crate::tree::{Outputs, Role, Text, Tone};
 
 /// Widths below this are taken for it.
 pub(super) const NARROWEST: usize = 40;
@@ -23,6 +23,9 @@ pub(super) mod sgr {
 /// What was written so far, and for which terminal.
 pub(super) struct Page {
     pub(super) out: String,
+    pub(super) output: Outputs,
+    /// Rows, items and paragraphs of one kind that are shown at most.
+    pub(super) most: usize,
     pub(super) color: bool,
     pub(super) width: usize,
     /// Whether what comes next belongs to the line before it.

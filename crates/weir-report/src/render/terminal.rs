@@ -4,6 +4,8 @@
 //! line of its own where there is none. Nothing is cut off: a name too long for its column is wrapped, or takes a line
 //! for itself. Widths count characters, one column each.
 
+use std::ops::RangeInclusive;
+
 use super::page::{NARROWEST, Page, clean, pad_right, sgr, width_of, wrap};
 use super::pairs;
 use crate::foreign::masked;
@@ -12,7 +14,6 @@ use crate::tree::{
     Row, Style, Table, Text,
 };
 
-const OUTPUT: Outputs = Outputs::TERMINAL;
 /// Longest name that shares a line with its figures.
 pub(super) const NAME: usize = 24;
 /// The first column is not narrower than this.
@@ -24,11 +25,38 @@ const TABLES: usize = 60;
 /// Least width of the names of facts, the space behind them included.
 const FACT: usize = 14;
 
+/// Rows of a table, items of a list and paragraphs of an answer that a screen shows at most, and at least.
+const ON_A_SCREEN: RangeInclusive<usize> = 3..=16;
+
 /// Draws a report for `width` columns, with colours if `color` says so. Ends with a line feed. Control characters are
 /// replaced: no name can steer the terminal.
 pub(crate) fn terminal(document: &Document, color: bool, width: usize) -> String {
+    drawn(document, Outputs::TERMINAL, usize::MAX, color, width)
+}
+
+/// Draws the summary of a report for a terminal of `width` columns, in at most `lines` lines: with as many rows of its
+/// tables and lists as there is room for.
+pub(crate) fn screen(document: &Document, color: bool, width: usize, lines: usize) -> String {
+    let most = ON_A_SCREEN.rev().find(|most| {
+        let text = drawn(document, Outputs::SCREEN, *most, false, width);
+        height(&text, width) <= lines
+    });
+    let most = most.unwrap_or(*ON_A_SCREEN.start());
+    drawn(document, Outputs::SCREEN, most, color, width)
+}
+
+/// Lines that a text without colours takes: the terminal breaks paths that are too long for it.
+fn height(text: &str, width: usize) -> usize {
+    text.lines()
+        .map(|line| width_of(line).div_ceil(width).max(1))
+        .sum()
+}
+
+fn drawn(document: &Document, output: Outputs, most: usize, color: bool, width: usize) -> String {
     let mut page = Page {
         out: String::new(),
+        output,
+        most,
         color,
         width: width.max(NARROWEST),
         is_joined: false,
@@ -82,14 +110,17 @@ impl Page {
                 }
                 Block::Table(table) => self.table(table),
                 Block::Figure(_) => {}
-                Block::Code(code) => masked(&code.text)
-                    .lines()
-                    .for_each(|line| self.line(line, "")),
+                Block::Code(code) => {
+                    self.gap();
+                    masked(&code.text)
+                        .lines()
+                        .for_each(|line| self.line(line, ""));
+                }
                 Block::Fold(fold) => {
                     self.text(&fold.summary.as_str().into(), "", 0);
                     self.blocks(&fold.blocks);
                 }
-                Block::Only(outputs, blocks) if outputs.has(OUTPUT) => self.blocks(blocks),
+                Block::Only(outputs, blocks) if outputs.has(self.output) => self.blocks(blocks),
                 Block::Only(..) => {}
             }
         }
@@ -118,9 +149,10 @@ impl Page {
 
     fn callout(&mut self, callout: &Callout) {
         self.gap();
-        for paragraph in &callout.paragraphs {
+        for paragraph in callout.paragraphs.iter().take(self.most) {
             self.text(&paragraph.as_str().into(), sgr::BOLD, 0);
         }
+        self.left_out(callout.paragraphs.len(), "sentence");
         let badge = Text::validity(callout.badge);
         let hang = width_of(&badge.words()) + 2;
         let text = match callout.basis.as_str() {
@@ -154,8 +186,19 @@ impl Page {
         if !list.attached {
             self.gap();
         }
-        for item in &list.items {
+        for item in list.items.iter().take(self.most) {
             self.text(item, "", 4);
+        }
+        self.left_out(list.items.len(), "line");
+    }
+
+    /// Says how many of `all` there was no room for.
+    fn left_out(&mut self, all: usize, noun: &str) {
+        let left_out = all.saturating_sub(self.most);
+        if left_out > 0 {
+            let ending = if left_out == 1 { "" } else { "s" };
+            let text = format!("{left_out} more {noun}{ending}: --full, or the report");
+            self.text(&text.into(), sgr::DIM, 4);
         }
     }
 
@@ -194,10 +237,9 @@ impl Page {
         }
         let layout = self.layout(table);
         if self.width < TABLES && layout.least() > self.width {
-            return table
-                .rows
-                .iter()
+            self.first_rows(table)
                 .for_each(|row| self.stacked(table, row, &layout));
+            return self.left_out(table.rows.len(), &table.names);
         }
         let head = Row {
             name: table.names.clone(),
@@ -206,7 +248,7 @@ impl Page {
             ..Row::default()
         };
         self.row(&head, sgr::DIM, &layout);
-        for row in &table.rows {
+        for row in self.first_rows(table) {
             let style = match row.part {
                 Part::Baseline | Part::Group => sgr::BOLD,
                 Part::Control => sgr::DIM,
@@ -220,6 +262,22 @@ impl Page {
             }
             self.details(table, row);
         }
+        self.left_out(table.rows.len(), &table.names);
+    }
+
+    /// Rows of a table that there is room for.
+    fn first_rows<'a>(&self, table: &'a Table) -> impl Iterator<Item = &'a Row> + use<'a> {
+        let mut ranks: Vec<(usize, usize)> = table
+            .rows
+            .iter()
+            .enumerate()
+            .map(|(place, row)| (row.rank, place))
+            .collect();
+        ranks.sort_unstable();
+        let last = ranks.get(self.most.saturating_sub(1)).copied();
+        let rows = table.rows.iter().enumerate();
+        rows.filter(move |(place, row)| last.is_none_or(|last| (row.rank, *place) <= last))
+            .map(|(_, row)| row)
     }
 
     /// A row of a table that is wider than the page: its figures below its name, each behind the head of its column.
@@ -241,7 +299,7 @@ impl Page {
 
     /// What does not fit into a row has a line below it.
     fn details(&mut self, table: &Table, row: &Row) {
-        let shown = table.shown(OUTPUT);
+        let shown = table.shown(self.output);
         let cells = || {
             shown
                 .iter()
@@ -273,8 +331,8 @@ impl Page {
     /// The first column gets what the others leave, and no more than the names need. Where names do not fit, columns
     /// move together by one space.
     fn layout<'a>(&self, table: &'a Table) -> Layout<'a> {
-        let shown = table.shown(OUTPUT).into_iter();
-        let columns: Vec<(usize, usize, &Column)> = shown
+        let shown = table.shown(self.output).into_iter();
+        let mut columns: Vec<(usize, usize, &Column)> = shown
             .filter(|at| !table.columns[*at].below)
             .map(|at| {
                 let column = &table.columns[at];
@@ -288,6 +346,12 @@ impl Page {
         let names = names.chain([table.names.as_str()]).map(width_of);
         let wanted = names.filter(|width| *width <= NAME).max();
         let wanted = wanted.unwrap_or(0).max(LEAST_NAME);
+        while let Some((.., column)) = columns.last()
+            && column.spare
+            && wanted + columns.iter().map(|(width, ..)| width + 1).sum::<usize>() > self.width
+        {
+            columns.pop();
+        }
         let taken: usize = columns.iter().map(|(width, ..)| width).sum();
         let room = |gap: usize| self.width.saturating_sub(taken + gap * columns.len());
         let gap = if room(2) >= wanted { 2 } else { 1 };

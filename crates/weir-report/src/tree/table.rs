@@ -16,7 +16,7 @@ macro_rules! setters {
 }
 
 setters!(Column: small String, short String);
-setters!(Row: about Text, part Part);
+setters!(Row: about Text, part Part, rank usize);
 setters!(Cell: small String, detail String, title String);
 
 /// Rows of cells, the first of which names the row.
@@ -109,6 +109,8 @@ pub(crate) struct Column {
     pub(crate) minor: bool,
     /// Whether it stands below its row where room is scarce.
     pub(crate) below: bool,
+    /// Whether a screen without room for it leaves it out.
+    pub(crate) spare: bool,
     pub(crate) outputs: Outputs,
 }
 
@@ -124,6 +126,7 @@ impl Column {
             whole: false,
             minor: false,
             below: false,
+            spare: false,
             outputs: Outputs::ALL,
         }
     }
@@ -158,6 +161,13 @@ impl Column {
         }
     }
 
+    pub(crate) fn spare(self) -> Column {
+        Column {
+            spare: true,
+            ..self
+        }
+    }
+
     pub(crate) fn only(self, outputs: Outputs) -> Column {
         Column { outputs, ..self }
     }
@@ -173,6 +183,8 @@ pub(crate) struct Row {
     pub(crate) cells: Vec<Cell>,
     /// Of a group's head, which has no cells.
     pub(crate) badge: Option<Validity>,
+    /// Which rows go first where there is no room for all: those of a higher rank. All are in the order of the table.
+    pub(crate) rank: usize,
 }
 
 /// What a row is among the others.

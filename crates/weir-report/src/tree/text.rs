@@ -12,9 +12,15 @@ impl Outputs {
     pub(crate) const TERMINAL: Outputs = Outputs(1);
     pub(crate) const MARKDOWN: Outputs = Outputs(2);
     pub(crate) const HTML: Outputs = Outputs(4);
+    /// One screen of a terminal: a summary.
+    pub(crate) const SCREEN: Outputs = Outputs(8);
+    /// Those on a terminal, of any length.
+    pub(crate) const TERMINALS: Outputs = Outputs(9);
     /// Those that have room for everything.
     pub(crate) const FILES: Outputs = Outputs(6);
-    pub(crate) const ALL: Outputs = Outputs(7);
+    /// Those that show the whole report.
+    pub(crate) const WHOLE: Outputs = Outputs(7);
+    pub(crate) const ALL: Outputs = Outputs(15);
 
     pub(crate) fn has(self, output: Outputs) -> bool {
         self.0 & output.0 != 0

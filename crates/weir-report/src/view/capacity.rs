@@ -4,12 +4,15 @@
 mod curve;
 mod growth;
 mod side_by_side;
+mod summary;
 
 use weir_analysis::capacity::{Capacity, CapacityFindings};
 use weir_model::record::SearchStage;
 use weir_model::study::Study;
 
 use super::load;
+pub(super) use summary::{blocks as summary, winner};
+
 use crate::input::ReportInput;
 use crate::tree::{
     Block, Cell, Chart, Closing, Column, Heading, Kind, Outputs, Row, Style, Table, figure, fold,

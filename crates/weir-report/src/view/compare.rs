@@ -21,7 +21,7 @@ pub(super) struct Compared<'a> {
     step: Option<&'a str>,
     /// Its figure on the metric.
     value: String,
-    found: Option<&'a Comparison>,
+    pub(super) found: Option<&'a Comparison>,
     /// The comparison of the CPU time per request.
     cpu: Option<&'a Comparison>,
     /// That it changed nothing as things stand, or did not take effect; none where it came out as better or worse
@@ -75,6 +75,29 @@ impl Compared<'_> {
             });
         let ratio = self.found.map_or(String::new(), |_| self.figures());
         [self.value.as_str().into(), ratio.into(), verdict]
+    }
+
+    /// Sign of the verdict and ratio; the figure where nothing was compared.
+    pub(super) fn mark(&self) -> Cell {
+        match self.verdict() {
+            Some((sign, _, tone)) => Cell::tone(tone, format!("{sign} {}", self.ratio())),
+            None => Cell::from(self.value.as_str()),
+        }
+    }
+
+    /// Its row of a table, without cells: the name, and what it changes.
+    pub(super) fn named(&self) -> Row {
+        let against = self
+            .step
+            .map_or(String::new(), |step| format!(" (against {step})"));
+        Row::new(&*self.arm.arm, [])
+            .part(self.part())
+            .about(format!("{}{against}", self.changes))
+    }
+
+    /// Returns true if it is neither the baseline nor the baseline once more.
+    pub(super) fn is_change(&self) -> bool {
+        self.arm.role == ArmRole::Change
     }
 
     fn part(&self) -> Part {
@@ -235,12 +258,10 @@ fn table_row(row: &Compared<'_>, is_cpu: bool) -> Row {
         }
         _ => cells.resize(if is_cpu { 5 } else { 6 }, Cell::default()),
     }
-    let against = row
-        .step
-        .map_or(String::new(), |step| format!(" (against {step})"));
-    Row::new(&*row.arm.arm, cells)
-        .part(row.part())
-        .about(format!("{}{against}", row.changes))
+    Row {
+        cells,
+        ..row.named()
+    }
 }
 
 /// What is compared with another arm than the baseline, by an example.
@@ -258,7 +279,7 @@ fn steps(study: &Study, rows: &[Compared<'_>]) -> Vec<Block> {
 
 /// The verdicts' reasons, each once, those of clear verdicts first. Where room is scarce, only why arms have no verdict:
 /// what the others rest on stands in the table.
-fn why(rows: &[Compared<'_>]) -> Vec<Block> {
+pub(super) fn why(rows: &[Compared<'_>]) -> Vec<Block> {
     let mut all: Vec<(&Compared<'_>, &'static str, Vec<&str>)> = Vec::new();
     for row in rows.iter().filter(|row| !row.because.is_empty()) {
         let Some((_, word, _)) = row.verdict() else {
@@ -293,7 +314,7 @@ fn why(rows: &[Compared<'_>]) -> Vec<Block> {
     let few = all.iter().filter(is_without).filter_map(item).collect();
     let every = all.iter().filter_map(item).collect();
     vec![
-        Block::Only(Outputs::TERMINAL, drawn(few)),
+        Block::Only(Outputs::TERMINALS, drawn(few)),
         Block::Only(Outputs::FILES, drawn(every)),
     ]
 }
@@ -418,7 +439,7 @@ fn metric_value(arm: &ArmFindings, metric: Metric) -> String {
 const WIDEST_AS_PERCENT: f64 = 0.5;
 
 /// What the A/A arm says, for somebody who wants to know which effects can be believed.
-fn resolution(load: &LoadFindings, metric: Metric) -> String {
+pub(super) fn resolution(load: &LoadFindings, metric: Metric) -> String {
     let same = load
         .arms
         .iter()

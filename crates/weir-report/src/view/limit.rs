@@ -29,16 +29,22 @@ pub(super) fn blocks(load: &LoadFindings) -> Vec<Block> {
     vec![Block::Heading(heading), Block::Table(table)]
 }
 
-fn row(limit: &LimitFindings) -> Row {
+/// Whether an arm stays within its limit; empty without one.
+pub(super) fn verdict(load: &LoadFindings, arm: &str) -> Cell {
+    let limit = load.limits.iter().find(|limit| limit.arm == arm);
+    limit.map_or_else(Cell::default, signed)
+}
+
+fn signed(limit: &LimitFindings) -> Cell {
     let like = words::limit_as_verdict(limit.verdict);
-    let verdict = format!(
-        "{} {}",
-        words::verdict_sign(like),
-        words::limit(limit.verdict)
-    );
+    let (sign, word) = (words::verdict_sign(like), words::limit(limit.verdict));
+    Cell::tone(tones::tone(like), format!("{sign} {word}"))
+}
+
+fn row(limit: &LimitFindings) -> Row {
     let cells = [
         Cell::from(number::time(limit.value_ns)).small(number::time_interval(limit.interval_ns)),
-        Cell::tone(tones::tone(like), verdict),
+        signed(limit),
         Cell::from(&*limit.because),
     ];
     Row::new(&*limit.arm, cells)

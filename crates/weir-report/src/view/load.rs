@@ -20,20 +20,26 @@ use crate::tree::{
 
 /// A section for each load that is not a cell of a matrix.
 pub(super) fn sections(input: &ReportInput<'_>) -> Vec<Block> {
-    let study = &input.header.study;
     let mut blocks = Vec::new();
     // What arms change is said once where room is scarce.
     let mut is_said = false;
-    let loads = input
-        .findings
-        .loads
-        .iter()
-        .filter(|load| !is_cell(study, load));
-    for (place, load) in loads.enumerate() {
+    for (place, load) in single(input).enumerate() {
         blocks.extend(section(input, load, place + 1, is_said));
         is_said |= load.validity != Validity::Invalid && !load.metrics.is_empty();
     }
     blocks
+}
+
+/// Loads that are no cells of a matrix.
+pub(super) fn single<'a>(input: &ReportInput<'a>) -> impl Iterator<Item = &'a LoadFindings> {
+    let (study, loads) = (&input.header.study, &input.findings.loads);
+    loads.iter().filter(|load| !is_cell(study, load))
+}
+
+/// What a load is, in a clause.
+pub(super) fn described(study: &Study, load: &LoadFindings) -> String {
+    let spec = study.loads.iter().find(|spec| spec.name == load.load);
+    summary(spec, load)
 }
 
 /// Whether a load is a cell of a matrix.

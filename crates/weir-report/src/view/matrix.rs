@@ -87,6 +87,29 @@ pub(super) fn sections(input: &ReportInput<'_>) -> Vec<Block> {
         .collect()
 }
 
+/// The verdicts on the study's own metric over all loads, for each matrix.
+pub(super) fn summary(input: &ReportInput<'_>) -> Vec<Block> {
+    let objective = input.header.study.objective.metric;
+    let matrices = input.findings.matrices.iter();
+    matrices
+        .flat_map(|found| {
+            let matrix = Matrix::new(found, input);
+            let metrics = matrix.metrics();
+            let is_objective = |metric: &&Metric| **metric == objective;
+            let own = metrics.iter().find(is_objective).or(metrics.first());
+            let loads = clause(Style::Soft, summed_up(&matrix.cells));
+            let table = own.map(|metric| {
+                let caption = words::capital(words::metric(*metric)) + ": verdicts over all loads";
+                Block::Table(Table {
+                    caption,
+                    ..tallies(input, &matrix.cells, *metric)
+                })
+            });
+            std::iter::once(loads).chain(table)
+        })
+        .collect()
+}
+
 fn section(input: &ReportInput<'_>, matrix: &Matrix<'_>, number: usize) -> Vec<Block> {
     let (study, cells) = (&input.header.study, &matrix.cells);
     let (validity, used) = (matrix.found.validity, matrix.found.used);
@@ -99,7 +122,7 @@ fn section(input: &ReportInput<'_>, matrix: &Matrix<'_>, number: usize) -> Vec<B
     let measured = format!("{used} of {loads} can be used");
     let mut blocks = vec![
         Block::Heading(heading.remark(&measured)),
-        clause(Style::Soft, summary(cells)),
+        clause(Style::Soft, summed_up(cells)),
     ];
     blocks.extend(list(reasons(cells), false));
     for metric in matrix.metrics() {
@@ -158,7 +181,7 @@ fn span(values: &[f64], noun: &str) -> String {
     }
 }
 
-fn summary(cells: &[Cell<'_>]) -> String {
+fn summed_up(cells: &[Cell<'_>]) -> String {
     let (connections, rates) = axes(cells);
     let connections: Vec<f64> = connections.into_iter().map(f64::from).collect();
     let rates: Vec<f64> = rates.into_iter().flatten().collect();

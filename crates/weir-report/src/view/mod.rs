@@ -21,6 +21,7 @@ mod pairs;
 mod phases;
 mod published;
 mod setup;
+mod summary;
 mod surroundings;
 mod times;
 mod tones;
@@ -36,11 +37,34 @@ use crate::tree::{
 };
 use crate::{number, words};
 
+pub(crate) use summary::pointers;
+
 /// Formats everything that a report shows.
 pub(crate) fn document(input: &ReportInput<'_>) -> Document {
-    let (header, study) = (input.header, &input.header.study);
+    let header = input.header;
+    let study = &header.study;
     let source = format!("{} · {}", header.run, setup::instant(&header.started_at));
     let mut blocks = head(input);
+    blocks.push(Block::Only(Outputs::SCREEN, summary::blocks(input)));
+    blocks.push(Block::Only(Outputs::WHOLE, sections(input)));
+    Document {
+        title: match study.title.as_str() {
+            "" => study.name.clone(),
+            title => title.to_owned(),
+        },
+        footer: format!(
+            "weir {} · {} · {}",
+            header.weir_version, header.format, header.run
+        ),
+        source,
+        blocks,
+    }
+}
+
+/// Everything below the answer.
+fn sections(input: &ReportInput<'_>) -> Vec<Block> {
+    let study = &input.header.study;
+    let mut blocks = Vec::new();
     match &input.findings.capacity {
         Some(found) => blocks.extend(capacity::sections(input, found)),
         None => {
@@ -56,24 +80,13 @@ pub(crate) fn document(input: &ReportInput<'_>) -> Document {
     blocks.extend(times::section(input));
     blocks.extend(inert(input));
     // What was found comes first; what its arms are can be looked up.
-    blocks.extend(about::blocks(header, input.records));
+    blocks.extend(about::blocks(input.header, input.records));
     blocks.extend(asked::blocks(study, input.records));
     blocks.extend(remarks(input));
     let mut back = setup::sections(input);
     back.extend(glossary::section(input.findings));
     blocks.push(Block::Only(Outputs::FILES, back));
-    Document {
-        title: match study.title.as_str() {
-            "" => study.name.clone(),
-            title => title.to_owned(),
-        },
-        footer: format!(
-            "weir {} · {} · {}",
-            header.weir_version, header.format, header.run
-        ),
-        source,
-        blocks,
-    }
+    blocks
 }
 
 /// Question, answer, and what must be known before both are believed.
@@ -81,7 +94,8 @@ fn head(input: &ReportInput<'_>) -> Vec<Block> {
     let study = &input.header.study;
     let mut blocks = Vec::new();
     if !study.question.trim().is_empty() {
-        blocks.push(text(Style::Lead, study.question.trim()));
+        let question = text(Style::Lead, study.question.trim());
+        blocks.push(Block::Only(Outputs::WHOLE, vec![question]));
     }
     let headline = &input.findings.headline;
     blocks.push(Block::Callout(Callout {
@@ -102,28 +116,37 @@ fn head(input: &ReportInput<'_>) -> Vec<Block> {
         Outputs::MARKDOWN,
         vec![clause(Style::Plain, run)],
     ));
-    let warn = |sentence: String| clause(Style::Warning, sentence);
+    let notes = notes(input.findings);
+    let all = notes
+        .iter()
+        .map(|sentence| clause(Style::Warning, sentence.as_str()));
+    blocks.push(Block::Only(Outputs::WHOLE, all.collect()));
+    let of_arms = input.header.remarks.iter();
+    let of_arms = of_arms.filter(|remark| remark.arm.is_some());
+    let remarks = of_arms.map(ToString::to_string);
+    let notes = notes.into_iter().chain(remarks).collect();
+    blocks.push(Block::Only(Outputs::SCREEN, summary::notes(notes)));
+    blocks
+}
+
+/// What must be known before an answer is believed, in sentences.
+fn notes(findings: &Findings) -> Vec<String> {
+    let headline = &findings.headline;
+    let mut notes = Vec::new();
     if !headline.because.is_empty() {
-        blocks.push(warn(format!(
+        notes.push(format!(
             "{}: {}",
             words::validity(headline.validity),
             headline.because
-        )));
+        ));
     }
-    blocks.extend(headline.incomplete.as_ref().map(incomplete).map(warn));
-    blocks.extend(left_out(input.findings).map(warn));
-    blocks.extend(
-        input
-            .findings
-            .misread
-            .iter()
-            .map(MisreadArm::sentence)
-            .map(warn),
-    );
-    if input.findings.loads.is_empty() && input.findings.capacity.is_none() {
-        blocks.push(warn("no load was measured".to_owned()));
+    notes.extend(headline.incomplete.as_ref().map(incomplete));
+    notes.extend(left_out(findings));
+    notes.extend(findings.misread.iter().map(MisreadArm::sentence));
+    if findings.loads.is_empty() && findings.capacity.is_none() {
+        notes.push("no load was measured".to_owned());
     }
-    blocks
+    notes
 }
 
 /// What was noticed before anything was measured. Files have it with the environment.

@@ -10,7 +10,7 @@ use crate::markup;
 const SHARES: [f64; 4] = [0.8, 0.2, 0.4, 0.6];
 
 /// The fixture's open load at four rates, out of order: the slowest is INVALID, another SUSPECT.
-fn run() -> Fixture {
+pub(crate) fn run() -> Fixture {
     let mut run = fixture::run();
     let spec = run.header.study.loads.remove(1);
     let found = run.findings.loads.remove(1);

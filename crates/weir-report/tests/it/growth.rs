@@ -61,7 +61,7 @@ fn grown() -> GrowthFindings {
 }
 
 /// A stretch of eight seconds in which one of two workers is full.
-fn limited() -> LimiterFindings {
+pub(crate) fn limited() -> LimiterFindings {
     let seconds = || (1..=8).map(f64::from);
     let worker = |name: &str, cpus: fn(f64) -> f64| Worker {
         name: name.to_owned(),

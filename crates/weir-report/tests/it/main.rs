@@ -12,4 +12,5 @@ mod markup;
 mod matrix;
 mod page;
 mod proxies;
+mod screen;
 mod text;

@@ -15,7 +15,7 @@ const CONNECTIONS: [u32; 3] = [100, 200, 300];
 const RATES: [f64; 2] = [100.0, 1000.0];
 
 /// The fixture's open load as every cell of a matrix; the last cell is INVALID.
-fn matrix() -> Fixture {
+pub(crate) fn matrix() -> Fixture {
     let mut run = fixture::run();
     let spec = run.header.study.loads[1].clone();
     let found = run.findings.loads[1].clone();

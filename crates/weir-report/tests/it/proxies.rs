@@ -110,7 +110,7 @@ fn ranking(metric: Metric, plans: &[Plan], words: &str) -> Ranking {
     }
 }
 
-fn five() -> Fixture {
+pub(crate) fn five() -> Fixture {
     let mut run = run_of(
         &FIVE,
         "HAProxy and nginx carry most and cannot be told apart; Envoy carries 0.61 (95 % interval \
@@ -236,7 +236,7 @@ fn pairs_without_valid_figures_show_none() {
 }
 
 /// A baseline with the user's own configuration, and arms that are everything else there is.
-fn everything() -> Fixture {
+pub(crate) fn everything() -> Fixture {
     let mut run = run_of(&FIVE, "all carry the same");
     let study = &mut run.header.study;
     study.proxy.configuration = Some(OwnConfiguration {

@@ -89,6 +89,10 @@ pub(crate) struct CapacityArgs {
     #[arg(long, value_enum, default_value_t = CapacityFormat::Text)]
     pub(crate) format: CapacityFormat,
 
+    /// Print the whole report as text, not a summary of one screen
+    #[arg(long)]
+    pub(crate) full: bool,
+
     /// Write the answer to a file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -96,7 +100,7 @@ pub(crate) struct CapacityArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CapacityFormat {
-    /// The answer for a reader.
+    /// A summary of one screen, or the whole report with --full.
     Text,
     /// The report as Markdown.
     Markdown,

@@ -258,10 +258,14 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FACTOR")]
     pub(crate) scale: Option<String>,
 
-    /// What to write at the end [default: the table on the terminal]; report.html and report.md are written to the
+    /// What to write at the end [default: a summary of one screen]; report.html and report.md are written to the
     /// run's folder in any case
     #[arg(long, value_enum, conflicts_with = "check")]
     pub(crate) format: Option<ReportFormat>,
+
+    /// Print the whole report at the end, not its summary
+    #[arg(long, conflicts_with_all = ["format", "check"])]
+    pub(crate) full: bool,
 
     /// Write it to a file instead of standard output
     #[arg(short, long, value_name = "FILE", requires = "format")]
@@ -280,9 +284,13 @@ pub(crate) struct ReportArgs {
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
 
-    /// What to write [default: the table on the terminal, and report.html and report.md in the folder]
+    /// What to write [default: a summary of one screen, and report.html and report.md in the folder]
     #[arg(long, value_enum)]
     pub(crate) format: Option<ReportFormat>,
+
+    /// Print the whole report, not its summary
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) full: bool,
 
     /// Write to a file instead of standard output
     #[arg(short, long, value_name = "FILE", requires = "format")]
@@ -291,7 +299,7 @@ pub(crate) struct ReportArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReportFormat {
-    /// The verdict table.
+    /// The whole report as text, as --full prints it.
     Terminal,
     /// Markdown.
     Markdown,

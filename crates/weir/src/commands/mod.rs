@@ -22,6 +22,7 @@ mod ingress;
 pub(crate) mod kube;
 mod launch;
 mod load;
+mod next;
 mod origin;
 pub(crate) mod parameters;
 mod patch;

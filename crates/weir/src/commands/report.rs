@@ -8,11 +8,11 @@ use weir_analysis::findings::Findings;
 use weir_files::NotOurs;
 use weir_model::nearest::nearest;
 use weir_record::{HEADER_FILE, Run};
-use weir_report::ReportInput;
 use weir_report::foreign::{masked, visible};
+use weir_report::{Pointers, ReportInput};
 
 use crate::args::{ReportArgs, ReportFormat};
-use crate::commands::deliver;
+use crate::commands::{deliver, next};
 use crate::failure::Failure;
 use crate::terminal;
 
@@ -38,9 +38,10 @@ pub(crate) fn run(args: ReportArgs) -> Result<ExitCode, Failure> {
     let run = read(&args.run)?;
     let findings = weir_analysis::analyze(&run);
     let Some(format) = args.format else {
+        let next = next::of_report(&run, &findings);
         match weir_files::only_ours_named(&run.dir) {
-            Ok(()) => show_and_keep(&run, &findings)?,
-            Err(why) => show(&run, &findings, &why)?,
+            Ok(()) => show_and_keep(&run, &findings, args.full, next)?,
+            Err(why) => show(&run, &findings, args.full, next, &why)?,
         }
         return Ok(ExitCode::SUCCESS);
     };
@@ -58,7 +59,7 @@ pub(crate) fn give(
     let text = match format {
         ReportFormat::Terminal => {
             let color = output.is_none() && terminal::color_on_stdout();
-            as_text(run, findings, color)
+            as_text(run, findings, Length::Whole, color)
         }
         ReportFormat::Markdown => as_markdown(run, findings),
         ReportFormat::Html => weir_report::html(&input(run, findings)),
@@ -133,17 +134,48 @@ pub(crate) fn meant(folder: &Path) -> Option<String> {
     }
 }
 
-/// Prints the verdict table, and writes report.html and report.md beside the records.
-pub(crate) fn show_and_keep(run: &Run, findings: &Findings) -> Result<(), Failure> {
-    let table = as_text(run, findings, terminal::color_on_stdout());
+/// How much of a report is printed.
+#[derive(Debug, Clone)]
+pub(crate) enum Length {
+    /// A summary of one screen, which ends with these pointers.
+    Summary(Pointers),
+    Whole,
+}
+
+/// Prints a report, and writes report.html and report.md beside the records. A summary names them itself, after the
+/// commands of `next`.
+pub(crate) fn show_and_keep(
+    run: &Run,
+    findings: &Findings,
+    is_full: bool,
+    next: Vec<(String, String)>,
+) -> Result<(), Failure> {
     // First, so that the files are there whatever becomes of the terminal.
-    let [page, markdown] = keep_both(run, findings)?;
-    terminal::print_painted(&format!("{table}\nReport: {page}\n        {markdown}\n"))
+    let files = keep_both(run, findings)?;
+    let color = terminal::color_on_stdout();
+    let text = if is_full {
+        let [page, markdown] = &files;
+        let whole = as_text(run, findings, Length::Whole, color);
+        format!("{whole}\nReport: {page}\n        {markdown}\n")
+    } else {
+        let files = files.to_vec();
+        as_text(
+            run,
+            findings,
+            Length::Summary(Pointers { next, files }),
+            color,
+        )
+    };
+    terminal::print_painted(&text)
 }
 
 /// What is shown on a terminal.
-pub(crate) fn as_text(run: &Run, findings: &Findings, color: bool) -> String {
-    weir_report::terminal(&input(run, findings), color, terminal::width())
+pub(crate) fn as_text(run: &Run, findings: &Findings, length: Length, color: bool) -> String {
+    let (input, width) = (input(run, findings), terminal::width());
+    match length {
+        Length::Summary(pointers) => weir_report::summary(&input, &pointers, color, width),
+        Length::Whole => weir_report::terminal(&input, color, width),
+    }
 }
 
 /// The report as Markdown.
@@ -159,11 +191,21 @@ pub(crate) fn keep_both(run: &Run, findings: &Findings) -> Result<[String; 2], F
     Ok([page, markdown].map(|path| visible(&path.display().to_string()).into_owned()))
 }
 
-/// Prints the verdict table alone: in a folder that others may write, no name is sure to be a file in it.
-fn show(run: &Run, findings: &Findings, why: &NotOurs) -> Result<(), Failure> {
-    let input = input(run, findings);
-    let table = weir_report::terminal(&input, terminal::color_on_stdout(), terminal::width());
-    terminal::print_painted(&table)?;
+/// Prints the report alone: in a folder that others may write, no name is sure to be a file in it.
+fn show(
+    run: &Run,
+    findings: &Findings,
+    is_full: bool,
+    next: Vec<(String, String)>,
+    why: &NotOurs,
+) -> Result<(), Failure> {
+    let files = Vec::new();
+    let length = if is_full {
+        Length::Whole
+    } else {
+        Length::Summary(Pointers { next, files })
+    };
+    terminal::print_painted(&as_text(run, findings, length, terminal::color_on_stdout()))?;
     terminal::tell(&format!(
         "report.html and report.md are not written: {why}\nhint: --format html -o FILE writes one elsewhere\n"
     ));

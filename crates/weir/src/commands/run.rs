@@ -21,7 +21,7 @@ use crate::args::{self, LabArgs, RunArgs};
 use crate::commands::fail_if::{self, study::Conditions};
 use crate::commands::study::Read;
 use crate::commands::{
-    can_be_written, confirm, idle, kube, load, parameters, place, public, report, study, time,
+    can_be_written, confirm, idle, kube, load, next, parameters, place, public, report, study, time,
 };
 use crate::failure::{Failure, INTERRUPTED};
 use crate::progress::analyst::Analyst;
@@ -422,7 +422,10 @@ fn finish(
 ) -> Result<ExitCode, Failure> {
     let (run, findings) = confirm::read(summary, confirm, args.lab.progress.is_quiet())?;
     match args.format {
-        None => report::show_and_keep(&run, &findings)?,
+        None => {
+            let next = next::of_run(&run, &findings);
+            report::show_and_keep(&run, &findings, args.full, next)?;
+        }
         Some(format) => {
             let kept = report::keep_both(&run, &findings);
             report::give(&run, &findings, format, args.output.as_deref())?;

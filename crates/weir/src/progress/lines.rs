@@ -6,7 +6,7 @@ use weir_host::journal::Restored;
 use weir_kube::PutBack;
 use weir_lab::Event as LabEvent;
 use weir_model::progress::LoadState;
-use weir_model::record::AskedRecord;
+use weir_model::record::{AskedRecord, BracketRecord};
 use weir_model::study::Until;
 use weir_report::{number, words};
 
@@ -21,6 +21,8 @@ use crate::terminal::StatusLine;
 /// How often a load's line is rewritten, and how often one is written where lines stay.
 const REWRITE: Duration = Duration::from_millis(500);
 const PLAIN: Duration = Duration::from_secs(5);
+/// How often a log file hears how far a run is, at most: hours of it must not hide what it says besides.
+const NEWS: Duration = Duration::from_secs(60);
 /// How often the time left is told anew where nothing else happens.
 const COUNT_DOWN: Duration = Duration::from_secs(1);
 
@@ -34,6 +36,8 @@ pub(crate) struct Lines {
     /// What was said of what loads ask.
     asked: Vec<String>,
     told: Instant,
+    /// When a log file heard news.
+    news: Option<Instant>,
     is_resumed: bool,
     is_alone: bool,
     /// When a load that ends as soon as everything is decided will have ended, and how sure that is.
@@ -72,6 +76,7 @@ impl Lines {
             several: false,
             asked: Vec::new(),
             told: now,
+            news: None,
             is_resumed: false,
             is_alone: false,
             left: None,
@@ -114,6 +119,19 @@ impl Lines {
 
     fn say(&mut self, text: &str) {
         self.line.say(text);
+    }
+
+    /// Says what is soon out of date: a terminal shows it until the next of it comes, a log file gets one of them every
+    /// [`NEWS`].
+    fn tell_news(&mut self, text: String) {
+        if self.line.is_kept() {
+            self.line.keep(&text);
+        } else if self.line.rewrites() {
+            self.show(text);
+        } else if self.news.is_none_or(|news| news.elapsed() >= NEWS) {
+            self.news = Some(Instant::now());
+            self.line.show(&text);
+        }
     }
 
     /// Says how long it will take.
@@ -174,14 +192,7 @@ impl Lines {
                 asked,
                 remarks,
             } => self.ready(arm, &address, &asked, &remarks),
-            LabEvent::Bracket { bracket, left } => {
-                self.say_arms();
-                self.session = self
-                    .session
-                    .map(|(begun, _)| (begun, Instant::now() + left));
-                self.say(&words::bracket(&bracket, left));
-                self.show(format!("{}: searching", bracket.arm));
-            }
+            LabEvent::Bracket { bracket, left } => self.search(&bracket, left),
             LabEvent::Capacity(found) => self.say(&words::capacity(&found)),
             alone @ (LabEvent::AloneBegun { .. }
             | LabEvent::AloneTurn { .. }
@@ -191,10 +202,11 @@ impl Lines {
                 self.say_arms();
                 let left = self.left_of_run();
                 let pilot = pilot(&load, self.several);
-                self.say(&format!("{pilot}{left}"));
+                self.tell_news(format!("{pilot}{left}"));
                 self.show(pilot);
             }
-            LabEvent::PilotEnded(pilot) => self.say(&chosen(&pilot)),
+            LabEvent::PilotEnded(pilot) if pilot.wanted_ns.is_some() => self.say(&chosen(&pilot)),
+            LabEvent::PilotEnded(pilot) => self.tell_news(chosen(&pilot)),
             begun @ LabEvent::TrialBegun { .. } => self.begin(begun),
             LabEvent::Looked {
                 look,
@@ -214,8 +226,20 @@ impl Lines {
             LabEvent::PutBack { settings } => self.put_back(&settings),
             LabEvent::ObjectsPutBack { objects } => self.objects_put_back(&objects),
             LabEvent::TrialEnded { loads } => {
-                self.say(&format!("{}: done{}", together(&loads), self.left_of_run()));
+                self.tell_news(format!("{}: done{}", together(&loads), self.left_of_run()));
             }
+        }
+    }
+
+    /// A search knows more, and still takes as long as `left`.
+    fn search(&mut self, bracket: &BracketRecord, left: Duration) {
+        self.say_arms();
+        self.session = self
+            .session
+            .map(|(begun, _)| (begun, Instant::now() + left));
+        self.tell_news(words::bracket(bracket, left));
+        if !self.line.rewrites() {
+            self.show(format!("{}: searching", bracket.arm));
         }
     }
 
@@ -287,6 +311,7 @@ impl Lines {
         ));
         self.begun = Instant::now();
         self.told = self.begun;
+        self.news = Some(self.begun);
         self.left = (!most.is_empty()).then(|| ("at most", self.begun + length));
     }
 
@@ -365,9 +390,9 @@ impl Lines {
             number::length(whole_seconds(left)),
             self.left_of_run()
         );
-        if self.line.rewrites() || self.told.elapsed().as_secs() >= 10 {
-            self.told = Instant::now();
-            self.line.show(&self.current);
+        self.told = Instant::now();
+        if !self.line.is_kept() {
+            self.tell_news(self.current.clone());
         }
     }
 

@@ -146,7 +146,12 @@ pub(crate) fn the_settings_of_a_controller_are_measured_in_turn(test: &Test) {
     let place = Place::new();
     let _controller = Controller::start(test, &place);
     place.write("study.yaml", &study(&place, "1", "6s"));
-    let ended = start(test, &place, &format!("run study.yaml --out tried {ON}")).end_within(RUN);
+    let ended = start(
+        test,
+        &place,
+        &format!("run study.yaml --full --out tried {ON}"),
+    )
+    .end_within(RUN);
     let shown = ended.with_code(0).stdout;
     shown.has_all(&["measured in turn", "few"]);
     assert_eq!(data(test), BEFORE);
@@ -193,7 +198,11 @@ pub(crate) fn capacities_of_a_controller_are_searched_in_turn(test: &Test) {
         order.dedup();
         order
     };
-    let mut running = start(test, &place, &format!("run study.yaml --out tried {ON}"));
+    let mut running = start(
+        test,
+        &place,
+        &format!("run study.yaml --full --out tried {ON}"),
+    );
     running.wait_until("the second arm", |_| data(test).contains("\"1\""));
     running.signal(Signal::INT);
     let ended = running.end().with_code(130);
@@ -289,7 +298,12 @@ pub(crate) fn two_instances_of_a_controller_stand_side_by_side(test: &Test) {
     );
     let text = study(&place, "1", "6s");
     place.write("study.yaml", &text.replace("loads:", &beside));
-    let ended = start(test, &place, &format!("run study.yaml --out tried {ON}")).end_within(RUN);
+    let ended = start(
+        test,
+        &place,
+        &format!("run study.yaml --full --out tried {ON}"),
+    )
+    .end_within(RUN);
     let shown = ended.with_code(0).stdout;
     shown.has("changed places");
     assert_eq!(data(test), BEFORE);

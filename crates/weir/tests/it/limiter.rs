@@ -56,7 +56,12 @@ fn is_proven((load, metric): (&str, &str), rate: Option<f64>) {
         "Each arm has the load alone now, to see what limits it",
         "Confirming what limits stock: server_maxconn at 16",
     ]);
-    ended.stdout.has_all(&[
+    let flat = ended
+        .stdout
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    flat.has_all(&[
         " requests wait in HAProxy for a connection to a server (confidence ",
         "Confirmed: with server_maxconn at 16 it carries ",
         "What to do: raise the server's maxconn",

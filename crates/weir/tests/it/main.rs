@@ -88,6 +88,7 @@ mod run_stopped;
 mod run_times;
 mod run_until;
 mod schema;
+mod screen;
 mod secure;
 // A host that ssh reaches, shared with the tests of the crate that does the reaching; those use all of it.
 #[allow(dead_code)]

@@ -50,8 +50,10 @@ pub(crate) fn of_a_complete_run(place: &Place) {
     assert_eq!(weir("--format markdown -o else.md").stdout, "");
     assert_eq!(place.read("../else.md"), markdown);
     fs::remove_file(place.run_folder().join("report.html")).expect("it is there");
-    let again = weir("").stdout;
-    again.has_all(&[&terminal, "report.html"]);
+    let summary = weir("").stdout;
+    summary.has_all(&["judged by ", "Next: ", "report.html"]);
+    assert!(summary.lines().count() <= 40, "{summary}");
+    weir("--full").stdout.has_all(&[&terminal, "report.html"]);
     assert_eq!(place.read("report.html"), html);
 }
 

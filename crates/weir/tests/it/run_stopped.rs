@@ -11,7 +11,7 @@ use weir_probe::process::children;
 use weir_record::Run;
 
 use crate::place::{self, Place, kill, outcomes};
-use crate::program::{Running, wait_until, within};
+use crate::program::{HasAll, Running, wait_until, within};
 use crate::run_proxies::{PROXIES, of_arms, study};
 
 const BLOCKS: usize = 20;
@@ -115,7 +115,8 @@ fn an_interrupted_run_of_five_proxies_goes_on() {
     let ended = run.end().with_code(130);
     place.assert_clean();
     let ended = ended.says(&["Interrupted. Continue with: weir run --resume "]);
-    assert!(ended.stdout.contains("haproxy"), "{}", ended.stdout);
+    ended.stdout.has("the run was interrupted");
+    place.read("report.md").has("haproxy");
     assert_eq!(place.records().outcome(), Some(Outcome::Interrupted));
     resumes_with_five(&place, &[Outcome::Interrupted, Outcome::Complete]);
     let run = place.records();

@@ -81,12 +81,12 @@ fn drawn(study: &Study, found: &CapacityFindings) -> Vec<Block> {
     drawn
 }
 
-fn role(study: &Study, name: &str) -> ArmRole {
+pub(super) fn role(study: &Study, name: &str) -> ArmRole {
     let arm = study.arms.iter().find(|arm| arm.name == name);
     arm.map_or(ArmRole::Change, |arm| arm.role)
 }
 
-fn part(role: ArmRole) -> Part {
+pub(super) fn part(role: ArmRole) -> Part {
     match role {
         ArmRole::Baseline => Part::Baseline,
         ArmRole::SameAsBaseline => Part::Control,
@@ -95,7 +95,7 @@ fn part(role: ArmRole) -> Part {
 }
 
 /// Tone and word of a verdict. An A/A arm is neither better nor worse: it [differs](words::DIFFERS).
-fn verdict(study: &Study, ratio: &Ratio) -> (Tone, &'static str) {
+pub(super) fn verdict(study: &Study, ratio: &Ratio) -> (Tone, &'static str) {
     match (role(study, &ratio.arm), ratio.verdict) {
         (ArmRole::SameAsBaseline, Verdict::Better | Verdict::Worse) => {
             (Tone::Differs, words::DIFFERS)
@@ -187,7 +187,7 @@ fn together(study: &Study, found: &CapacityFindings) -> Option<Block> {
 }
 
 /// `4,310 to 4,520`, or `at least 4,310`.
-fn interval(found: &Capacity) -> String {
+pub(super) fn interval(found: &Capacity) -> String {
     let (low, high) = (number::rate(found.low), number::rate(found.high));
     match (found.claimed, found.ceiling) {
         (true, None) => format!("{low} to {high}"),
@@ -197,7 +197,7 @@ fn interval(found: &Capacity) -> String {
 }
 
 /// Why a search has ended without a claim, in a few words.
-fn end(found: &Capacity) -> &'static str {
+pub(super) fn end(found: &Capacity) -> &'static str {
     match found.end {
         None => "the search did not end",
         Some(CapacityEnd::Found | CapacityEnd::Settled | CapacityEnd::Budget) => {

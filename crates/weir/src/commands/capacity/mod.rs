@@ -8,13 +8,15 @@ use std::process::ExitCode;
 use weir_analysis::findings::Findings;
 use weir_lab::{Options, Summary};
 use weir_model::record::CapacityEnd;
+use weir_report::Pointers;
 use weir_report::foreign::masked;
 use weir_study::Scale;
 
 use crate::args::{CapacityArgs, CapacityFormat, FlowArgs};
 use crate::commands::fail_if::{self, capacity::Condition};
+use crate::commands::report::Length;
 use crate::commands::study;
-use crate::commands::{can_be_written, confirm, deliver, kube, public, report, run, time};
+use crate::commands::{can_be_written, confirm, deliver, kube, next, public, report, run, time};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::progress::Reporter;
 use crate::terminal;
@@ -170,7 +172,15 @@ fn finish(
     let text = match args.format {
         CapacityFormat::Text => {
             let color = args.output.is_none() && terminal::color_on_stdout();
-            report::as_text(&run, &findings, color)
+            let length = if args.full {
+                Length::Whole
+            } else {
+                Length::Summary(Pointers {
+                    next: next::of_run(&run, &findings),
+                    files: kept.iter().flatten().cloned().collect(),
+                })
+            };
+            report::as_text(&run, &findings, length, color)
         }
         CapacityFormat::Markdown => report::as_markdown(&run, &findings),
         CapacityFormat::Csv => weir_report::csv::findings(&findings),
@@ -181,7 +191,8 @@ fn finish(
     };
     deliver(&text, args.output.as_deref())?;
     let [page, markdown] = kept?;
-    if !args.lab.progress.is_quiet() {
+    let is_summary = args.format == CapacityFormat::Text && !args.full;
+    if !is_summary && !args.lab.progress.is_quiet() {
         terminal::tell(&format!("Report: {page}\n        {markdown}\n"));
     }
     if let Some(rest) = run::interrupted(summary, confirm, &args.lab) {

@@ -45,6 +45,12 @@ impl<'a> Choice<'a> {
     }
 }
 
+/// The arm whose changes are printed unasked; `None` where no arm is better than the baseline.
+pub(crate) fn best_arm<'a>(study: &'a Study, findings: &Findings) -> Option<&'a str> {
+    let best = Choice::best(study, findings).ok()?;
+    Some(&best.arm.name)
+}
+
 /// Loads that answer the study's question and may be used.
 fn answering<'a>(study: &Study, findings: &'a Findings) -> impl Iterator<Item = &'a LoadFindings> {
     let metric = study.objective.metric;

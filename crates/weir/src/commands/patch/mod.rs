@@ -3,7 +3,7 @@
 //! Nothing is applied: a person reads the diff, and decides. Where weir wrote the configuration itself
 //! there is no file of the user's, and the changed directives are printed instead.
 
-mod choice;
+pub(crate) mod choice;
 mod commands;
 mod controller;
 mod directives;
