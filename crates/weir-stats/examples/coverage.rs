@@ -12,6 +12,7 @@
 use std::f64::consts::TAU;
 use std::io::{self, Write as _};
 
+use weir_stats::clusters::{are_few, of_instances};
 use weir_stats::{
     Estimate, Evidence, Outcome, SignedRank, SplitMix64, hodges_lehmann, power,
     relative_difference, verdict,
@@ -158,6 +159,8 @@ struct Seen {
     false_equivalents: u32,
     found: u32,
     power: f64,
+    /// Intervals that exclude 1 where p does not, or the other way round.
+    contradicted: u32,
 }
 
 /// Every number as a share of the studies.
@@ -169,6 +172,8 @@ struct Shares {
     false_equivalents: f64,
     found: f64,
     power: f64,
+    /// Shown in no table: there are to be none.
+    contradicted: f64,
 }
 
 impl Seen {
@@ -182,6 +187,7 @@ impl Seen {
             false_equivalents: share(self.false_equivalents),
             found: share(self.found),
             power: self.power / f64::from(self.studies),
+            contradicted: share(self.contradicted),
         }
     }
 }
@@ -190,7 +196,12 @@ impl Seen {
 type Decide = fn(&mut SignedRank, &[f64], &[usize]) -> Option<Estimate>;
 
 fn decide(tests: &mut SignedRank, sample: &[f64], instances: &[usize]) -> Option<Estimate> {
-    Estimate::of(tests, sample, instances, 0.95)
+    let found = Estimate::of(tests, sample, &of_instances(instances), 0.95)?;
+    Some(if are_few(instances) {
+        found.with_few_instances(sample, instances, 0.95)
+    } else {
+        found
+    })
 }
 
 /// So many studies of a row; what is true is the pseudo-median of very many blocks.
@@ -217,6 +228,8 @@ fn row(noise: &Noise, plan: Plan, studies: u32, decide: Decide) -> Shares {
         let interval = equal.interval;
         seen.studies += 1;
         seen.covered += u32::from(interval.low <= truth && truth <= interval.high);
+        let excludes = interval.low > 0.0 || interval.high < 0.0;
+        seen.contradicted += u32::from(excludes != (equal.p <= 0.05));
         seen.half_widths.push((interval.high - interval.low) / 2.0);
         let said = say(&equal, sample.len());
         seen.false_differences += u32::from(matches!(said, Outcome::Better | Outcome::Worse));
@@ -228,7 +241,7 @@ fn row(noise: &Noise, plan: Plan, studies: u32, decide: Decide) -> Shares {
         let said = say(&with, sample.len());
         seen.false_equivalents += u32::from(said == Outcome::Equivalent);
         seen.found += u32::from(said == Outcome::Better);
-        seen.power += power(EFFECT, with.minimum_detectable);
+        seen.power += power(EFFECT, with.minimum_detectable(0.05), 0.05);
     }
     seen.shares()
 }
@@ -304,6 +317,18 @@ mod tests {
         instances: 8,
     };
 
+    #[test]
+    fn few_instances_are_not_taken_for_the_arms_and_p_agrees_with_the_interval() {
+        for instances in [1, 3] {
+            let plan = Plan { instances, ..PLAN };
+            for noise in ROWS.iter().filter(|row| row.stalls.0 <= 0.0) {
+                let seen = row(noise, plan, 100, decide);
+                assert_eq!(seen.contradicted, 0.0, "{} {instances}", noise.name);
+                assert!(seen.false_differences <= 0.12, "{}: {seen:?}", noise.name);
+            }
+        }
+    }
+
     fn of(name: &str, decide: Decide) -> Shares {
         let noise = ROWS.iter().find(|noise| noise.name == name);
         row(noise.expect("a row of the table"), PLAN, 400, decide)
@@ -333,7 +358,7 @@ mod tests {
         let instances = of("instances 1.5 %", independent);
         assert!(instances.covered < 0.9, "without clusters: {instances:?}");
         let uncorrelated: Decide = |tests, sample, instances| {
-            let mut found = decide(tests, sample, &[])?;
+            let mut found = Estimate::of(tests, sample, &[], 0.95)?;
             let between = BetweenClusters::of(sample, instances, found.value, None)?;
             found.interval = between.widen(found.value, found.interval);
             Some(found)
@@ -345,7 +370,7 @@ mod tests {
             "without products: {alone:?} {with:?}"
         );
         let by_values: Decide = |tests, sample, instances| {
-            let mut found = decide(tests, sample, &[])?;
+            let mut found = Estimate::of(tests, sample, &[], 0.95)?;
             let lag_1 = autocorrelation(sample)
                 .filter(|lag_1| *lag_1 > weir_stats::autocorrelation_critical(sample.len()));
             let between = BetweenClusters::of(sample, instances, found.value, lag_1)?;
