@@ -83,8 +83,11 @@ mod tests {
     const BLOCKS: usize = 12;
     const CELLS: usize = 100;
 
+    /// Differences of the blocks under a load, and their instances.
+    type Cell = (Vec<f64>, Vec<(usize, usize)>);
+
     /// A matrix without any difference: ten trials of ten cells, which have eight instances in common.
-    fn matrix(rng: &mut SplitMix64, instance_sd: f64) -> Vec<(Vec<f64>, Vec<(usize, usize)>)> {
+    fn matrix(rng: &mut SplitMix64, instance_sd: f64) -> Vec<Cell> {
         let mut normal = || (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
         let mut cells = Vec::new();
         for trial in 0..10 {
