@@ -35,7 +35,7 @@ fn family(study: &Study, load: &LoadSpec) -> usize {
 /// Blocks that a load has when it is looked at for the first time.
 pub(crate) fn first(study: &Study) -> u32 {
     let families = study.loads.iter().map(|load| family(study, load));
-    let most = families.max().unwrap_or_default();
+    let most = families.max().unwrap_or(study.questions().len());
     let least = least_replicates(most, study.objective.confidence) as u32;
     study.blocks.at_least.max(least + BEYOND_LEAST)
 }
