@@ -10,6 +10,7 @@ use crate::findings::{
 };
 use crate::idle;
 use crate::looks;
+use crate::matrix::PooledArm;
 use crate::names::{self, are_different_proxies, are_steps, capitalized, find, ms};
 use crate::outcomes::UNANSWERED;
 
@@ -20,7 +21,7 @@ const NAMES_LISTED: usize = 3;
 /// when two equal arms came out as different.
 pub(crate) fn answer(
     study: &Study,
-    loads: &[LoadFindings],
+    (loads, pooled): (&[LoadFindings], &[PooledArm]),
     inert: &[InertArm],
     complete: bool,
 ) -> String {
@@ -35,7 +36,7 @@ pub(crate) fn answer(
     for loads in &groups {
         match loads[..] {
             [load] => text.push(of_load(study, load, inert, groups.len() > 1)),
-            _ => text.push(matrix::sentence(study, loads, inert)),
+            _ => text.push(matrix::sentence(study, (loads, pooled), inert)),
         }
     }
     if text.is_empty() {

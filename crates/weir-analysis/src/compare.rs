@@ -2,20 +2,20 @@
 //! them, with estimate, interval, p, verdict, and why.
 
 use weir_model::record::LookRecord;
-use weir_model::study::{ArmRole, Compare, Metric, Objective};
+use weir_model::study::{ArmRole, Compare, LoadSpec, Metric, Objective};
 use weir_record::Run;
+use weir_stats::clusters::INSTANCE_SD;
 use weir_stats::{
     Estimate, Evidence, Outcome, SignedRank, holm, least_replicates, ratio_of, verdict,
 };
 
 use crate::blocks::LoadData;
 use crate::findings::{AtLook, Comparison, Verdict};
+use crate::matrix;
 use crate::names;
-use crate::replicates::{Replicates, group_size, replicates, samples_needed, together};
+use crate::replicates::{Replicates, group_size, replicates, samples_needed};
 use crate::values::Values;
 
-/// Correlated replicates that a cluster needs for its sum to have most of what they have in common.
-const BLOCKS_FOR_CORRELATION: usize = 5;
 /// A detectable change from which on nothing can be detected.
 const UNBOUNDED: f64 = 1e2;
 
@@ -27,10 +27,12 @@ pub(crate) struct Comparer<'a> {
     pub(crate) tests: &'a mut SignedRank,
     /// The look that it is, where there are several.
     pub(crate) look: Option<&'a LookRecord>,
+    /// Loads of the matrix that the load is of; 1 for a load that stands alone.
+    cells: usize,
 }
 
 /// Why there is nothing to compare, in half a sentence.
-struct NotComparable(String);
+pub(crate) struct NotComparable(String);
 
 /// What was compared under a load.
 #[derive(Default)]
@@ -44,7 +46,7 @@ pub(crate) struct Compared {
 impl<'a> Comparer<'a> {
     pub(crate) fn new(
         run: &Run,
-        data: &'a LoadData<'a>,
+        (data, load): (&'a LoadData<'a>, &LoadSpec),
         tests: &'a mut SignedRank,
     ) -> Comparer<'a> {
         let values = Values::new(run, data);
@@ -53,6 +55,7 @@ impl<'a> Comparer<'a> {
             values,
             tests,
             look: None,
+            cells: matrix::cells(data.study, load),
         }
     }
 
@@ -70,6 +73,11 @@ impl<'a> Comparer<'a> {
             }
         }
         compared
+    }
+
+    /// Returns true if p is corrected later, over all loads of a matrix ([`matrix::control`]).
+    fn is_of_matrix(&self) -> bool {
+        self.cells > 1
     }
 
     /// Each arm with the one that it is compared with: one family.
@@ -97,6 +105,7 @@ impl<'a> Comparer<'a> {
         }
         match self.look {
             Some(look) => correct_at(&mut family, look, self.data),
+            None if self.is_of_matrix() => {}
             None => holm_over(&mut family.iter_mut().filter(is_valid).collect::<Vec<_>>()),
         }
         self.judge_all(&mut family);
@@ -117,6 +126,7 @@ impl<'a> Comparer<'a> {
             let mut own = self.estimate(metric, (index, arm.against));
             match self.look {
                 Some(look) => correct_at(std::slice::from_mut(&mut own), look, self.data),
+                None if self.is_of_matrix() => {}
                 None => correct_alone(&mut own, tests),
             }
             self.judge_all(std::slice::from_mut(&mut own));
@@ -131,6 +141,9 @@ impl<'a> Comparer<'a> {
     fn correct(&self, family: &mut [Comparison]) {
         if let Some(look) = self.look {
             return correct_at(family, look, self.data);
+        }
+        if self.is_of_matrix() {
+            return;
         }
         let is_change = |c: &Comparison| {
             let arm = self.data.study.arms.iter().find(|arm| arm.name == c.arm);
@@ -157,17 +170,19 @@ impl<'a> Comparer<'a> {
         let asked = self.data.study.objective.confidence;
         let confidence = self.look.map_or(asked, |look| look.confidence);
         let sample = &drawn.differences;
-        let mut clusters = drawn.clusters.clone();
-        let mut found = Estimate::of(self.tests, sample, &clusters, confidence);
-        if self.look.is_some() && found.is_some_and(|found| found.correlated) {
-            // The instances of an early end are too short for their sums to have what their blocks have in common.
-            let longer = together(&drawn.clusters, BLOCKS_FOR_CORRELATION);
-            found = Estimate::of(self.tests, sample, &longer, confidence);
-            clusters = longer;
-        }
+        let clusters = &drawn.clusters;
+        let found = match self.look {
+            None => Estimate::of(self.tests, sample, clusters, confidence),
+            Some(look) => Estimate::at_look(self.tests, sample, clusters, confidence, look.is_last),
+        };
         let Some(found) = found else {
             comparison.because = "the metric was not recorded".to_owned();
             return comparison;
+        };
+        let found = if drawn.has_few_instances() {
+            found.with_few_instances(sample, &drawn.instances, confidence)
+        } else {
+            found
         };
         comparison.n = sample.len() as u32;
         comparison.merged = drawn.merged;
@@ -183,15 +198,19 @@ impl<'a> Comparer<'a> {
         };
         comparison.p = found.p;
         comparison.p_holm = found.p;
-        comparison.minimum_detectable = match found.minimum_detectable {
+        comparison.minimum_detectable = match found.minimum_detectable(self.level()) {
             least if least > UNBOUNDED => f64::INFINITY,
             // One of them has no figure in most replicates.
             _ if comparison.ratio == 0.0 || comparison.ratio.is_infinite() => f64::NAN,
             least => least,
         };
         comparison.verdict = Verdict::Inconclusive;
-        let drawn = Replicates { clusters, ..drawn };
         comparison.because = caveats(metric, &drawn, &found);
+        // At a look neighbours are taken together.
+        if self.look.is_none() && found.correlated && drawn.has_short_clusters() {
+            comparison.because +=
+                "; neighbouring replicates are correlated, so the interval may be too narrow";
+        }
         comparison.look = self.look.map(|look| AtLook {
             look: look.look,
             of: look.planned.len() as u32,
@@ -202,8 +221,16 @@ impl<'a> Comparer<'a> {
         comparison
     }
 
+    /// Two-sided level of the test of a comparison, corrected for all that are planned beside it. Holm's method and that of
+    /// Benjamini and Hochberg hold the smallest p against it, and others against more.
+    fn level(&self) -> f64 {
+        let family = self.data.study.questions().len().max(1) * self.cells;
+        let whole = 1.0 - self.data.study.objective.confidence;
+        self.look.map_or(whole / family as f64, |look| look.level)
+    }
+
     /// The replicates of `metric`, from the blocks in which both arms are usable.
-    fn draw(
+    pub(crate) fn draw(
         &self,
         metric: Metric,
         arm: usize,
@@ -300,12 +327,12 @@ fn caveats(metric: Metric, drawn: &Replicates, found: &Estimate) -> String {
     if found.is_median {
         text += "; this uses the median of the replicates, because some are far out on both sides";
     }
-    if drawn.few_instances {
-        text += "; with so few instances of the proxies the interval does not include the differences between instances";
-    }
-    let each = drawn.clusters.chunk_by(|a, b| a == b).count();
-    if found.correlated && drawn.clusters.len() < BLOCKS_FOR_CORRELATION * each {
-        text += "; neighbouring replicates are correlated, so the interval may be too narrow";
+    if drawn.has_few_instances() {
+        text += &format!(
+            "; with so few instances of the proxies the interval takes them to differ as those of other proxies do \
+             (standard deviation {} %)",
+            INSTANCE_SD * 100.0
+        );
     }
     text
 }

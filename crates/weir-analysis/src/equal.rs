@@ -8,7 +8,8 @@ use crate::findings::{Comparison, Verdict};
 
 /// Takes back what is claimed of changes whose estimate is no further from 1 than the A/A arm's: of the same
 /// blocks, that is what the machine makes of no difference at all. Where the A/A arm itself came out as
-/// better or worse, nothing is claimed that lies within its whole interval.
+/// better or worse, nothing is claimed that lies within its whole interval. Nothing is called equivalent where
+/// the A/A arm is beyond the band.
 pub(crate) fn hold_against_the_same(comparisons: &mut [Comparison], study: &Study) {
     let is_same = |name: &str| {
         let mut arms = study.arms.iter();
@@ -23,23 +24,42 @@ pub(crate) fn hold_against_the_same(comparisons: &mut [Comparison], study: &Stud
         })
         .collect();
     for claimed in comparisons.iter_mut().filter(|one| !is_same(&one.arm)) {
-        let is_claim = matches!(claimed.verdict, Verdict::Better | Verdict::Worse);
-        let Some((reach, same)) = shown.get(&claimed.metric).filter(|_| is_claim) else {
+        let Some((reach, same)) = shown.get(&claimed.metric) else {
             continue;
         };
-        if claimed.ratio.ln().abs() <= *reach {
-            claimed.verdict = Verdict::Inconclusive;
-            claimed.because = as_much(same, &claimed.against, *reach);
+        let (verdict, ratio) = (claimed.verdict, claimed.ratio);
+        let names = [&**same, &*claimed.against];
+        if let Some(why) = doubt((verdict, ratio), (*reach, names), study.objective.band) {
+            (claimed.verdict, claimed.because) = (Verdict::Inconclusive, why);
         }
     }
 }
 
-/// Why nothing is claimed, where two equal arms reach as far from 1.
-pub(crate) fn as_much(same: &str, against: &str, reach: f64) -> String {
-    format!(
-        "the interval excludes 1, but two equal arms ({same} and {against}) differed by as much: {:.1} %",
-        reach.exp_m1() * 100.0
-    )
+/// Why a claim about a ratio does not stand beside two equal arms, which reach so far from 1 as the logarithm of a ratio;
+/// `None` where it does, or nothing is claimed.
+pub(crate) fn doubt(
+    (verdict, ratio): (Verdict, f64),
+    (reach, [same, against]): (f64, [&str; 2]),
+    band: f64,
+) -> Option<String> {
+    let (but, doubtful) = match verdict {
+        Verdict::Better | Verdict::Worse => {
+            let but = ("the interval excludes 1", "as much");
+            (but, ratio.ln().abs() <= reach)
+        }
+        Verdict::Equivalent => {
+            let but = ("the whole interval is within the band", "more");
+            (but, reach > band.ln_1p())
+        }
+        Verdict::Inconclusive | Verdict::Invalid => return None,
+    };
+    let (claim, by) = but;
+    doubtful.then(|| {
+        format!(
+            "{claim}, but two equal arms ({same} and {against}) differed by {by}: {:.1} %",
+            reach.exp_m1() * 100.0
+        )
+    })
 }
 
 /// How far from 1 the A/A arm may be taken to be, as the logarithm of a ratio.
@@ -93,8 +113,13 @@ mod tests {
             // It reaches up to 5.06 %.
             ((1.03, Better), 1.05, Inconclusive),
             ((1.03, Better), 1.06, Better),
+            // What is equal within the band of 2 % must not be less alike than two equal arms are.
+            ((1.015, Inconclusive), 1.0, Equivalent),
+            ((0.975, Inconclusive), 1.0, Inconclusive),
+            ((1.03, Better), 1.0, Inconclusive),
         ] {
-            let mut both = [one("same", same.0, same.1), one("other", other, Better)];
+            let claim = if other == 1.0 { Equivalent } else { Better };
+            let mut both = [one("same", same.0, same.1), one("other", other, claim)];
             hold_against_the_same(&mut both, &study);
             assert_eq!(both[1].verdict, wanted, "{same:?} {other}");
             assert_eq!(both[0].verdict, same.1, "the A/A arm's own verdict stays");

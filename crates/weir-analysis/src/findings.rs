@@ -345,10 +345,11 @@ pub struct Comparison {
     pub p: f64,
     /// The same after Holm's correction over what is compared under this load on this metric: the
     /// changes, or, where the study compares all pairs, the pairs, which the changes are among. The
-    /// A/A arm is not; its own is corrected for as many comparisons. At one of several looks: p by as much larger as the
+    /// A/A arm is not; its own is corrected for as many comparisons. Under loads of a matrix it is that of Benjamini and
+    /// Hochberg over all of them. At one of several looks: p by as much larger as the
     /// look's level is smaller, so that it may be held against the same.
     pub p_holm: f64,
-    /// Smallest ratio change that this comparison could have shown with 80 % power: 0.03 is 3 %.
+    /// Smallest ratio change that this comparison could have shown with 80 % power, corrected for the others: 0.03 is 3 %.
     pub minimum_detectable: f64,
     /// The verdict.
     pub verdict: Verdict,

@@ -12,7 +12,7 @@
 //! `idle` takes back what is equivalent because nobody was busy; `inert` and `effects` say which arms were not what their
 //! levels say, by what was read back of them and by what was counted. `alone` says whether the winner's ratio holds when arms run one at a time, where that was checked.
 //! `looks` says what is decided before the end, where a study is measured until everything is, and puts together what its
-//! looks have decided. `ranking` puts arms in order by their pairs, where the study compares all; `limits` says whether each arm
+//! looks have decided. `matrix` corrects p over the loads of a matrix and pools each arm over them. `ranking` puts arms in order by their pairs, where the study compares all; `limits` says whether each arm
 //! stays within an absolute limit, where there is one. `figures` and `answer` put the rest into numbers and
 //! one sentence; `times` says where the time of requests goes, from samples, and no verdict rests on it; `headline` says what the sentence rests on and leaves out, `published` what it does to
 //! published effects.
@@ -42,6 +42,7 @@ pub mod limiter;
 mod limits;
 mod load;
 mod looks;
+mod matrix;
 mod names;
 mod outcomes;
 mod phases;
@@ -68,6 +69,7 @@ use crate::idle::Idle;
 pub use crate::counters::is_telling;
 pub use crate::load::load_validity;
 pub use crate::looks::decide;
+pub use crate::matrix::cells;
 pub use crate::names::{are_different_proxies, are_steps, capitalized, listed, metric_words};
 pub use crate::values::bad_shares;
 
@@ -111,13 +113,14 @@ fn searched(run: &Run, mut capacity: CapacityFindings) -> Findings {
 fn compared(run: &Run) -> Findings {
     let mut tests = SignedRank::new();
     let study = &run.header.study;
-    let loads: Vec<LoadFindings> = study
+    let mut samples = Vec::new();
+    let mut loads: Vec<LoadFindings> = study
         .loads
         .iter()
         .map(|load| {
             let data = LoadData::gather(run, load);
             let (validity, reasons) = headline::load(&data);
-            let mut comparer = Comparer::new(run, &data, &mut tests);
+            let mut comparer = Comparer::new(run, (&data, load), &mut tests);
             let idle = Idle::of(&data, load);
             let compared = looks::compared(run, load, &mut comparer);
             let compared = compared.unwrap_or_else(|| looks::held(&mut comparer, idle.as_ref()));
@@ -125,6 +128,7 @@ fn compared(run: &Run) -> Findings {
             let (metrics, pairs) = (data.metrics(), &compared.pairs);
             let rankings = ranking::rankings(study, &metrics, pairs, !idle.is_empty());
             let arms = figures::arms(run, &comparer);
+            samples.extend(matrix::samples(run, load, &comparer, &compared.comparisons));
             LoadFindings {
                 load: load.name.clone(),
                 rate_intended: data.rate_intended,
@@ -150,10 +154,12 @@ fn compared(run: &Run) -> Findings {
             }
         })
         .collect();
+    matrix::control(study, &mut loads);
+    let pooled = matrix::pool(study, &samples);
     let complete = run.outcome() == Some(Outcome::Complete);
     let (inert, misread) = inert::inert(run, &loads);
     let alone = alone::check(run, &loads, &mut tests);
-    let mut answer = answer::answer(study, &loads, &inert, complete);
+    let mut answer = answer::answer(study, (&loads, &pooled), &inert, complete);
     let misread_words = misread.iter().map(MisreadArm::sentence);
     let alone_words = alone.iter().map(|found| found.words.clone());
     for words in misread_words.chain(alone_words) {

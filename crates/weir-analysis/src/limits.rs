@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use weir_stats::clusters::of_instances;
 use weir_stats::verdict::LEAST_REPLICATES;
 use weir_stats::{Interval, share_interval};
 
@@ -126,7 +127,12 @@ fn beyond(
         .iter()
         .map(|block| values.times(arm, &[*block]).beyond(ns));
     let shares: Vec<f64> = shares.collect();
-    share_interval(&shares, values.samples(arm, blocks) as f64, confidence)
+    let instances: Vec<usize> = blocks
+        .iter()
+        .map(|block| values.data.instances[*block])
+        .collect();
+    let requests = values.samples(arm, blocks) as f64;
+    share_interval(&shares, &of_instances(&instances), requests, confidence)
 }
 
 fn conclude(beyond: Option<Interval>, blocks: usize, allowed: f64) -> (Holding, String) {

@@ -30,7 +30,7 @@ pub(crate) fn held(comparer: &mut Comparer<'_>, idle: Option<&Idle>) -> Compared
 /// The same of what a look has seen.
 fn at(run: &Run, load: &LoadSpec, look: &LookRecord, tests: &mut SignedRank) -> Compared {
     let data = LoadData::up_to(run, load, look.next_block);
-    let mut comparer = Comparer::new(run, &data, tests);
+    let mut comparer = Comparer::new(run, (&data, load), tests);
     comparer.look = Some(look);
     held(&mut comparer, Idle::of(&data, load).as_ref())
 }

@@ -1,43 +1,38 @@
 //! What the replicates of a comparison are: groups of neighbouring blocks, and the instances that they are of.
 
 use weir_model::study::Metric;
+use weir_stats::clusters::{BLOCKS_FOR_CORRELATION, are_few, of_instances};
 use weir_stats::relative_difference;
 use weir_stats::verdict::LEAST_REPLICATES;
 
 use crate::blocks::LoadData;
-
-/// With fewer instances than these nothing can be said of how much they differ.
-const LEAST_INSTANCES: usize = 4;
-/// Stretches of time that replicates are taken together by where there are too few instances.
-const STRETCHES: usize = 8;
 
 /// The replicates of one comparison.
 pub(crate) struct Replicates {
     /// Relative differences of the arm to the one that it is compared with, in order of time; ±2 where only one of them
     /// has a figure.
     pub(crate) differences: Vec<f64>,
+    /// Instance of the proxies that each is of.
+    pub(crate) instances: Vec<usize>,
     /// What each belongs to: an instance, or a stretch of time.
     pub(crate) clusters: Vec<usize>,
-    /// Whether there are too few instances to tell how much they differ.
-    pub(crate) few_instances: bool,
     /// arm / against over all blocks taken together.
     pub(crate) pooled: f64,
     /// Neighbouring blocks in each.
     pub(crate) merged: u32,
 }
 
-/// The same clusters with neighbours taken together until each has so many replicates; what is left belongs to the last.
-pub(crate) fn together(clusters: &[usize], least: usize) -> Vec<usize> {
-    let all = clusters.len();
-    let (mut cluster, mut begin) = (0, 0);
-    let each = (0..all).map(|place| {
-        let is_edge = place > 0 && clusters[place] != clusters[place - 1];
-        if is_edge && place - begin >= least && all - place >= least {
-            (cluster, begin) = (cluster + 1, place);
-        }
-        cluster
-    });
-    each.collect()
+impl Replicates {
+    /// Returns true if there are too few instances to tell how much they differ.
+    pub(crate) fn has_few_instances(&self) -> bool {
+        are_few(&self.instances)
+    }
+
+    /// Returns true if clusters have too few replicates for their sums to have what correlated ones have in common.
+    pub(crate) fn has_short_clusters(&self) -> bool {
+        let count = self.clusters.chunk_by(|a, b| a == b).count();
+        self.clusters.len() < BLOCKS_FOR_CORRELATION * count
+    }
 }
 
 /// Relative differences of groups of neighbouring `blocks`, at least `size` in each.
@@ -55,16 +50,10 @@ pub(crate) fn replicates(
             instances.push(data.instances[group[group.len() / 2]]);
         }
     }
-    let count = instances.chunk_by(|a, b| a == b).count();
-    let few_instances = count < LEAST_INSTANCES;
-    if few_instances {
-        let all = differences.len();
-        instances = (0..all).map(|place| place * STRETCHES / all).collect();
-    }
     Replicates {
         differences,
-        clusters: instances,
-        few_instances,
+        clusters: of_instances(&instances),
+        instances,
         pooled: ratio(blocks),
         merged: size as u32,
     }

@@ -14,7 +14,7 @@ use crate::outcomes::{Answers, cpu_per_request, rate, received_per_second, sum};
 
 /// Values of metrics over groups of blocks.
 pub(crate) struct Values<'a> {
-    data: &'a LoadData<'a>,
+    pub(crate) data: &'a LoadData<'a>,
     /// What meters say of an open loop's slices.
     pub(crate) hold_ups: Option<HoldUpFindings>,
     /// By arm and block: the response-time buckets (value in nanoseconds, count) of a usable trial.

@@ -372,7 +372,7 @@ impl Seen {
         }
         if let Some(effect) = effect {
             *self.sick_covered.get_or_insert(0) += covers(effect);
-            self.power += power(effect - 1.0, found.minimum_detectable);
+            self.power += power(effect - 1.0, found.minimum_detectable, 0.05);
         }
     }
 

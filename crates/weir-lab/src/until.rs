@@ -27,10 +27,16 @@ const BEYOND_LEAST: u32 = 3;
 /// Blocks with one instance of the proxies: what instances differ by is known by as many of them as there are.
 const OF_INSTANCE: u32 = 2;
 
+/// Comparisons that share the error of a load's looks: those under all loads of a matrix, because each of them ends by itself.
+fn family(study: &Study, load: &LoadSpec) -> usize {
+    study.questions().len() * weir_analysis::cells(study, load)
+}
+
 /// Blocks that a load has when it is looked at for the first time.
 pub(crate) fn first(study: &Study) -> u32 {
-    let family = study.questions().len();
-    let least = least_replicates(family, study.objective.confidence) as u32;
+    let families = study.loads.iter().map(|load| family(study, load));
+    let most = families.max().unwrap_or(study.questions().len());
+    let least = least_replicates(most, study.objective.confidence) as u32;
     study.blocks.at_least.max(least + BEYOND_LEAST)
 }
 
@@ -79,7 +85,7 @@ pub(crate) fn look(
     let most = planned.last().copied().unwrap_or(blocks);
     let later = planned.iter().copied().filter(|end| *end > blocks);
     let all: Vec<u32> = taken.iter().copied().chain(later).collect();
-    let family = study.questions().len().max(1) as u32;
+    let family = family(study, load).max(1) as u32;
     let error = 1.0 - study.objective.confidence;
     let level = |looks: &[u32], is_last, error| {
         let critical = critical_values(looks, most, is_last, error);

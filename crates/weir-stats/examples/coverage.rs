@@ -12,6 +12,7 @@
 use std::f64::consts::TAU;
 use std::io::{self, Write as _};
 
+use weir_stats::clusters::{are_few, of_instances};
 use weir_stats::{
     Estimate, Evidence, Outcome, SignedRank, SplitMix64, hodges_lehmann, power,
     relative_difference, verdict,
@@ -190,7 +191,15 @@ impl Seen {
 type Decide = fn(&mut SignedRank, &[f64], &[usize]) -> Option<Estimate>;
 
 fn decide(tests: &mut SignedRank, sample: &[f64], instances: &[usize]) -> Option<Estimate> {
-    Estimate::of(tests, sample, instances, 0.95)
+    let found = Estimate::of(tests, sample, &of_instances(instances), 0.95)?;
+    let found = if are_few(instances) {
+        found.with_few_instances(sample, instances, 0.95)
+    } else {
+        found
+    };
+    let excludes = found.interval.low > 0.0 || found.interval.high < 0.0;
+    assert_eq!(excludes, found.p <= 0.05, "p contradicts the interval");
+    Some(found)
 }
 
 /// So many studies of a row; what is true is the pseudo-median of very many blocks.
@@ -228,7 +237,7 @@ fn row(noise: &Noise, plan: Plan, studies: u32, decide: Decide) -> Shares {
         let said = say(&with, sample.len());
         seen.false_equivalents += u32::from(said == Outcome::Equivalent);
         seen.found += u32::from(said == Outcome::Better);
-        seen.power += power(EFFECT, with.minimum_detectable);
+        seen.power += power(EFFECT, with.minimum_detectable(0.05), 0.05);
     }
     seen.shares()
 }
@@ -304,6 +313,17 @@ mod tests {
         instances: 8,
     };
 
+    #[test]
+    fn few_instances_are_not_taken_for_the_arms_and_p_agrees_with_the_interval() {
+        for instances in [1, 3] {
+            let plan = Plan { instances, ..PLAN };
+            for noise in ROWS.iter().filter(|row| row.stalls.0 <= 0.0) {
+                let seen = row(noise, plan, 100, decide);
+                assert!(seen.false_differences <= 0.12, "{}: {seen:?}", noise.name);
+            }
+        }
+    }
+
     fn of(name: &str, decide: Decide) -> Shares {
         let noise = ROWS.iter().find(|noise| noise.name == name);
         row(noise.expect("a row of the table"), PLAN, 400, decide)
@@ -333,7 +353,7 @@ mod tests {
         let instances = of("instances 1.5 %", independent);
         assert!(instances.covered < 0.9, "without clusters: {instances:?}");
         let uncorrelated: Decide = |tests, sample, instances| {
-            let mut found = decide(tests, sample, &[])?;
+            let mut found = Estimate::of(tests, sample, &[], 0.95)?;
             let between = BetweenClusters::of(sample, instances, found.value, None)?;
             found.interval = between.widen(found.value, found.interval);
             Some(found)
@@ -345,7 +365,7 @@ mod tests {
             "without products: {alone:?} {with:?}"
         );
         let by_values: Decide = |tests, sample, instances| {
-            let mut found = decide(tests, sample, &[])?;
+            let mut found = Estimate::of(tests, sample, &[], 0.95)?;
             let lag_1 = autocorrelation(sample)
                 .filter(|lag_1| *lag_1 > weir_stats::autocorrelation_critical(sample.len()));
             let between = BetweenClusters::of(sample, instances, found.value, lag_1)?;

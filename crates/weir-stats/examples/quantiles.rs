@@ -68,8 +68,11 @@ fn woodruff(blocks: &[Vec<f64>]) -> (f64, f64) {
         (block.len() - block.partition_point(|ns| *ns <= value)) as f64 / block.len() as f64
     };
     let shares: Vec<f64> = blocks.iter().map(beyond).collect();
-    let share =
-        share_interval(&shares, all.len() as f64, 0.975).map_or((0.0, 1.0), |i| (i.low, i.high));
+    let clusters: Vec<usize> = (0..shares.len())
+        .map(|block| block * 8 / shares.len())
+        .collect();
+    let share = share_interval(&shares, &clusters, all.len() as f64, 0.975);
+    let share = share.map_or((0.0, 1.0), |i| (i.low, i.high));
     let at = |beyond: f64| all[(((1.0 - beyond) * all.len() as f64) as usize).min(all.len() - 1)];
     (at(share.1), at(share.0))
 }

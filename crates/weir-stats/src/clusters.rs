@@ -5,13 +5,59 @@ use std::cmp::Ordering;
 
 use crate::median::Median;
 use crate::signed_rank::Interval;
-use crate::spread::qn;
+use crate::spread::{MISSED, qn};
 use crate::student;
 
 /// Beyond so many robust standard deviations from the estimate a replicate counts as that far away.
-const FARTHEST: f64 = 3.0;
+pub(crate) const FARTHEST: f64 = 3.0;
+/// Correlated replicates that a cluster needs for its sum to have most of what they have in common.
+pub const BLOCKS_FOR_CORRELATION: usize = 5;
+/// With fewer instances than these nothing can be said of how much they differ.
+pub(crate) const LEAST_INSTANCES: usize = 4;
+/// Stretches of time that replicates are taken together by where there are too few instances.
+const STRETCHES: usize = 8;
+/// Standard deviation between instances of one arm with equal settings, as a logarithm, where too few were measured to
+/// tell it: measured of nginx as 0.7 to 1.05 % of the rate (docs/statistics.md).
+pub const INSTANCE_SD: f64 = 0.0105;
+/// Degrees of freedom that [`INSTANCE_SD`] is taken to be known with: so few that twice as much is no surprise.
+pub(crate) const PRIOR_FREEDOM: u32 = 4;
+/// Standard errors above its estimate up to which an autocorrelation is taken for possible: four times in five it is lower.
+const POSSIBLE: f64 = 0.84;
+/// No autocorrelation is taken to be higher.
+const MOST: f64 = 0.97;
+/// Share of the variance that is at least left within replicates which follow from one another.
+const LEAST_LEFT: f64 = 0.1;
 /// From this lag-1 autocorrelation on clusters that are not next to each other follow from one another too.
 const STRONGLY: f64 = 0.4;
+
+/// Returns true if replicates of these instances, in order of time, cannot tell how much instances differ.
+pub fn are_few(instances: &[usize]) -> bool {
+    instances.chunk_by(|a, b| a == b).count() < LEAST_INSTANCES
+}
+
+/// Clusters of replicates of these instances: the instances, or stretches of time where they are too few.
+pub fn of_instances(instances: &[usize]) -> Vec<usize> {
+    let all = instances.len();
+    if are_few(instances) {
+        (0..all).map(|place| place * STRETCHES / all).collect()
+    } else {
+        instances.to_vec()
+    }
+}
+
+/// The same clusters with neighbours taken together until each has [`BLOCKS_FOR_CORRELATION`] replicates; what is left belongs to the last.
+pub(crate) fn together(clusters: &[usize]) -> Vec<usize> {
+    let (all, least) = (clusters.len(), BLOCKS_FOR_CORRELATION);
+    let (mut cluster, mut begin) = (0, 0);
+    let each = (0..all).map(|place| {
+        let is_edge = place > 0 && clusters[place] != clusters[place - 1];
+        if is_edge && place - begin >= least && all - place >= least {
+            (cluster, begin) = (cluster + 1, place);
+        }
+        cluster
+    });
+    each.collect()
+}
 
 /// How well an estimate is known, as the clusters of its replicates differ.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -65,8 +111,65 @@ impl BetweenClusters {
         })
     }
 
+    /// Of the estimate of a sample whose replicates are of these `instances`, too few to tell how much instances differ;
+    /// `error` is that of the estimate without their differences. What is known of other proxies ([`INSTANCE_SD`]) counts
+    /// for as much as [`PRIOR_FREEDOM`] more instances than there are would (Smyth, "Linear models and empirical Bayes
+    /// methods", Stat. Appl. Genet. Mol. Biol. 3, 2004).
+    pub(crate) fn with_prior(
+        sample: &[f64],
+        instances: &[usize],
+        estimate: f64,
+        error: f64,
+    ) -> Option<BetweenClusters> {
+        let limit = FARTHEST * qn(sample)?;
+        let (mut squares, mut weights, mut count) = (0.0, 0.0, 0);
+        let mut begin = 0;
+        for run in instances.chunk_by(|a, b| a == b) {
+            let replicates = sample.get(begin..begin + run.len())?;
+            begin += run.len();
+            let away = replicates
+                .iter()
+                .map(|x| (x - estimate).clamp(-limit, limit));
+            squares += (away.sum::<f64>() / replicates.len() as f64).powi(2);
+            weights += (replicates.len() as f64 / sample.len() as f64).powi(2);
+            count += 1;
+        }
+        let freedom = PRIOR_FREEDOM + (count - 1);
+        // Both arms have an instance each.
+        let of_prior = f64::from(PRIOR_FREEDOM) * 2.0 * INSTANCE_SD.powi(2);
+        // One instance is where the estimate is.
+        let measured = if count > 1 { squares } else { 0.0 };
+        let variance = (of_prior + measured) / f64::from(freedom);
+        Some(BetweenClusters {
+            error: error.hypot((variance * weights).sqrt()),
+            freedom,
+        })
+    }
+
+    /// Of an estimate with this standard `error` for independent replicates, `n` of which have this `lag_1` autocorrelation
+    /// (of their ranks): as if each followed from the one before as much as so few leave possible. A process of order 1
+    /// makes the variance of its mean (1 + ρ) / (1 - ρ) times as large, and the replicates as many times fewer. For ρ stands
+    /// the autocorrelation without its bias (Marriott & Pope, "Bias in the estimation of autocorrelations", Biometrika 41,
+    /// 1954) and [`POSSIBLE`] standard errors more. `None` with fewer than six.
+    pub(crate) fn of_process(error: f64, lag_1: f64, n: usize) -> Option<BetweenClusters> {
+        let n = Some(n as f64).filter(|n| *n >= 6.0)?;
+        let unbiased = ((n * lag_1 + 1.0) / (n - 4.0)).clamp(0.0, MOST);
+        let possible = (unbiased + POSSIBLE * ((1.0 - unbiased.powi(2)) / n).sqrt()).min(MOST);
+        let fewer = (1.0 + possible) / (1.0 - possible);
+        // Replicates that follow from one another are also too close to their own middle.
+        let variance = fewer / (1.0 - fewer / n).max(LEAST_LEFT);
+        Some(BetweenClusters {
+            error: error * variance.sqrt(),
+            freedom: ((n / fewer - 1.0).round() as u32).max(1),
+        })
+    }
+
     /// Of a mean of parts whose true one is 0.
-    fn of_parts(parts: &[f64], clusters: &[usize], lag_1: Option<f64>) -> Option<BetweenClusters> {
+    pub(crate) fn of_parts(
+        parts: &[f64],
+        clusters: &[usize],
+        lag_1: Option<f64>,
+    ) -> Option<BetweenClusters> {
         let mut left = parts;
         let runs = clusters.chunk_by(|a, b| a == b);
         let sums: Option<Vec<f64>> = runs
@@ -113,13 +216,14 @@ impl BetweenClusters {
         }
     }
 
-    /// The smallest difference that shows with 80 % power at a two-sided level of 5 %.
-    pub(crate) fn minimum_detectable(&self) -> f64 {
-        let seen = student::quantile(0.05, self.freedom) + student::quantile(0.4, self.freedom);
+    /// The smallest difference that shows with 80 % power at a two-sided `level`.
+    pub(crate) fn minimum_detectable(&self, level: f64) -> f64 {
+        let [critical, power] =
+            [level, 2.0 * MISSED].map(|tail| student::quantile(tail, self.freedom));
         // The root of an estimated variance is too small by so much on average (Holtzman, "The unbiased estimate of the
         // population variance and standard deviation", Am. J. Psychol. 63, 1950).
         let few = 1.0 + 0.25 / f64::from(self.freedom);
-        seen * self.error * few
+        (critical + power) * self.error * few
     }
 }
 
@@ -191,5 +295,49 @@ mod tests {
         assert!((together.error / alone.error - 1.25_f64.sqrt()).abs() < 1e-12);
         assert_eq!((alone.freedom, together.freedom), (3, 2));
         assert_eq!(of(Some(0.5)).freedom, 1);
+    }
+
+    #[test]
+    fn short_clusters_are_taken_together_at_their_edges() {
+        let twos = [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6];
+        assert_eq!(together(&twos), [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1]);
+        assert_eq!(together(&[3; 4]), [0; 4]);
+        let long = [0, 0, 0, 0, 0, 1, 1, 1, 1, 1];
+        assert_eq!(together(&long), long);
+    }
+
+    #[test]
+    fn few_instances_differ_as_those_of_other_proxies_do() {
+        let sample = [0.01, -0.01, 0.01, -0.01, 0.01, -0.01];
+        let of = |instances: &[usize]| {
+            BetweenClusters::with_prior(&sample, instances, 0.0, 0.004).unwrap()
+        };
+        let (one, three) = (of(&[0; 6]), of(&[0, 0, 1, 1, 2, 2]));
+        // One instance: what two arms' instances differ by.
+        let both = 2.0_f64.sqrt() * INSTANCE_SD;
+        assert!((one.error - 0.004_f64.hypot(both)).abs() < 1e-12, "{one:?}");
+        assert_eq!(
+            (one.freedom, three.freedom),
+            (PRIOR_FREEDOM, PRIOR_FREEDOM + 2)
+        );
+        // Three that are alike: less than a third of the variance is left.
+        let alike = (4.0 * both.powi(2) / 6.0 / 3.0).sqrt();
+        assert!(
+            (three.error - 0.004_f64.hypot(alike)).abs() < 1e-12,
+            "{three:?}"
+        );
+    }
+
+    #[test]
+    fn an_autocorrelation_that_is_possible_widens_and_more_replicates_rule_it_out() {
+        let of = |lag_1, n| BetweenClusters::of_process(1.0, lag_1, n).unwrap();
+        let none = [12, 40, 400].map(|n| of(-1.0 / f64::from(n as u32), n).error);
+        assert!(
+            none.is_sorted_by(|a, b| a > b) && none[2] < 1.06,
+            "{none:?}"
+        );
+        let much = of(0.5, 12);
+        assert!(much.error > 3.0 * none[0] && much.freedom == 1, "{much:?}");
+        assert_eq!(BetweenClusters::of_process(1.0, 0.0, 5), None);
     }
 }

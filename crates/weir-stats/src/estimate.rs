@@ -1,10 +1,10 @@
 //! Everything that is known of one difference, from its replicates in order of time and the clusters that they
 //! come in.
 
-use crate::clusters::BetweenClusters;
+use crate::clusters::{BetweenClusters, together};
 use crate::median::Median;
 use crate::signed_rank::{Interval, SignedRank};
-use crate::spread::{autocorrelation_critical, minimum_detectable, qn, rank_autocorrelation, sd};
+use crate::spread::{autocorrelation_critical, detectable_errors, qn, rank_autocorrelation, sd};
 use crate::walsh::hodges_lehmann;
 
 /// An estimate and how well it is known.
@@ -17,12 +17,14 @@ pub struct Estimate {
     /// Its interval: that of independent replicates, exact where they are symmetric, widened to what the clusters
     /// allow.
     pub interval: Interval,
-    /// Two-sided p of a true value of 0: the larger one of the exact test and of the clusters'.
+    /// Two-sided p of a true value of 0: the larger one of the exact test and of the clusters'. It is at most 1 - the
+    /// confidence asked for exactly where the interval leaves out 0.
     pub p: f64,
     /// Standard error of the estimate: the larger one of independent replicates and of the clusters.
     pub error: f64,
-    /// The smallest difference that would show with 80 % power at a level of 5 %.
-    pub minimum_detectable: f64,
+    /// Standard error of the estimate of independent replicates.
+    independent: f64,
+    between: Option<BetweenClusters>,
     /// Lag-1 autocorrelation of the ranks.
     pub autocorrelation: f64,
     /// Whether that is significantly above 0.
@@ -38,50 +40,127 @@ impl Estimate {
         clusters: &[usize],
         confidence: f64,
     ) -> Option<Estimate> {
-        let value = hodges_lehmann(sample)?;
-        let interval = tests.interval_of_any(sample, confidence)?;
-        let p = tests.p_two_sided(sample)?;
         let autocorrelation = rank_autocorrelation(sample).unwrap_or(0.0);
         let correlated = autocorrelation > autocorrelation_critical(sample.len());
         let lag_1 = correlated.then_some(autocorrelation);
-        // Qn is zero when half of the replicates are equal; then the plain one says more.
-        let spread = qn(sample).filter(|qn| *qn > 0.0).or(sd(sample));
-        let least = spread.map_or(f64::NAN, |spread| minimum_detectable(spread, sample.len()));
         // Of replicates that follow from one another, as many as seem to say where the middle is do not.
         let middle = Median::where_better(sample, confidence).filter(|_| !correlated);
-        let (value, interval, p, least, between) = match &middle {
+        let (alone, between) = match &middle {
             None => {
-                let between = BetweenClusters::of(sample, clusters, value, lag_1);
-                (value, interval, p, least, between)
+                let alone = independent(tests, sample, confidence)?;
+                let between = BetweenClusters::of(sample, clusters, alone.value, lag_1);
+                (alone, between)
             }
             Some(middle) => {
+                let alone = Independent {
+                    value: middle.value,
+                    interval: middle.interval,
+                    p: middle.p,
+                    error: middle.error,
+                };
                 let between = BetweenClusters::of_median(sample, clusters, middle, lag_1);
-                let least = minimum_detectable(middle.error, 1);
-                (middle.value, middle.interval, middle.p, least, between)
+                (alone, between)
             }
         };
-        let independent = match &middle {
-            None => spread.map_or(f64::NAN, |spread| spread / (sample.len() as f64).sqrt()),
-            Some(middle) => middle.error,
-        };
-        let error = between.map_or(independent, |between| between.error.max(independent));
-        let (interval, p, least) = match between {
-            None => (interval, p, least),
-            Some(between) => (
-                between.widen(value, interval),
-                between.p_two_sided(value).max(p),
-                between.minimum_detectable().exp_m1().max(least),
-            ),
-        };
-        Some(Estimate {
-            value,
+        let estimate = Estimate {
+            value: alone.value,
             is_median: middle.is_some(),
-            interval,
-            p,
-            error,
-            minimum_detectable: least,
+            interval: alone.interval,
+            p: alone.p,
+            error: alone.error,
+            independent: alone.error,
+            between: None,
             autocorrelation,
             correlated,
+        };
+        Some(estimate.widened(between, confidence))
+    }
+
+    /// The same for replicates of these `instances`, which are too few to tell how much instances differ: what is known of
+    /// other proxies takes their place ([`BetweenClusters::with_prior`]). `confidence` is the one asked for before.
+    pub fn with_few_instances(
+        self,
+        sample: &[f64],
+        instances: &[usize],
+        confidence: f64,
+    ) -> Estimate {
+        let between = BetweenClusters::with_prior(sample, instances, self.value, self.error);
+        self.widened(between, confidence)
+    }
+
+    /// The same at one of several looks. The instances of an early end are too short for their sums to have what
+    /// correlated blocks have in common, so neighbours are taken together. At a look before the last the replicates are
+    /// taken to follow from one another as much as so few leave possible ([`BetweenClusters::of_process`]), because a
+    /// claim ends what would have shown it; the standard error stays.
+    pub fn at_look(
+        tests: &mut SignedRank,
+        sample: &[f64],
+        clusters: &[usize],
+        confidence: f64,
+        is_last: bool,
+    ) -> Option<Estimate> {
+        let mut estimate = Estimate::of(tests, sample, clusters, confidence)?;
+        if estimate.correlated {
+            estimate = Estimate::of(tests, sample, &together(clusters), confidence)?;
+        }
+        if is_last {
+            return Some(estimate);
+        }
+        let lag_1 = estimate.autocorrelation;
+        let between = BetweenClusters::of_process(estimate.independent, lag_1, sample.len());
+        Some(Estimate {
+            error: estimate.error,
+            ..estimate.widened(between, confidence)
         })
     }
+
+    /// Widened to what these clusters allow.
+    fn widened(self, between: Option<BetweenClusters>, confidence: f64) -> Estimate {
+        let Some(between) = between else {
+            return self;
+        };
+        // Ranks are whole, so their interval is a little surer than asked for, and the clusters' is made as sure; its p
+        // is then held against the level asked for.
+        let stricter = ((1.0 - confidence) / (1.0 - self.interval.confidence)).max(1.0);
+        Estimate {
+            interval: between.widen(self.value, self.interval),
+            p: (between.p_two_sided(self.value) * stricter)
+                .min(1.0)
+                .max(self.p),
+            error: between.error.max(self.error),
+            between: Some(between),
+            ..self
+        }
+    }
+
+    /// The smallest ratio change (0.03 is 3 %) that would show with 80 % power in a test at this two-sided `level`, of
+    /// a sample of logarithms of ratios.
+    pub fn minimum_detectable(&self, level: f64) -> f64 {
+        let alone = detectable_errors(level) * self.independent;
+        let between = self
+            .between
+            .map(|between| between.minimum_detectable(level));
+        // Not a number with one replicate: then nothing can be said.
+        between.map_or(alone, |between| between.max(alone)).exp_m1()
+    }
+}
+
+/// A location with all that independent replicates say of it.
+struct Independent {
+    value: f64,
+    interval: Interval,
+    p: f64,
+    error: f64,
+}
+
+/// The pseudo-median of independent replicates.
+fn independent(tests: &mut SignedRank, sample: &[f64], confidence: f64) -> Option<Independent> {
+    // Qn is zero when half of the replicates are equal; then the plain one says more.
+    let spread = qn(sample).filter(|qn| *qn > 0.0).or(sd(sample));
+    Some(Independent {
+        value: hodges_lehmann(sample)?,
+        interval: tests.interval_of_any(sample, confidence)?,
+        p: tests.p_of_any(sample)?,
+        error: spread.map_or(f64::NAN, |spread| spread / (sample.len() as f64).sqrt()),
+    })
 }

@@ -21,6 +21,7 @@ pub mod growth;
 mod median;
 pub mod multiplicity;
 mod normal;
+pub mod pooled;
 pub mod relative;
 mod selection;
 pub mod share;
@@ -35,16 +36,13 @@ pub use change::{change_point, excursions};
 pub use design::{SplitMix64, block_order};
 pub use difference::difference;
 pub use estimate::Estimate;
-pub use multiplicity::holm;
+pub use multiplicity::{benjamini_hochberg, holm};
 pub use normal::cdf as normal_cdf;
 pub use relative::{ratio_of, relative_difference};
 pub use share::share_interval;
 pub use signed_rank::{Interval, SignedRank};
 pub use spending::{chance_to_decide, critical_of, critical_values, level_of};
-pub use spread::{
-    autocorrelation, autocorrelation_critical, minimum_detectable, power, qn, rank_autocorrelation,
-    sd,
-};
+pub use spread::{autocorrelation, autocorrelation_critical, power, qn, rank_autocorrelation, sd};
 pub use student::{quantile as student_quantile, two_sided as student_two_sided};
 pub use verdict::{Evidence, Outcome, least_replicates, verdict};
 pub use walsh::hodges_lehmann;

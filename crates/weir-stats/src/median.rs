@@ -18,11 +18,11 @@ const EVEN: f64 = 0.1;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Median {
     pub(crate) value: f64,
-    /// The exact one of independent replicates: the values of ranks k and n - 1 - k for the largest k with
-    /// 2·P(B < k) ≤ 1 - confidence, B binomial with n and 1/2.
+    /// The exact one of independent replicates: the values of ranks k and n - 1 - k (from 0) for the largest k with
+    /// 2·P(B ≤ k) ≤ 1 - confidence, B binomial with n and 1/2.
     pub(crate) interval: Interval,
-    /// Two-sided p of the sign test (Dixon & Mood, "The Statistical Sign Test", JASA 41, 1946), zeros
-    /// dealt out evenly.
+    /// Two-sided p of the sign test (Dixon & Mood, "The Statistical Sign Test", JASA 41, 1946); a zero counts for both
+    /// sides, as it does for the interval.
     pub(crate) p: f64,
     /// Standard error for independent replicates, from the values about the middle.
     pub(crate) error: f64,
@@ -46,21 +46,19 @@ impl Median {
             return None;
         }
         let mut k = 0;
-        while 2.0 * at_most(k, n) <= 1.0 - confidence {
+        while 2.0 * at_most(k + 1, n) <= 1.0 - confidence {
             k += 1;
         }
-        let left_out = k.checked_sub(1).map_or(0.0, |k| 2.0 * at_most(k, n));
         let [below, above] =
             [-1.0, 1.0].map(|side| sorted.iter().filter(|x| *x * side > 0.0).count());
-        let fewer = below.min(above) + (n - below - above) / 2;
         Some(Median {
             value,
             interval: Interval {
                 low: sorted[k],
                 high: sorted[n - 1 - k],
-                confidence: 1.0 - left_out,
+                confidence: 1.0 - 2.0 * at_most(k, n),
             },
-            p: (2.0 * at_most(fewer, n)).min(1.0),
+            p: (2.0 * at_most(n - below.max(above), n)).min(1.0),
             error: half / normal::quantile(0.975),
         })
     }

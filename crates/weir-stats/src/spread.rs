@@ -1,7 +1,11 @@
 //! How much replicates scatter, whether they follow from one another, and what that lets one see.
 
 use crate::selection::element;
+use crate::spending::critical_of;
 use crate::{ascending, normal};
+
+/// The chance to miss the smallest difference that counts as detectable: 80 % power.
+pub(crate) const MISSED: f64 = 0.2;
 
 /// Standard deviation (denominator n - 1); needs two replicates.
 pub fn sd(sample: &[f64]) -> Option<f64> {
@@ -94,16 +98,17 @@ pub fn autocorrelation_critical(n: usize) -> f64 {
     (-1.0 + 1.2816 * (n - 2.0).sqrt()) / (n - 1.0)
 }
 
-/// The smallest ratio change that `n` replicates of log ratios with standard deviation `sd` show
-/// with 80 % power at a two-sided level of 5 %: exp((1.96 + 0.84) · sd / √n) - 1, so 0.03 is 3 %.
-/// Infinite without replicates. A correction for several comparisons makes it larger.
-pub fn minimum_detectable(sd: f64, n: usize) -> f64 {
-    (2.8 * sd / (n as f64).sqrt()).exp_m1()
+/// The smallest difference that shows with 80 % power in a test at this two-sided `level` (0..1), in standard errors:
+/// 1.96 + 0.84 at 5 %. A test that is corrected for m comparisons has the m-th part of the level.
+pub(crate) fn detectable_errors(level: f64) -> f64 {
+    critical_of(level) + critical_of(2.0 * MISSED)
 }
 
-/// The chance that a ratio change of `effect` shows where `minimum_detectable` (both 0.03 for 3 %) shows with 80 %.
-pub fn power(effect: f64, minimum_detectable: f64) -> f64 {
-    normal::cdf(2.8 * effect.ln_1p() / minimum_detectable.ln_1p() - 1.96)
+/// The chance that a ratio change of `effect` shows at a two-sided `level` where `minimum_detectable` (both 0.03 for 3 %)
+/// shows with 80 %.
+pub fn power(effect: f64, minimum_detectable: f64, level: f64) -> f64 {
+    let share = effect.ln_1p() / minimum_detectable.ln_1p();
+    normal::cdf(detectable_errors(level) * share - critical_of(level))
 }
 
 #[cfg(test)]
@@ -198,14 +203,14 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_seen_shrinks_with_the_root_of_the_replicates() {
-        let one = minimum_detectable(0.1, 100);
-        assert!((one - 0.028_395_684).abs() < 1e-8, "{one}");
-        assert!(minimum_detectable(0.1, 400) < 0.5 * one);
-        assert_eq!(minimum_detectable(0.1, 0), f64::INFINITY);
-        for (effect, chance) in [(0.03, 0.7995), (0.06, 0.9998), (0.0, 0.025)] {
-            let found = power(effect, 0.03);
-            assert!((found - chance).abs() < 2e-3, "{effect}: {found}");
+    fn what_can_be_seen_follows_from_the_level() {
+        for (level, errors) in [(0.05, 2.801_585), (0.05 / 9.0, 3.614_543)] {
+            let found = detectable_errors(level);
+            assert!((found - errors).abs() < 1e-4, "{level}: {found}");
+            for (effect, chance) in [(0.03, 0.8), (0.06, 0.9998), (0.0, level / 2.0)] {
+                let found = power(effect, 0.03, level);
+                assert!((found - chance).abs() < 2e-3, "{effect}: {found}");
+            }
         }
     }
 

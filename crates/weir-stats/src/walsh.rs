@@ -32,7 +32,7 @@ pub(crate) fn average_of_rank(sorted: &[f64], k: u64) -> f64 {
 
 /// How many Walsh averages are at most `t`. Rounding is monotone, so the pairs that count form a
 /// staircase and one walk along its edge counts them.
-fn averages_up_to(sorted: &[f64], t: f64) -> u64 {
+pub(crate) fn averages_up_to(sorted: &[f64], t: f64) -> u64 {
     let mut count = 0;
     let mut end = sorted.len();
     for (i, &x) in sorted.iter().enumerate() {
@@ -45,6 +45,11 @@ fn averages_up_to(sorted: &[f64], t: f64) -> u64 {
         count += (end - i) as u64;
     }
     count
+}
+
+/// How many Walsh averages are below `t`.
+pub(crate) fn averages_below(sorted: &[f64], t: f64) -> u64 {
+    averages_up_to(sorted, t.next_down())
 }
 
 #[cfg(test)]

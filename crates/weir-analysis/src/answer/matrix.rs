@@ -1,10 +1,12 @@
 //! The answer of a matrix of loads: a sentence for each of a hundred cells would say nothing.
 
 use weir_model::record::Validity;
-use weir_model::study::{Arm, ArmRole, LoadSpec, Study};
+use weir_model::study::{Arm, ArmRole, LoadSpec, Study, Until};
+use weir_stats::Outcome;
 
 use crate::findings::{Comparison, InertArm, LoadFindings, Verdict};
-use crate::names::metric_words;
+use crate::matrix::PooledArm;
+use crate::names::{self, metric_words};
 
 use super::inert_clause;
 
@@ -24,12 +26,24 @@ fn spec<'a>(study: &'a Study, load: &LoadFindings) -> Option<&'a LoadSpec> {
 }
 
 /// What all cells come to, arm by arm.
-pub(super) fn sentence(study: &Study, cells: &[&LoadFindings], inert: &[InertArm]) -> String {
+pub(super) fn sentence(
+    study: &Study,
+    (cells, pooled): (&[&LoadFindings], &[PooledArm]),
+    inert: &[InertArm],
+) -> String {
+    let matrix = cells.first().and_then(|cell| spec(study, cell));
+    let matrix = matrix.and_then(|spec| spec.cell.as_ref());
+    let of_matrix = |arm: &Arm| {
+        let is_it = |found: &&PooledArm| {
+            found.arm == arm.name && matrix.is_some_and(|cell| cell.matrix == found.matrix)
+        };
+        pooled.iter().find(is_it)
+    };
     let changes = study.arms.iter().filter(|arm| arm.role == ArmRole::Change);
     let mut parts: Vec<String> = changes
         .map(|arm| match inert_clause(inert, &arm.name) {
             Some(clause) => clause,
-            None => of_arm(study, cells, arm),
+            None => of_arm(study, cells, (arm, of_matrix(arm))),
         })
         .collect();
     if parts.is_empty() {
@@ -39,16 +53,61 @@ pub(super) fn sentence(study: &Study, cells: &[&LoadFindings], inert: &[InertArm
         .iter()
         .filter(|cell| cell.validity != Validity::Invalid);
     format!(
-        "Over {} of {} loads of the matrix, by the {}: {}.",
+        "Over {} of {} loads of the matrix, by the {}: {}.{}",
         valid.count(),
         cells.len(),
         metric_words(study.objective.metric),
-        parts.join("; ")
+        parts.join("; "),
+        controlled(study, cells)
     )
 }
 
-/// "keepalive: better in 3 (0.91 to 0.95 times), no difference beyond 2 % in 97".
-fn of_arm(study: &Study, cells: &[&LoadFindings], arm: &Arm) -> String {
+/// Says what the chance of an error is that the figures were corrected for; empty where no load shows a difference.
+fn controlled(study: &Study, cells: &[&LoadFindings]) -> String {
+    let mut all = cells.iter().flat_map(|cell| &cell.comparisons);
+    let is_claim = |found: &Comparison| {
+        let is_shown = matches!(found.verdict, Verdict::Better | Verdict::Worse);
+        is_shown && found.metric == study.objective.metric
+    };
+    if !all.any(is_claim) {
+        return String::new();
+    }
+    let error = ((1.0 - study.objective.confidence) * 1e4).round() / 1e2;
+    match study.until {
+        Until::Planned => format!(
+            " Of the loads called better or worse, at most {error} % are so by chance, on average (Benjamini-Hochberg)."
+        ),
+        Until::Decided => {
+            format!(
+                " That any load is called better or worse by chance has a probability of {error} % at most."
+            )
+        }
+    }
+}
+
+/// "better on average (1.05 times, 95 % interval 1.04 to 1.06)".
+fn over_all(study: &Study, pooled: &PooledArm) -> String {
+    let confidence = (study.objective.confidence * 1e4).round() / 1e2;
+    let band = (study.objective.band * 1e4).round() / 1e2;
+    let said = match pooled.verdict {
+        Outcome::Better => "better".to_owned(),
+        Outcome::Worse => "worse".to_owned(),
+        Outcome::Equivalent => format!("no difference beyond {band} %"),
+        Outcome::Inconclusive => "no difference that could be shown".to_owned(),
+    };
+    format!(
+        "{said} on average ({:.2} times, {confidence} % interval {})",
+        pooled.ratio,
+        names::interval(pooled.interval)
+    )
+}
+
+/// "keepalive: better on average (0.99 times, ...), better in 3 (0.91 to 0.95 times), no difference beyond 2 % in 97".
+fn of_arm(
+    study: &Study,
+    cells: &[&LoadFindings],
+    (arm, pooled): (&Arm, Option<&PooledArm>),
+) -> String {
     let valid = |cell: &&&LoadFindings| cell.validity != Validity::Invalid;
     let usable: Vec<&&LoadFindings> = cells.iter().filter(valid).collect();
     let found: Vec<&Comparison> = usable
@@ -78,6 +137,7 @@ fn of_arm(study: &Study, cells: &[&LoadFindings], arm: &Arm) -> String {
         .filter(|cell| cell.ineffective_of(&arm.name).next().is_some());
     let without = Some(without.count()).filter(|count| *count > 0);
     let parts: Vec<String> = [
+        pooled.map(|pooled| over_all(study, pooled)),
         without.map(|count| format!("without its effect in {count}")),
         shown(Verdict::Better, "better"),
         shown(Verdict::Worse, "worse"),

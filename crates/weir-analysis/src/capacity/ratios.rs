@@ -65,20 +65,17 @@ fn hold_against_the_same(study: &Study, ratios: &mut [Ratio]) {
         if !is_claim || !is_of_change {
             continue;
         }
-        let is_equal = claimed.verdict == Verdict::Equivalent;
         let why = match &reach {
-            None => unknown_between(is_there.as_deref()),
-            Some((reach, same)) if is_equal && *reach > study.objective.band.ln_1p() => format!(
-                "the whole interval is within the band, but two equal arms ({same} and {}) differed by more: {:.1} %",
-                claimed.against,
-                reach.exp_m1() * 100.0
+            None => Some(unknown_between(is_there.as_deref())),
+            Some((reach, same)) => equal::doubt(
+                (claimed.verdict, claimed.ratio),
+                (*reach, [same, &claimed.against]),
+                study.objective.band,
             ),
-            Some((reach, same)) if !is_equal && claimed.ratio.ln().abs() <= *reach => {
-                equal::as_much(same, &claimed.against, *reach)
-            }
-            Some(_) => continue,
         };
-        (claimed.verdict, claimed.because) = (Verdict::Inconclusive, why);
+        if let Some(why) = why {
+            (claimed.verdict, claimed.because) = (Verdict::Inconclusive, why);
+        }
     }
 }
 

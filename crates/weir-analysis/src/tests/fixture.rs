@@ -1,6 +1,8 @@
 //! Synthetic runs: written by the real writer into a folder, read by the real reader, so that an
 //! analysis here sees exactly what one of a measured run would.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -143,7 +145,35 @@ pub(crate) fn run_with_times(
     run_with_records(header, trials, times, &[])
 }
 
-/// The same with records of other kinds behind the trials.
+/// As many instances of the proxies as a study has unless it says otherwise, for the blocks of each load.
+fn parts(trials: &[TrialRecord]) -> Vec<Record> {
+    let mut blocks: BTreeMap<&str, u32> = BTreeMap::new();
+    for trial in trials
+        .iter()
+        .filter(|trial| trial.phase == Phase::default())
+    {
+        let count = blocks.entry(&trial.load).or_default();
+        *count = (*count).max(trial.block + 1);
+    }
+    let instances = BlockSpec::default().instances;
+    let each = blocks.into_iter().flat_map(|(load, blocks)| {
+        let edge = move |instance| instance * blocks / instances;
+        (0..instances).map(move |instance| (load, edge(instance)..edge(instance + 1)))
+    });
+    each.map(|(load, blocks)| part(load, blocks)).collect()
+}
+
+/// A continuous trial of these blocks of a load.
+pub(crate) fn part(load: &str, blocks: Range<u32>) -> Record {
+    Record::Part(Box::new(PartRecord {
+        load: load.to_owned(),
+        first_block: blocks.start,
+        blocks: blocks.end - blocks.start,
+        ..PartRecord::default()
+    }))
+}
+
+/// The same with records of other kinds behind the trials; without a continuous trial among them there are eight.
 pub(crate) fn run_with_records(
     header: &RunHeader,
     trials: Vec<TrialRecord>,
@@ -151,6 +181,14 @@ pub(crate) fn run_with_records(
     others: &[Record],
 ) -> (TempDir, Run) {
     let folder = tempfile::tempdir().unwrap();
+    let mut is_part = others
+        .iter()
+        .map(|record| matches!(record, Record::Part(_)));
+    let parts = if is_part.any(|is_part| is_part) {
+        Vec::new()
+    } else {
+        parts(&trials)
+    };
     let mut writer = RunWriter::create(folder.path(), header, "").unwrap();
     let mut rng = SplitMix64::new(12);
     for mut trial in trials {
@@ -174,7 +212,7 @@ pub(crate) fn run_with_records(
         }
         writer.append(&Record::Trial(Box::new(trial))).unwrap();
     }
-    for record in others {
+    for record in parts.iter().chain(others) {
         writer.append(record).unwrap();
     }
     let end = EndRecord {

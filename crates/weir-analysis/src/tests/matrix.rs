@@ -1,10 +1,12 @@
 //! The answer of a matrix of loads, and of arms whose levels are not in force.
 
-use weir_model::record::{Inert, ProxyRecord, Record};
-use weir_model::study::{MatrixCell, Metric};
+use weir_model::record::{Inert, ProxyRecord, Record, RunHeader};
+use weir_model::study::{LoadSpec, MatrixCell, Metric};
+use weir_stats::SplitMix64;
 
 use super::fixture::{header, normal, run, three_arms, trials};
 use crate::analyze;
+use crate::findings::{Comparison, Verdict};
 
 pub(super) fn proxy(arm: &str, inert: &[&str]) -> Record {
     Record::Proxy(ProxyRecord {
@@ -61,28 +63,33 @@ fn an_inert_arm_is_called_so_and_not_without_difference() {
     );
 }
 
-#[test]
-fn a_matrix_is_answered_in_one_sentence_by_counts() {
+/// A study of a closed load at each of so many numbers of connections.
+fn of_matrix(cells: u32) -> RunHeader {
     let mut header = header(three_arms());
     let spec = header.study.loads[0].clone();
-    header.study.loads.clear();
-    let mut all = Vec::new();
-    for connections in [100, 200, 300] {
-        let mut load = spec.clone();
-        load.name = format!("c{connections}");
-        load.cell = Some(MatrixCell {
+    let loads = (1..=cells).map(|number| LoadSpec {
+        name: format!("c{number}"),
+        cell: Some(MatrixCell {
             matrix: String::new(),
-            connections,
+            connections: number,
             rate: None,
-        });
-        header.study.loads.push(load);
-    }
+        }),
+        ..spec.clone()
+    });
+    header.study.loads = loads.collect();
     header.study.objective.metric = Metric::Rate;
-    for connections in [100, 200] {
-        // The change doubles the rate at 200 connections alone.
+    header
+}
+
+#[test]
+fn a_matrix_is_answered_in_one_sentence_by_counts() {
+    let header = of_matrix(3);
+    let mut all = Vec::new();
+    for connections in [1, 2] {
+        // The change doubles the rate of the second load alone.
         let load = format!("c{connections}");
         all.extend(trials(&header, &load, 24, |moment| {
-            let factor = if moment.arm == 2 && connections == 200 {
+            let factor = if moment.arm == 2 && connections == 2 {
                 2.0
             } else {
                 1.0
@@ -92,7 +99,40 @@ fn a_matrix_is_answered_in_one_sentence_by_counts() {
     }
     let (_folder, run) = run(&header, all);
     let answer = analyze(&run).answer;
-    let expected = "Over 2 of 2 loads of the matrix, by the completed rate: keepalive: better in 1 (2.00 to \
-                    2.00 times), no difference beyond 2 % in 1.";
+    let expected = "Over 2 of 2 loads of the matrix, by the completed rate: keepalive: better on average (1.40 times, \
+                    95 % interval 1.40 to 1.40), better in 1 (2.00 to 2.00 times), no difference beyond 2 % in 1. Of the \
+                    loads called better or worse, at most 5 % are so by chance, on average (Benjamini-Hochberg).";
     assert_eq!(answer, expected);
+}
+
+#[test]
+fn of_many_equal_loads_none_is_called_better_or_worse() {
+    let header = of_matrix(60);
+    let mut rng = SplitMix64::new(43);
+    let all = header.study.loads.iter().flat_map(|load| {
+        trials(&header, &load.name, 24, |_| {
+            1e4 * (1.0 + 0.02 * normal(&mut rng))
+        })
+    });
+    let (_folder, run) = run(&header, all.collect());
+    let findings = analyze(&run);
+    let loads = findings.loads.iter();
+    let changes = loads.filter_map(|load| load.comparison("keepalive", Metric::Rate));
+    let changes: Vec<&Comparison> = changes.collect();
+    let by_chance = changes.iter().filter(|found| found.p <= 0.05).count();
+    assert!(by_chance > 0, "one in twenty of them");
+    for found in changes {
+        let is_claim = matches!(found.verdict, Verdict::Better | Verdict::Worse);
+        assert!(!is_claim && found.family == 60, "{found:?}");
+        assert!(found.p_holm > 0.05, "{found:?}");
+    }
+    let answer = &findings.answer;
+    assert!(
+        answer.contains("keepalive: no difference beyond 2 % on average (1.00 times"),
+        "{answer}"
+    );
+    assert!(
+        !answer.contains("better") && !answer.contains("Benjamini"),
+        "{answer}"
+    );
 }

@@ -1,6 +1,45 @@
 //! Groups of neighbouring blocks.
 
-use crate::replicates::{group_size, groups, together};
+use weir_model::study::Metric;
+
+use super::fixture::{header, normal, part, run_with_records, three_arms, trials};
+use crate::analyze;
+use crate::findings::Verdict;
+use crate::replicates::{group_size, groups};
+
+/// Without their own spread, one to three instances have that of other proxies: a per cent is no effect then.
+#[test]
+fn few_instances_claim_what_is_larger_than_instances_differ_by() {
+    for (instances, ratio, verdict) in [
+        (1, 3.0, Verdict::Better),
+        (1, 1.1, Verdict::Better),
+        (1, 1.015, Verdict::Inconclusive),
+        (1, 1.0, Verdict::Inconclusive),
+        (3, 1.015, Verdict::Inconclusive),
+        (3, 1.06, Verdict::Better),
+        (8, 1.06, Verdict::Better),
+        (8, 1.0, Verdict::Equivalent),
+    ] {
+        let header = header(three_arms());
+        let all = trials(&header, "closed", 24, |moment| {
+            let faster = if moment.arm == 2 { ratio } else { 1.0 };
+            1e4 * faster * (1.0 + 0.002 * normal(moment.rng))
+        });
+        let of_instance = 24 / instances;
+        let parts: Vec<_> = (0..instances)
+            .map(|instance| instance * of_instance)
+            .map(|first| part("closed", first..first + of_instance))
+            .collect();
+        let (_folder, run) = run_with_records(&header, all, |_, _| Vec::new(), &parts);
+        let findings = analyze(&run);
+        let found = findings.loads[0]
+            .comparison("keepalive", Metric::Rate)
+            .unwrap();
+        assert_eq!(found.verdict, verdict, "{instances} {ratio}: {found:?}");
+        let says = found.because.contains("so few instances of the proxies");
+        assert_eq!(says, instances < 4, "{}", found.because);
+    }
+}
 
 #[test]
 fn groups_are_neighbours_and_leave_nobody_out() {
@@ -29,13 +68,4 @@ fn groups_grow_until_the_quantile_has_its_samples() {
         let size = group_size(requests, blocks, 1_000);
         assert_eq!(size, want, "{requests} requests in {blocks} blocks");
     }
-}
-
-#[test]
-fn short_clusters_are_taken_together_at_their_edges() {
-    let twos = [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6];
-    assert_eq!(together(&twos, 5), [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1]);
-    assert_eq!(together(&[3; 4], 5), [0; 4]);
-    let long = [0, 0, 0, 0, 0, 1, 1, 1, 1, 1];
-    assert_eq!(together(&long, 5), long);
 }

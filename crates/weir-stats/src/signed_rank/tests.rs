@@ -5,19 +5,15 @@ use proptest::prelude::*;
 use super::*;
 use crate::walsh::tests::naive as naive_averages;
 
+/// The p of symmetric samples.
 fn p(sample: &[f64]) -> f64 {
-    SignedRank::new().p_two_sided(sample).unwrap()
+    SignedRank::new().p_of_zero(&ascending(sample).unwrap(), 1.0)
 }
 
-/// Lists every choice of signs. Pratt's zeros: ranked, then out.
+/// Lists every choice of signs of a sample without zeros and equal magnitudes.
 fn naive_p(sample: &[f64]) -> f64 {
-    let rank = |value: f64| {
-        let below = sample.iter().filter(|x| x.abs() < value.abs()).count();
-        let equal = sample.iter().filter(|x| x.abs() == value.abs()).count();
-        below as f64 + (equal as f64 + 1.0) / 2.0
-    };
-    let nonzero: Vec<f64> = sample.iter().copied().filter(|x| *x != 0.0).collect();
-    let ranks: Vec<f64> = nonzero.iter().map(|x| rank(*x)).collect();
+    let rank = |value: &f64| sample.iter().filter(|x| x.abs() <= value.abs()).count() as f64;
+    let ranks: Vec<f64> = sample.iter().map(rank).collect();
     let middle = ranks.iter().sum::<f64>() / 2.0;
     let w = |signs: u32| -> f64 {
         let positive = ranks
@@ -26,9 +22,9 @@ fn naive_p(sample: &[f64]) -> f64 {
             .filter(|(i, _)| signs >> i & 1 == 1);
         positive.map(|(_, rank)| rank).sum()
     };
-    let seen = (0..nonzero.len()).fold(0, |bits, i| bits | u32::from(nonzero[i] > 0.0) << i);
+    let seen = (0..sample.len()).fold(0, |bits, i| bits | u32::from(sample[i] > 0.0) << i);
     let distance = (w(seen) - middle).abs();
-    let all = 1_u32 << nonzero.len();
+    let all = 1_u32 << sample.len();
     let as_far = (0..all).filter(|signs| (w(*signs) - middle).abs() >= distance);
     as_far.count() as f64 / f64::from(all)
 }
@@ -123,17 +119,19 @@ fn too_few_replicates_say_what_confidence_they_have() {
     let one = SignedRank::new().interval(&[1.0], 0.95).unwrap();
     assert_eq!((one.low, one.high, one.confidence), (1.0, 1.0, 0.0));
     assert_eq!(SignedRank::new().interval(&[], 0.95), None);
-    assert_eq!(SignedRank::new().p_two_sided(&[f64::INFINITY]), None);
+    assert_eq!(SignedRank::new().p_of_any(&[f64::INFINITY]), None);
 }
 
 #[test]
 fn zeros_are_no_evidence() {
     assert_eq!(p(&[0.0; 10]), 1.0);
     assert_eq!(p(&[0.0]), 1.0);
-    // Six positive ones among zeros: the signs of six values are all that can be flipped.
+    // Six positive ones among zeros: the interval begins at 0, whatever their signs say.
     let mut sample = vec![0.0; 20];
     sample.extend((1..=6).map(f64::from));
-    assert_eq!(p(&sample), 0.03125);
+    let interval = SignedRank::new().interval_of_any(&sample, 0.95).unwrap();
+    assert_eq!(interval.low, 0.0);
+    assert!(p(&sample) > 0.05, "{}", p(&sample));
 }
 
 #[test]
@@ -169,23 +167,30 @@ fn a_thousand_replicates_are_exact_and_agree_with_the_approximation() {
 proptest! {
     #[test]
     fn p_is_the_share_of_all_sign_choices(
-        sample in prop::collection::vec(prop_oneof![-5.0_f64..5.0, (-3_i8..=3).prop_map(f64::from)], 1..=12)
-    ) {
-        let want = naive_p(&sample);
-        prop_assert!((p(&sample) - want).abs() < 1e-12, "{} against {want}", p(&sample));
-    }
-
-    #[test]
-    fn the_interval_without_zero_is_the_p_below_the_level(
-        sample in prop::collection::vec(-1.0_f64..3.0, 6..40)
+        sample in prop::collection::vec(-5.0_f64..5.0, 1..=12)
     ) {
         let mut magnitudes: Vec<f64> = sample.iter().map(|x| x.abs()).collect();
         magnitudes.sort_by(f64::total_cmp);
         prop_assume!(magnitudes[0] > 0.0 && magnitudes.windows(2).all(|w| w[0] < w[1]));
-        let interval = SignedRank::new().interval(&sample, 0.95).unwrap();
+        let want = naive_p(&sample);
+        prop_assert!((p(&sample) - want).abs() < 1e-12, "{} against {want}", p(&sample));
+    }
+
+    // Whether or not the noise is symmetric, and whatever ties and zeros there are.
+    #[test]
+    fn the_interval_without_zero_is_the_p_below_the_level(
+        sample in prop::collection::vec(
+            prop_oneof![-1.0_f64..3.0, 0.0_f64..20.0, (-1_i8..=3).prop_map(f64::from)], 6..40
+        ),
+        confidence in 0.9_f64..0.99
+    ) {
+        let mut tests = SignedRank::new();
+        let interval = tests.interval_of_any(&sample, confidence).unwrap();
         let excludes = interval.low > 0.0 || interval.high < 0.0;
-        prop_assert_eq!(excludes, p(&sample) <= 1.0 - 0.95);
-        prop_assert!(interval.confidence >= 0.95);
+        let p = tests.p_of_any(&sample).unwrap();
+        // Without a rank that is as sure the interval is the whole range.
+        prop_assume!(interval.confidence >= confidence);
+        prop_assert_eq!(excludes, p <= 1.0 - confidence, "{} {:?}", p, interval);
         let estimate = crate::hodges_lehmann(&sample).unwrap();
         prop_assert!(interval.low <= estimate && estimate <= interval.high);
     }
