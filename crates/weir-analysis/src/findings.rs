@@ -19,6 +19,9 @@ use weir_model::record::{ArmConnections, Inert, LookRecord, Validity, ValidityRe
 use weir_model::study::{ArmRole, Metric, Objective};
 use weir_stats::verdict::LEAST_REPLICATES;
 
+use crate::names;
+use crate::replicates::samples_needed;
+
 pub use alone::AloneFindings;
 pub use capacity::*;
 pub use effects::{Ineffective, MisreadArm};
@@ -321,6 +324,9 @@ pub struct Comparison {
     /// Neighbouring blocks merged into one replicate, because single ones had too few requests for the
     /// quantile; 1: none.
     pub merged: u32,
+    /// Requests in a replicate of a quantile, about, of the arm that has fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
     /// Comparisons that p is corrected for, this one among them.
     #[serde(default = "one")]
     pub family: u32,
@@ -379,6 +385,12 @@ impl Comparison {
         }
     }
 
+    /// Returns true if a replicate has so few requests that its quantile is none: figures are shown, and nothing is claimed.
+    pub(crate) fn lacks_requests(&self) -> bool {
+        self.requests
+            .is_some_and(|requests| requests < samples_needed(self.metric))
+    }
+
     /// Why the verdict is what it is. [`Comparison::mirrored`] knows these words.
     pub(crate) fn reason(&self, objective: &Objective) -> String {
         let (low, high) = self.interval;
@@ -399,6 +411,11 @@ impl Comparison {
                 format!("the whole interval is {side} 1 and {p}")
             }
             Verdict::Equivalent => format!("the whole interval is within {band}"),
+            Verdict::Inconclusive if self.lacks_requests() => format!(
+                "a replicate has about {} requests, fewer than the {} that the quantile needs",
+                names::count(self.requests.unwrap_or_default()),
+                names::count(samples_needed(self.metric))
+            ),
             Verdict::Inconclusive if !few && self.is_contradicted(objective.band) => format!(
                 "typical blocks have a ratio of {:.3}, but all blocks together one of {:.3}: one of the arms stalls \
                  now and then",

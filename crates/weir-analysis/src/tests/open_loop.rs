@@ -1,6 +1,6 @@
 //! Response times: only in the open loop, only at equal rates, only with requests enough.
 
-use weir_model::record::{HeldUp, PilotRecord, Record, TrialRecord};
+use weir_model::record::{HeldUp, PilotRecord, Record, TrialRecord, Validity};
 use weir_model::study::{Metric, StudyArrivals};
 use weir_record::{Run, RunWriter};
 use weir_stats::SplitMix64;
@@ -147,22 +147,46 @@ fn slices_in_which_the_machine_stood_still_are_left_out_unless_they_are_an_arms(
 }
 
 #[test]
-fn a_short_run_leaves_its_tail_out() {
+fn a_short_run_shows_its_tail_and_claims_what_its_requests_allow() {
     let header = header(three_arms());
     let p99 = |blocks: u32, count: usize| {
         let trials = trials(&header, "open", blocks, as_intended);
         let (_folder, run) = run_with_times(&header, trials, exponential(count));
         comparison(&analyze(&run), 1, Metric::ResponseP99, "keepalive").clone()
     };
-    let thin = p99(12, 500);
-    assert_eq!((thin.n, thin.merged), (6, 2), "{thin:?}");
-    let out = p99(12, 400);
-    assert_eq!((out.verdict, out.n), (Verdict::Invalid, 0));
-    assert!(
-        out.because.contains("only 800 requests in a replicate"),
-        "{}",
-        out.because
-    );
+    // Blocks, requests in each; replicates, requests in each, verdict, and what is said of them.
+    for (blocks, count, n, requests, verdict, words) in [
+        (12, 500, 6, 1_000, Verdict::Better, "the whole interval is below 1"),
+        (12, 400, 6, 800, Verdict::Better, "each replicate has about 800 requests"),
+        (12, 50, 6, 100, Verdict::Better, "each replicate has about 100 requests"),
+        (12, 40, 6, 80, Verdict::Inconclusive, "about 80 requests, fewer than the 100"),
+    ] {
+        let found = p99(blocks, count);
+        let seen = (found.n, found.requests, found.verdict);
+        assert_eq!(seen, (n, Some(requests), verdict), "{count}: {found:?}");
+        assert!(found.because.contains(words), "{}", found.because);
+        assert!(found.ratio > 0.2 && found.ratio < 0.9, "{found:?}");
+    }
+    let words = p99(12, 40).because;
+    let would_do = "; about 2 more seconds or 1.2 times the rate would do";
+    assert!(words.contains(would_do), "{words}");
+}
+
+#[test]
+fn a_study_whose_quantile_has_too_few_requests_or_no_figures_is_not_valid() {
+    let mut header = header(three_arms());
+    header.study.objective.metric = Metric::ResponseP99;
+    for (count, validity, words) in [
+        (500, Validity::Valid, ""),
+        (40, Validity::Suspect, "under the load open, a replicate has about 80 requests"),
+        (0, Validity::Invalid, "under the load open, in no block did either arm answer"),
+    ] {
+        let trials = trials(&header, "open", 12, as_intended);
+        let (_folder, run) = run_with_times(&header, trials, exponential(count));
+        let headline = analyze(&run).headline;
+        assert_eq!(headline.validity, validity, "{headline:?}");
+        assert!(headline.because.starts_with(words), "{headline:?}");
+    }
 }
 
 /// The change leaves a share of its requests unanswered in some of its blocks: what is said of its median, of
