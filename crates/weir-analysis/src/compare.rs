@@ -310,7 +310,7 @@ fn caveats(metric: Metric, drawn: &Replicates, found: &Estimate) -> String {
     {
         let [requests, wanted] = [requests, samples_wanted(metric)].map(names::count);
         text += &format!(
-            "; each replicate has about {requests} requests, and {wanted} would give a narrower interval"
+            "; each replicate has about {requests} requests, fewer than the {wanted} that are wanted"
         );
     }
     if found.is_median {

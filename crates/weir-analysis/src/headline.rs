@@ -221,7 +221,11 @@ pub(crate) fn headline(study: &Study, records: &[Record], findings: &Findings) -
 /// What trials that may be used lack all the same: figures of the metric that the study asks for, or requests for its
 /// quantile.
 fn without_figures(load: &LoadFindings, metric: Metric) -> Option<(Validity, String)> {
-    let asked = || load.comparisons.iter().filter(|found| found.metric == metric);
+    let asked = || {
+        load.comparisons
+            .iter()
+            .filter(|found| found.metric == metric)
+    };
     let first = asked().next().filter(|_| load.blocks_used > 0)?;
     let (validity, found) = if asked().all(|found| found.verdict == Verdict::Invalid) {
         (Validity::Invalid, first)

@@ -20,9 +20,13 @@ struct ShortLoad<'a> {
     rate: f64,
 }
 
-/// Replicates without which no difference can be shown among the study's comparisons.
+/// Replicates without which no difference can be shown among the study's comparisons. All requests of an arm that is
+/// alone count together: it is compared with a limit.
 fn replicates(study: &Study) -> u32 {
-    least_replicates(study.questions().len(), study.objective.confidence) as u32
+    match study.arms.len() {
+        1 => 1,
+        _ => least_replicates(study.questions().len(), study.objective.confidence) as u32,
+    }
 }
 
 /// Requests of an arm in a block at one request per second.
@@ -83,9 +87,13 @@ pub fn short_loads(study: &Study) -> Option<String> {
         }
         None => format!("`duration: {}s`", suffices.as_secs()),
     };
+    let each = match replicates {
+        1 => String::new(),
+        count => format!(" in each of {count} replicates"),
+    };
     Some(format!(
-        "load `{name}`{others} is too short for the p{quantile} that the study asks for: an arm gets about {requests} requests in each of \
-         {replicates} replicates, and {wanted} are wanted, so {then}. {suffices} or {rate} requests/s would do"
+        "load `{name}`{others} is too short for the p{quantile} that the study asks for: an arm gets about {requests} \
+         requests{each}, and {wanted} are wanted, so {then}. {suffices} or {rate} requests/s would do"
     ))
 }
 
@@ -133,10 +141,22 @@ mod tests {
         use StudyArrivals::{Closed, Constant, ShareOfSlowest};
         // Blocks of three arms take 600 ms, 160 of which are measured of each arm; six replicates.
         for (arrivals, seconds, words) in [
-            (Constant(500.0), 30, "about 640 requests in each of 6 replicates, and 1000 are wanted"),
-            (Constant(500.0), 30, "`duration: 47s` or 790 requests/s would do"),
+            (
+                Constant(500.0),
+                30,
+                "about 640 requests in each of 6 replicates, and 1000 are wanted",
+            ),
+            (
+                Constant(500.0),
+                30,
+                "`duration: 47s` or 790 requests/s would do",
+            ),
             (Constant(60.0), 30, "nothing will be claimed from it"),
-            (ShareOfSlowest(0.6), 30, "below 790 requests/s, 30s are short for the p99"),
+            (
+                ShareOfSlowest(0.6),
+                30,
+                "below 790 requests/s, 30s are short for the p99",
+            ),
             (Constant(800.0), 30, ""),
             (Constant(500.0), 47, ""),
             (Closed, 30, ""),
@@ -145,6 +165,11 @@ mod tests {
             assert!(sentence.contains(words), "{words}: {sentence}");
             assert_eq!(sentence.is_empty(), words.is_empty(), "{sentence}");
         }
+        let mut alone = asking(Constant(60.0), 10);
+        alone.arms.truncate(1);
+        let sentence = short_loads(&alone).unwrap();
+        let words = "an arm gets about 480 requests, and 1000 are wanted";
+        assert!(sentence.contains(words), "{sentence}");
         let mut other = asking(Constant(500.0), 30);
         other.budget = Some(Duration::from_secs(60));
         let sentence = short_loads(&other).unwrap();

@@ -156,10 +156,38 @@ fn a_short_run_shows_its_tail_and_claims_what_its_requests_allow() {
     };
     // Blocks, requests in each; replicates, requests in each, verdict, and what is said of them.
     for (blocks, count, n, requests, verdict, words) in [
-        (12, 500, 6, 1_000, Verdict::Better, "the whole interval is below 1"),
-        (12, 400, 6, 800, Verdict::Better, "each replicate has about 800 requests"),
-        (12, 50, 6, 100, Verdict::Better, "each replicate has about 100 requests"),
-        (12, 40, 6, 80, Verdict::Inconclusive, "about 80 requests, fewer than the 100"),
+        (
+            12,
+            500,
+            6,
+            1_000,
+            Verdict::Better,
+            "the whole interval is below 1",
+        ),
+        (
+            12,
+            400,
+            6,
+            800,
+            Verdict::Better,
+            "each replicate has about 800 requests",
+        ),
+        (
+            12,
+            50,
+            6,
+            100,
+            Verdict::Better,
+            "each replicate has about 100 requests",
+        ),
+        (
+            12,
+            40,
+            6,
+            80,
+            Verdict::Inconclusive,
+            "about 80 requests, fewer than the 100",
+        ),
     ] {
         let found = p99(blocks, count);
         let seen = (found.n, found.requests, found.verdict);
@@ -178,14 +206,75 @@ fn a_study_whose_quantile_has_too_few_requests_or_no_figures_is_not_valid() {
     header.study.objective.metric = Metric::ResponseP99;
     for (count, validity, words) in [
         (500, Validity::Valid, ""),
-        (40, Validity::Suspect, "under the load open, a replicate has about 80 requests"),
-        (0, Validity::Invalid, "under the load open, in no block did either arm answer"),
+        (
+            40,
+            Validity::Suspect,
+            "under the load open, a replicate has about 80 requests",
+        ),
+        (
+            0,
+            Validity::Invalid,
+            "under the load open, in no block did either arm answer",
+        ),
     ] {
         let trials = trials(&header, "open", 12, as_intended);
         let (_folder, run) = run_with_times(&header, trials, exponential(count));
         let headline = analyze(&run).headline;
         assert_eq!(headline.validity, validity, "{headline:?}");
         assert!(headline.because.starts_with(words), "{headline:?}");
+    }
+}
+
+#[test]
+fn a_tail_that_the_headline_hides_is_named() {
+    let mut header = header(three_arms());
+    // The share of the change's requests that take 60 ms; the median of all others is 0.2 ms.
+    let mut answer = |metric, slow: f64, is_slow: fn(&str) -> bool| {
+        header.study.objective.metric = metric;
+        let trials = trials(&header, "open", 12, as_intended);
+        let times = |trial: &TrialRecord, rng: &mut SplitMix64| {
+            let is_slow = is_slow(&trial.arm);
+            let draw = |_| match is_slow && rng.unit() < slow {
+                true => 60_000_000,
+                false => 190_000 + (20_000.0 * rng.unit()) as u64,
+            };
+            (0..400).map(draw).collect()
+        };
+        let (_folder, run) = run_with_times(&header, trials, times);
+        analyze(&run).answer
+    };
+    let change: fn(&str) -> bool = |arm| arm == "keepalive";
+    let hidden = "The tail of keepalive is far worse than that: its 0.";
+    for (metric, slow, is_slow, words) in [
+        (
+            Metric::ResponseP50,
+            0.12,
+            change,
+            "90 quantile of the response time is 60",
+        ),
+        (
+            Metric::ResponseP50,
+            0.05,
+            change,
+            "99 quantile of the response time is 60",
+        ),
+        (
+            Metric::CpuPerRequest,
+            0.05,
+            change,
+            "99 quantile of the response time is 60",
+        ),
+        // The headline says so itself; nobody is slow, or all are, or equal arms differ as much.
+        (Metric::ResponseP99, 0.05, change, ""),
+        (Metric::ResponseP50, 0.0, change, ""),
+        (Metric::ResponseP50, 0.05, |_| true, ""),
+        (Metric::ResponseP50, 0.05, |arm| arm != "stock", ""),
+    ] {
+        let answer = answer(metric, slow, is_slow);
+        match words {
+            "" => assert!(!answer.contains("tail of"), "{answer}"),
+            words => assert!(answer.contains(&format!("{hidden}{words}")), "{answer}"),
+        }
     }
 }
 

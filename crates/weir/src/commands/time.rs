@@ -170,7 +170,10 @@ pub(crate) fn fit(study: &mut Study, check_alone: bool) -> Result<Option<String>
 
 /// Makes loads long enough for the quantile that the study asks for.
 fn keep_quantiles(study: &mut Study) {
-    let needed = study.loads.iter().map(|load| weir_lab::time_for_quantile(study, load));
+    let needed = study
+        .loads
+        .iter()
+        .map(|load| weir_lab::time_for_quantile(study, load));
     let needed: Vec<_> = needed.collect();
     for (load, needed) in study.loads.iter_mut().zip(needed) {
         load.duration = load.duration.max(needed.unwrap_or_default());
