@@ -62,8 +62,8 @@ fn of_load(study: &Study, load: &LoadFindings, inert: &[InertArm], one_of_many: 
         .filter(|sentence| !sentence.is_empty())
         .collect();
     let text = format!("{under}{}", both.join(" "));
-    let others = tail::hidden(study, load).into_iter();
-    let others = others.chain(unanswered(load)).chain(changed(load));
+    let notes = tail::hidden(study, load).into_iter();
+    let others = notes.chain(unanswered(load)).chain(changed(load));
     let idle = match &*load.idle {
         "" => "",
         _ => idle::ANSWER,

@@ -11,6 +11,7 @@ mod look;
 mod published;
 mod tails;
 mod times;
+mod verdict;
 
 use std::collections::BTreeMap;
 
@@ -33,6 +34,7 @@ pub use look::AtLook;
 pub use published::*;
 pub use tails::{HoldUpFindings, NEVER_NS, TailFindings};
 pub use times::{AcceptFindings, Retransmitted, TimePart, TimeRow, ToldBy, WhereTimeGoes};
+pub use verdict::Verdict;
 
 /// Everything that a run says.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -481,34 +483,4 @@ pub struct Ranking {
     pub unranked: Vec<String>,
     /// All of it in one sentence, with intervals.
     pub words: String,
-}
-
-/// What a comparison says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// Better by more than chance explains.
-    Better,
-    /// Worse by more than chance explains.
-    Worse,
-    /// The interval lies inside the equivalence band.
-    Equivalent,
-    /// Neither can be said.
-    Inconclusive,
-    /// There are no valid figures to compare.
-    Invalid,
-}
-
-impl Verdict {
-    /// In one word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Verdict::Better => "better",
-            Verdict::Worse => "worse",
-            Verdict::Equivalent => "equivalent",
-            Verdict::Inconclusive => "inconclusive",
-            Verdict::Invalid => "invalid",
-        }
-    }
 }

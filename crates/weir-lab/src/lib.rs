@@ -84,7 +84,7 @@ pub use observe::length_of_stretches;
 pub use options::{Options, PlaceSpec, Role};
 pub use pods::Pods;
 pub use proposer::{MakeProposer, Proposer, Step};
-pub use quantiles::{short_loads, time_for_quantile};
+pub use quantiles::{keep_quantiles, short_loads};
 pub use run::{ask, ask_again, resume, run};
 pub use session::Summary;
 pub use settings::of_host;

@@ -37,7 +37,7 @@ fn share_of_block(study: &Study, load: &LoadSpec) -> f64 {
 
 /// Time that a load needs for the quantile that the study asks for; `None`: it asks for none of it, or its rate is not
 /// known before the run.
-pub fn time_for_quantile(study: &Study, load: &LoadSpec) -> Option<Duration> {
+fn time_for_quantile(study: &Study, load: &LoadSpec) -> Option<Duration> {
     let is_asked = study.capacity.is_empty() && load.is_open();
     let wanted = samples_wanted(study.objective.metric);
     if !is_asked || wanted == 0 {
@@ -52,6 +52,18 @@ pub fn time_for_quantile(study: &Study, load: &LoadSpec) -> Option<Duration> {
     Some(Duration::from_secs(seconds.ceil() as u64))
 }
 
+/// Makes loads long enough for the quantile that the study asks for.
+pub fn keep_quantiles(study: &mut Study) {
+    let times: Vec<Option<Duration>> = study
+        .loads
+        .iter()
+        .map(|load| time_for_quantile(study, load))
+        .collect();
+    for (load, needed) in study.loads.iter_mut().zip(times) {
+        load.duration = load.duration.max(needed.unwrap_or_default());
+    }
+}
+
 /// Loads of a study that are too short for the quantile that it asks for, in one sentence without a full stop.
 pub fn short_loads(study: &Study) -> Option<String> {
     let wanted = samples_wanted(study.objective.metric);
@@ -63,7 +75,7 @@ pub fn short_loads(study: &Study) -> Option<String> {
     // What is enough for the shortest is enough for all.
     let worst = short.iter().max_by(|a, b| a.rate.total_cmp(&b.rate))?;
     let quantile = study.objective.metric.response_quantile()? * 100.0;
-    let others = match short.len() {
+    let more_loads = match short.len() {
         1 => String::new(),
         more => format!(" (and {} other loads)", more - 1),
     };
@@ -71,14 +83,15 @@ pub fn short_loads(study: &Study) -> Option<String> {
     let (replicates, rate) = (replicates(study), (worst.rate / 10.0).ceil() * 10.0);
     let Some((requests, suffices)) = worst.requests.zip(worst.suffices) else {
         return Some(format!(
-            "load `{name}`{others} has a rate that is not known yet: below {rate} requests/s, {} are short for the p{quantile} that \
+            "load `{name}`{more_loads} has a rate that is not known yet: below {rate} requests/s, {} are short for the p{quantile} that \
              the study asks for",
             format_duration(worst.load.duration)
         ));
     };
-    let then = match requests < samples_needed(study.objective.metric) {
-        true => "nothing will be claimed from it",
-        false => "its interval will be wider than it could be",
+    let consequence = if requests < samples_needed(study.objective.metric) {
+        "nothing will be claimed from it"
+    } else {
+        "its interval will be wider than it could be"
     };
     let suffices = match study.budget {
         Some(budget) => {
@@ -87,13 +100,13 @@ pub fn short_loads(study: &Study) -> Option<String> {
         }
         None => format!("`duration: {}s`", suffices.as_secs()),
     };
-    let each = match replicates {
+    let by_replicate = match replicates {
         1 => String::new(),
         count => format!(" in each of {count} replicates"),
     };
     Some(format!(
-        "load `{name}`{others} is too short for the p{quantile} that the study asks for: an arm gets about {requests} \
-         requests{each}, and {wanted} are wanted, so {then}. {suffices} or {rate} requests/s would do"
+        "load `{name}`{more_loads} is too short for the p{quantile} that the study asks for: an arm gets about {requests} \
+         requests{by_replicate}, and {wanted} are wanted, so {consequence}. {suffices} or {rate} requests/s would do"
     ))
 }
 
@@ -107,12 +120,11 @@ fn short_load<'a>(study: &Study, load: &'a LoadSpec) -> Option<ShortLoad<'a>> {
         suffices: None,
         rate,
     };
-    let known = arrivals::rate(load, &study.blocks, None).ok()?;
-    match known {
+    match arrivals::rate(load, &study.blocks, None).ok()? {
         None => Some(short),
-        Some(known) if known >= rate => None,
-        Some(known) => Some(ShortLoad {
-            requests: Some((known * share) as u64),
+        Some(offered) if offered >= rate => None,
+        Some(offered) => Some(ShortLoad {
+            requests: Some((offered * share) as u64),
             suffices: time_for_quantile(study, load),
             ..short
         }),
@@ -121,16 +133,16 @@ fn short_load<'a>(study: &Study, load: &'a LoadSpec) -> Option<ShortLoad<'a>> {
 
 #[cfg(test)]
 mod tests {
-    use weir_model::fixture::{arm, load, study};
+    use weir_model::fixture;
     use weir_model::study::{ArmRole, Metric, StudyArrivals};
 
     use super::*;
 
     fn asking(rate: StudyArrivals, seconds: u64) -> Study {
         let roles = [ArmRole::Baseline, ArmRole::SameAsBaseline, ArmRole::Change];
-        let arms = roles.map(|role| arm(&format!("{role:?}"), role, &[]));
-        let mut study = study(arms.to_vec());
-        study.loads = vec![load("open", rate)];
+        let arms = roles.map(|role| fixture::arm(&format!("{role:?}"), role, &[]));
+        let mut study = fixture::study(arms.to_vec());
+        study.loads = vec![fixture::load("open", rate)];
         study.loads[0].duration = Duration::from_secs(seconds);
         study.objective.metric = Metric::ResponseP99;
         study
@@ -170,12 +182,30 @@ mod tests {
         let sentence = short_loads(&alone).unwrap();
         let words = "an arm gets about 480 requests, and 1000 are wanted";
         assert!(sentence.contains(words), "{sentence}");
-        let mut other = asking(Constant(500.0), 30);
-        other.budget = Some(Duration::from_secs(60));
-        let sentence = short_loads(&other).unwrap();
+        let mut budgeted = asking(Constant(500.0), 30);
+        budgeted.budget = Some(Duration::from_secs(60));
+        let sentence = short_loads(&budgeted).unwrap();
         assert!(sentence.contains("--budget 95s or"), "{sentence}");
-        other.objective.metric = Metric::Rate;
-        assert_eq!(short_loads(&other), None, "nobody asks");
-        assert_eq!(time_for_quantile(&other, &other.loads[0]), None);
+        budgeted.objective.metric = Metric::Rate;
+        assert_eq!(short_loads(&budgeted), None, "nobody asks");
+        assert_eq!(time_for_quantile(&budgeted, &budgeted.loads[0]), None);
+    }
+    #[test]
+    fn loads_that_are_too_short_are_made_long_enough_and_no_others() {
+        use StudyArrivals::{Closed, Constant, ShareOfSlowest};
+        for (arrivals, seconds, kept) in [
+            (Constant(500.0), 30, 47),
+            (Constant(500.0), 60, 60),
+            (Constant(5_000.0), 30, 30),
+            (ShareOfSlowest(0.6), 30, 30),
+            (Closed, 30, 30),
+        ] {
+            let mut study = asking(arrivals.clone(), seconds);
+            keep_quantiles(&mut study);
+            let duration = Duration::from_secs(kept);
+            assert_eq!(study.loads[0].duration, duration, "{arrivals:?}");
+            let is_known = !matches!(arrivals, ShareOfSlowest(_));
+            assert!(!is_known || short_loads(&study).is_none(), "{arrivals:?}");
+        }
     }
 }

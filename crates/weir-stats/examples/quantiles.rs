@@ -142,7 +142,7 @@ fn by_requests(out: &mut impl io::Write, studies: u32) -> Result<(), Box<dyn std
     for per_s in [0.0, 1.5, 5.0] {
         for (replicates, requests) in SIZES {
             // Short loads take less time to simulate.
-            let studies = if replicates < 100 {
+            let count = if replicates < 100 {
                 10 * studies
             } else {
                 studies
@@ -151,7 +151,7 @@ fn by_requests(out: &mut impl io::Write, studies: u32) -> Result<(), Box<dyn std
                 let mut rng = SplitMix64::new(77);
                 let (mut covered, mut rejected) = (0, 0);
                 let (mut widths, mut values) = (Vec::new(), Vec::new());
-                for _ in 0..studies {
+                for _ in 0..count {
                     let mut value = |factor: f64| {
                         p99(&block(&mut rng, requests, per_s, (MEDIAN_NS * factor, 0.5)))
                     };
@@ -170,14 +170,14 @@ fn by_requests(out: &mut impl io::Write, studies: u32) -> Result<(), Box<dyn std
                     widths.push((high / low).ln() / 2.0);
                     values.push(ratio_of(found.value));
                 }
-                let share = |count: u32| 100.0 * f64::from(count) / f64::from(studies);
+                let percent = 100.0 / f64::from(count);
                 writeln!(
                     out,
                     "| {per_s} | {replicates} | {requests} | {truth} | {:.1} % | ±{:.2} % | {:.3} | {:.1} % |",
-                    share(covered),
+                    f64::from(covered) * percent,
                     100.0 * middle(&mut widths),
                     middle(&mut values),
-                    share(rejected)
+                    f64::from(rejected) * percent
                 )?;
             }
         }

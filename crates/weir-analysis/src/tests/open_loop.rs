@@ -202,8 +202,8 @@ fn a_short_run_shows_its_tail_and_claims_what_its_requests_allow() {
 
 #[test]
 fn a_study_whose_quantile_has_too_few_requests_or_no_figures_is_not_valid() {
-    let mut header = header(three_arms());
-    header.study.objective.metric = Metric::ResponseP99;
+    let mut run_header = header(three_arms());
+    run_header.study.objective.metric = Metric::ResponseP99;
     for (count, validity, words) in [
         (500, Validity::Valid, ""),
         (
@@ -217,8 +217,8 @@ fn a_study_whose_quantile_has_too_few_requests_or_no_figures_is_not_valid() {
             "under the load open, in no block did either arm answer",
         ),
     ] {
-        let trials = trials(&header, "open", 12, as_intended);
-        let (_folder, run) = run_with_times(&header, trials, exponential(count));
+        let recorded = trials(&run_header, "open", 12, as_intended);
+        let (_folder, run) = run_with_times(&run_header, recorded, exponential(count));
         let headline = analyze(&run).headline;
         assert_eq!(headline.validity, validity, "{headline:?}");
         assert!(headline.because.starts_with(words), "{headline:?}");
@@ -227,20 +227,23 @@ fn a_study_whose_quantile_has_too_few_requests_or_no_figures_is_not_valid() {
 
 #[test]
 fn a_tail_that_the_headline_hides_is_named() {
-    let mut header = header(three_arms());
+    let mut run_header = header(three_arms());
     // The share of the change's requests that take 60 ms; the median of all others is 0.2 ms.
     let mut answer = |metric, slow: f64, is_slow: fn(&str) -> bool| {
-        header.study.objective.metric = metric;
-        let trials = trials(&header, "open", 12, as_intended);
+        run_header.study.objective.metric = metric;
+        let recorded = trials(&run_header, "open", 12, as_intended);
         let times = |trial: &TrialRecord, rng: &mut SplitMix64| {
-            let is_slow = is_slow(&trial.arm);
-            let draw = |_| match is_slow && rng.unit() < slow {
-                true => 60_000_000,
-                false => 190_000 + (20_000.0 * rng.unit()) as u64,
-            };
-            (0..400).map(draw).collect()
+            let slow_share = if is_slow(&trial.arm) { slow } else { 0.0 };
+            let draws = (0..400).map(|_| {
+                if rng.unit() < slow_share {
+                    60_000_000
+                } else {
+                    190_000 + (20_000.0 * rng.unit()) as u64
+                }
+            });
+            draws.collect()
         };
-        let (_folder, run) = run_with_times(&header, trials, times);
+        let (_folder, run) = run_with_times(&run_header, recorded, times);
         analyze(&run).answer
     };
     let change: fn(&str) -> bool = |arm| arm == "keepalive";
@@ -270,10 +273,10 @@ fn a_tail_that_the_headline_hides_is_named() {
         (Metric::ResponseP50, 0.05, |_| true, ""),
         (Metric::ResponseP50, 0.05, |arm| arm != "stock", ""),
     ] {
-        let answer = answer(metric, slow, is_slow);
+        let sentence = answer(metric, slow, is_slow);
         match words {
-            "" => assert!(!answer.contains("tail of"), "{answer}"),
-            words => assert!(answer.contains(&format!("{hidden}{words}")), "{answer}"),
+            "" => assert!(!sentence.contains("tail of"), "{sentence}"),
+            words => assert!(sentence.contains(&format!("{hidden}{words}")), "{sentence}"),
         }
     }
 }

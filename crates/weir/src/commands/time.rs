@@ -122,7 +122,7 @@ pub(crate) fn fit(study: &mut Study, check_alone: bool) -> Result<Option<String>
         let mut other = study.clone();
         multiply(&mut other, share);
         if keeps_quantiles {
-            keep_quantiles(&mut other);
+            weir_lab::keep_quantiles(&mut other);
         }
         let check = match check_alone {
             true => weir_lab::length_of_check(&other),
@@ -166,18 +166,6 @@ pub(crate) fn fit(study: &mut Study, check_alone: bool) -> Result<Option<String>
             low => format!("{:.0} % of the duration", low * 100.0),
         }
     )))
-}
-
-/// Makes loads long enough for the quantile that the study asks for.
-fn keep_quantiles(study: &mut Study) {
-    let needed = study
-        .loads
-        .iter()
-        .map(|load| weir_lab::time_for_quantile(study, load));
-    let needed: Vec<_> = needed.collect();
-    for (load, needed) in study.loads.iter_mut().zip(needed) {
-        load.duration = load.duration.max(needed.unwrap_or_default());
-    }
 }
 
 /// Makes the slices that a study gives as short as its loads need for their blocks. Where what is due repeats
