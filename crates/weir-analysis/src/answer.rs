@@ -2,6 +2,7 @@
 
 mod matrix;
 mod proxies;
+mod tail;
 
 use weir_model::study::{ArmRole, Metric, Study};
 
@@ -62,7 +63,8 @@ fn of_load(study: &Study, load: &LoadFindings, inert: &[InertArm], one_of_many: 
         .filter(|sentence| !sentence.is_empty())
         .collect();
     let text = format!("{under}{}", both.join(" "));
-    let others = unanswered(load).into_iter().chain(changed(load));
+    let notes = tail::hidden(study, load).into_iter();
+    let others = notes.chain(unanswered(load)).chain(changed(load));
     let idle = match &*load.idle {
         "" => "",
         _ => idle::ANSWER,

@@ -13,7 +13,7 @@ use crate::blocks::LoadData;
 use crate::findings::{AtLook, Comparison, Verdict};
 use crate::matrix;
 use crate::names;
-use crate::replicates::{Replicates, group_size, replicates, samples_needed};
+use crate::replicates::{Replicates, group_size, replicates, samples_needed, samples_wanted};
 use crate::values::Values;
 
 /// A detectable change from which on nothing can be detected.
@@ -185,7 +185,7 @@ impl<'a> Comparer<'a> {
             found
         };
         comparison.n = sample.len() as u32;
-        comparison.merged = drawn.merged;
+        (comparison.merged, comparison.requests) = (drawn.merged, drawn.requests);
         comparison.autocorrelation = found.autocorrelation;
         comparison.ratio = ratio_of(found.value);
         comparison.interval = found.interval.ratios();
@@ -254,24 +254,20 @@ impl<'a> Comparer<'a> {
             }));
         }
         let values = &self.values;
-        let size = match samples_needed(metric) {
-            0 => 1,
-            needed => {
+        let (size, requests) = match samples_wanted(metric) {
+            0 => (1, None),
+            wanted => {
                 let requests = [arm, against].map(|arm| values.times_of(metric, arm, &blocks).due);
                 let fewest = requests[0].min(requests[1]);
-                let size = group_size(fewest, blocks.len(), needed);
-                size.map_err(|found| {
-                    NotComparable(format!(
-                        "only {} requests in a replicate, fewer than the {} that the quantile needs",
-                        names::count(found),
-                        names::count(needed)
-                    ))
-                })?
+                let size = group_size(fewest, blocks.len(), wanted, self.replicates_needed());
+                let per_block = fewest / blocks.len() as u64;
+                (size, Some(per_block * size as u64))
             }
         };
         let mut drawn = replicates(data, &blocks, size, |group| {
             values.value(metric, arm, group) / values.value(metric, against, group)
         });
+        drawn.requests = requests;
         if metric == Metric::ResponseP99 {
             let p99 = |arm| values.times(arm, &all).quantile(0.99);
             drawn.pooled = p99(arm) / p99(against);
@@ -281,6 +277,15 @@ impl<'a> Comparer<'a> {
                 "in no block did either arm answer enough requests for it".to_owned(),
             )),
             false => Ok(drawn),
+        }
+    }
+
+    /// Replicates from which on a difference can be shown among the study's comparisons.
+    fn replicates_needed(&self) -> usize {
+        let study = self.data.study;
+        match self.look {
+            Some(look) => least_replicates(1, 1.0 - look.level),
+            None => least_replicates(study.questions().len(), study.objective.confidence),
         }
     }
 
@@ -300,6 +305,7 @@ fn blank(data: &LoadData<'_>, metric: Metric, arm: usize, against: usize) -> Com
         against: arms[against].name.clone(),
         n: 0,
         merged: 1,
+        requests: None,
         family: 1,
         autocorrelation: 0.0,
         ratio: f64::NAN,
@@ -322,6 +328,14 @@ fn caveats(metric: Metric, drawn: &Replicates, found: &Estimate) -> String {
         text += &format!(
             "; this compares the typical p99, of short times; the ratio of the pooled ones is {:.3}",
             drawn.pooled
+        );
+    }
+    if let Some(requests) = drawn.requests
+        && (samples_needed(metric)..samples_wanted(metric)).contains(&requests)
+    {
+        let [requests, wanted] = [requests, samples_wanted(metric)].map(names::count);
+        text += &format!(
+            "; each replicate has about {requests} requests, fewer than the {wanted} that are wanted"
         );
     }
     if found.is_median {
@@ -381,6 +395,7 @@ fn judge(comparison: &mut Comparison, data: &LoadData<'_>) {
         comparison.metric.higher_is_better(),
     );
     comparison.verdict = match outcome {
+        _ if comparison.lacks_requests() => Verdict::Inconclusive,
         Outcome::Inconclusive => Verdict::Inconclusive,
         _ if comparison.is_contradicted(objective.band) => Verdict::Inconclusive,
         Outcome::Better => Verdict::Better,
@@ -396,6 +411,16 @@ fn judge(comparison: &mut Comparison, data: &LoadData<'_>) {
 
 /// What would have been needed, where a difference could not have been shown whatever it had been.
 fn missing(comparison: &Comparison, data: &LoadData<'_>, objective: &Objective) -> Option<String> {
+    let block_s = data.block_ns() as f64 / 1e9;
+    if comparison.lacks_requests() {
+        let requests = comparison.requests.unwrap_or_default().max(1);
+        let times = samples_needed(comparison.metric) as f64 / requests as f64;
+        let seconds = (times - 1.0) * data.blocks.len() as f64 * block_s;
+        return Some(format!(
+            "; about {} or {times:.1} times the rate would do",
+            longer(seconds)
+        ));
+    }
     let family = comparison.family as usize;
     let least = match comparison.look {
         Some(look) => least_replicates(1, 1.0 - look.level) as u32,
@@ -408,10 +433,9 @@ fn missing(comparison: &Comparison, data: &LoadData<'_>, objective: &Objective) 
     };
     let of_these = f64::from(comparison.n * comparison.merged) / data.blocks.len().max(1) as f64;
     let blocks = f64::from(lacking * comparison.merged) / of_these.max(0.01);
-    let seconds = blocks * data.block_ns() as f64 / 1e9;
     Some(format!(
         "; a difference could not have been shown: this needs {least} replicates{among}, about {} would do",
-        longer(seconds)
+        longer(blocks * block_s)
     ))
 }
 

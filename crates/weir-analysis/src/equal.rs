@@ -91,6 +91,7 @@ mod tests {
             against: "stock".to_owned(),
             n: 20,
             merged: 1,
+            requests: None,
             family: 1,
             autocorrelation: 0.0,
             ratio,

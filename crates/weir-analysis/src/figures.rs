@@ -17,7 +17,7 @@ use crate::evidence::evidence;
 use crate::findings::{ArmFindings, NEVER_NS, TailFindings};
 use crate::limits::pooled;
 use crate::outcomes::{Answers, rate, received_per_second, sum};
-use crate::replicates::{group_size, groups, samples_needed};
+use crate::replicates::{group_size, groups, samples_needed, samples_wanted};
 use crate::values::{Times, Values};
 
 /// Quantiles of [`ArmFindings::response_ns`] and its like.
@@ -76,9 +76,14 @@ fn tails(comparer: &Comparer<'_>, arm: usize) -> Vec<TailFindings> {
 /// The pseudo-median of the p99s of groups of blocks; `None` where there are too few requests, or a typical one
 /// falls among those that were not answered.
 fn typical_p99(values: &Values<'_>, arm: usize, blocks: &[usize]) -> Option<u64> {
-    let samples = values.times_of(Metric::ResponseP99, arm, blocks).due;
-    let size = group_size(samples, blocks.len(), samples_needed(Metric::ResponseP99)).ok()?;
-    let each = groups(blocks, size).map(|group| values.value(Metric::ResponseP99, arm, group));
+    let metric = Metric::ResponseP99;
+    let samples = values.times_of(metric, arm, blocks).due;
+    let wanted = samples_wanted(metric);
+    let size = group_size(samples, blocks.len(), wanted, LEAST_REPLICATES);
+    if samples * (size as u64) < samples_needed(metric) * blocks.len() as u64 {
+        return None;
+    }
+    let each = groups(blocks, size).map(|group| values.value(metric, arm, group));
     let each: Vec<f64> = each.map(|ns| ns.min(NEVER_NS as f64)).collect();
     // Half of the largest: the mean of one that was not answered and of one that was.
     hodges_lehmann(&each)

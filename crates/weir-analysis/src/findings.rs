@@ -11,6 +11,7 @@ mod look;
 mod published;
 mod tails;
 mod times;
+mod verdict;
 
 use std::collections::BTreeMap;
 
@@ -18,6 +19,9 @@ use serde::{Deserialize, Serialize};
 use weir_model::record::{ArmConnections, Inert, LookRecord, Validity, ValidityReason};
 use weir_model::study::{ArmRole, Metric, Objective};
 use weir_stats::verdict::LEAST_REPLICATES;
+
+use crate::names;
+use crate::replicates::samples_needed;
 
 pub use alone::AloneFindings;
 pub use capacity::*;
@@ -30,6 +34,7 @@ pub use look::AtLook;
 pub use published::*;
 pub use tails::{HoldUpFindings, NEVER_NS, TailFindings};
 pub use times::{AcceptFindings, Retransmitted, TimePart, TimeRow, ToldBy, WhereTimeGoes};
+pub use verdict::Verdict;
 
 /// Everything that a run says.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -321,6 +326,9 @@ pub struct Comparison {
     /// Neighbouring blocks merged into one replicate, because single ones had too few requests for the
     /// quantile; 1: none.
     pub merged: u32,
+    /// Requests in a replicate of a quantile, about, of the arm that has fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
     /// Comparisons that p is corrected for, this one among them.
     #[serde(default = "one")]
     pub family: u32,
@@ -380,6 +388,12 @@ impl Comparison {
         }
     }
 
+    /// Returns true if a replicate has so few requests that its quantile is none: figures are shown, and nothing is claimed.
+    pub(crate) fn lacks_requests(&self) -> bool {
+        self.requests
+            .is_some_and(|requests| requests < samples_needed(self.metric))
+    }
+
     /// Why the verdict is what it is. [`Comparison::mirrored`] knows these words.
     pub(crate) fn reason(&self, objective: &Objective) -> String {
         let (low, high) = self.interval;
@@ -400,6 +414,11 @@ impl Comparison {
                 format!("the whole interval is {side} 1 and {p}")
             }
             Verdict::Equivalent => format!("the whole interval is within {band}"),
+            Verdict::Inconclusive if self.lacks_requests() => format!(
+                "a replicate has about {} requests, fewer than the {} that the quantile needs",
+                names::count(self.requests.unwrap_or_default()),
+                names::count(samples_needed(self.metric))
+            ),
             Verdict::Inconclusive if !few && self.is_contradicted(objective.band) => format!(
                 "typical blocks have a ratio of {:.3}, but all blocks together one of {:.3}: one of the arms stalls \
                  now and then",
@@ -465,34 +484,4 @@ pub struct Ranking {
     pub unranked: Vec<String>,
     /// All of it in one sentence, with intervals.
     pub words: String,
-}
-
-/// What a comparison says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// Better by more than chance explains.
-    Better,
-    /// Worse by more than chance explains.
-    Worse,
-    /// The interval lies inside the equivalence band.
-    Equivalent,
-    /// Neither can be said.
-    Inconclusive,
-    /// There are no valid figures to compare.
-    Invalid,
-}
-
-impl Verdict {
-    /// In one word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Verdict::Better => "better",
-            Verdict::Worse => "worse",
-            Verdict::Equivalent => "equivalent",
-            Verdict::Inconclusive => "inconclusive",
-            Verdict::Invalid => "invalid",
-        }
-    }
 }

@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_model::record::{Outcome, Record, Validity};
-use weir_model::study::Study;
+use weir_model::study::{Metric, Study};
 
 use crate::blocks::{Judged, LoadData};
 use crate::findings::{
-    CountedReason, Findings, Headline, Incomplete, LeftOut, LoadFindings, MatrixFindings,
+    CountedReason, Findings, Headline, Incomplete, LeftOut, LoadFindings, MatrixFindings, Verdict,
 };
 use crate::names;
 use crate::validity::Reason;
@@ -200,7 +200,7 @@ pub(crate) fn headline(study: &Study, records: &[Record], findings: &Findings) -
         .max()
         .unwrap_or(Validity::Invalid);
     let unusable = alone().filter(|load| load.validity == Validity::Invalid);
-    Headline {
+    let mut headline = Headline {
         validity,
         because: because(validity, answering_again),
         incomplete: incomplete(records, findings.complete),
@@ -208,7 +208,33 @@ pub(crate) fn headline(study: &Study, records: &[Record], findings: &Findings) -
             Validity::Invalid => Vec::new(),
             _ => unusable.map(|load| load.load.clone()).collect(),
         },
+    };
+    let without = alone().filter_map(|load| without_figures(load, metric));
+    if let Some((validity, because)) = without.max_by_key(|(validity, _)| *validity)
+        && validity > headline.validity
+    {
+        (headline.validity, headline.because) = (validity, because);
     }
+    headline
+}
+
+/// What trials that may be used lack all the same: figures of the metric that the study asks for, or requests for its
+/// quantile.
+fn without_figures(load: &LoadFindings, metric: Metric) -> Option<(Validity, String)> {
+    let asked = || {
+        load.comparisons
+            .iter()
+            .filter(|found| found.metric == metric)
+    };
+    let first = asked().next().filter(|_| load.blocks_used > 0)?;
+    let (validity, found) = if asked().all(|found| found.verdict == Verdict::Invalid) {
+        (Validity::Invalid, first)
+    } else {
+        let few = asked().find(|found| found.lacks_requests());
+        (Validity::Suspect, few?)
+    };
+    let because = format!("under the load {}, {}", load.load, found.because);
+    Some((validity, because))
 }
 
 fn incomplete(records: &[Record], complete: bool) -> Option<Incomplete> {

@@ -71,6 +71,7 @@ pub use crate::load::load_validity;
 pub use crate::looks::decide;
 pub use crate::matrix::cells;
 pub use crate::names::{are_different_proxies, are_steps, capitalized, listed, metric_words};
+pub use crate::replicates::{samples_needed, samples_wanted};
 pub use crate::values::bad_shares;
 
 /// Every reason not to use `trial`, or to use it with care; none: VALID. The end of the continuous trial that

@@ -17,7 +17,7 @@ use crate::compare::Comparer;
 use crate::findings::{Holding, LimitFindings};
 use crate::names;
 use crate::outcomes::Answers;
-use crate::replicates::samples_needed;
+use crate::replicates::samples_wanted;
 use crate::values::Values;
 
 /// The findings of all arms under a load; none when the study has no limit, or the load does not
@@ -71,15 +71,6 @@ fn judge(found: &mut LimitFindings, comparer: &Comparer<'_>, arm: usize, quantil
         values.samples(arm, &blocks),
         data.study.objective.confidence,
     );
-    let least = samples_needed(data.study.objective.metric);
-    if requests < least {
-        found.because = format!(
-            "only {} requests, fewer than the {} that the quantile needs",
-            names::count(requests),
-            names::count(least)
-        );
-        return;
-    }
     let Some(seen) = pooled(values, arm, &blocks, quantile, confidence) else {
         found.because = "the metric was not recorded".to_owned();
         return;
@@ -88,6 +79,15 @@ fn judge(found: &mut LimitFindings, comparer: &Comparer<'_>, arm: usize, quantil
     (found.value_ns, found.interval_ns) = seen;
     (found.n, found.confidence) = (blocks.len() as u32, confidence);
     (found.verdict, found.because) = conclude(beyond, blocks.len(), 1.0 - quantile);
+    let wanted = samples_wanted(data.study.objective.metric);
+    if requests < wanted {
+        found.verdict = Holding::NotShown;
+        found.because = format!(
+            "only {} requests, fewer than the {} that the quantile needs",
+            names::count(requests),
+            names::count(wanted)
+        );
+    }
     let lost = Answers::of(data.usable_of(arm), data.study).bad_share();
     if found.verdict == Holding::DoesNotHold && lost > 1.0 - quantile {
         found.because = format!("{:.1} % of the requests were not answered", lost * 100.0);

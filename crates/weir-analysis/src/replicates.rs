@@ -3,7 +3,6 @@
 use weir_model::study::Metric;
 use weir_stats::clusters::{BLOCKS_FOR_CORRELATION, are_few, of_instances};
 use weir_stats::relative_difference;
-use weir_stats::verdict::LEAST_REPLICATES;
 
 use crate::blocks::LoadData;
 
@@ -20,6 +19,8 @@ pub(crate) struct Replicates {
     pub(crate) pooled: f64,
     /// Neighbouring blocks in each.
     pub(crate) merged: u32,
+    /// Requests in each, about, of the arm that has fewer; `None`: the metric is no quantile.
+    pub(crate) requests: Option<u64>,
 }
 
 impl Replicates {
@@ -56,6 +57,7 @@ pub(crate) fn replicates(
         instances,
         pooled: ratio(blocks),
         merged: size as u32,
+        requests: None,
     }
 }
 
@@ -68,10 +70,10 @@ pub(crate) fn groups(blocks: &[usize], size: usize) -> impl Iterator<Item = &[us
         .filter(|group| !group.is_empty())
 }
 
-/// Requests that a replicate of a quantile needs; for other metrics none. Ten lie beyond a p99 of 1,000, and
+/// Requests that a replicate of a quantile is to have; for other metrics none. Ten lie beyond a p99 of 1,000, and
 /// what is compared is the typical one of many short times: longer replicates all have a moment in which the machine
 /// stood still, short ones mostly have none (docs/statistics.md has figures).
-pub(crate) fn samples_needed(metric: Metric) -> u64 {
+pub fn samples_wanted(metric: Metric) -> u64 {
     match metric {
         Metric::ResponseP99 => 1_000,
         Metric::ResponseP50 => 100,
@@ -79,14 +81,17 @@ pub(crate) fn samples_needed(metric: Metric) -> u64 {
     }
 }
 
-/// How many neighbouring blocks make a replicate with `needed` of the `requests` in `blocks`. `Err`: there are so few
-/// requests that even [`LEAST_REPLICATES`] groups have this many each alone.
-pub(crate) fn group_size(requests: u64, blocks: usize, needed: u64) -> Result<usize, u64> {
+/// Requests without which a replicate has no such quantile: one lies beyond a p99 of 100. Between these and
+/// [`samples_wanted`] the quantile of a replicate lies a little low, in both arms alike, and more replicates are what a
+/// short load needs most: intervals cover as they should (docs/statistics.md has figures).
+pub fn samples_needed(metric: Metric) -> u64 {
+    samples_wanted(metric) / 10
+}
+
+/// How many neighbouring blocks make a replicate with `wanted` of the `requests` in `blocks`: fewer, if there were not
+/// as many as `replicates` otherwise.
+pub(crate) fn group_size(requests: u64, blocks: usize, wanted: u64, replicates: usize) -> usize {
     let per_block = requests / blocks.max(1) as u64;
-    let enough = needed.div_ceil(per_block.max(1)).max(1) as usize;
-    let most = (blocks / LEAST_REPLICATES).max(1);
-    match enough <= most {
-        true => Ok(enough),
-        false => Err(per_block * most as u64),
-    }
+    let enough = wanted.div_ceil(per_block.max(1)).max(1) as usize;
+    enough.min((blocks / replicates).max(1))
 }

@@ -246,7 +246,7 @@ pub(crate) fn slice(study: &Study, history: &History, load: &LoadSpec) -> Durati
 }
 
 /// The slice of a load that nothing has been tried of.
-fn planned_slice(study: &Study, load: &LoadSpec) -> Duration {
+pub(crate) fn planned_slice(study: &Study, load: &LoadSpec) -> Duration {
     match study.blocks.slice {
         Some(slice) => slice,
         None if study.is_in_turn() => slice_in_turn(study, std::slice::from_ref(load)),

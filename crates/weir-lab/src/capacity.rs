@@ -137,19 +137,32 @@ impl Capacity {
         self.arms.iter_mut().for_each(Searched::cut);
     }
 
-    /// The run has been at work for so long: what is left of the budget is shared by the arms that are open. Of arms in turn,
-    /// each has the share that it had when its turn began.
+    /// The run has been at work for so long. Each open arm has the part of what is left of the budget that it has not used
+    /// of its own share, so that the long trial of one takes nothing from another. Of arms in turn, each has the share that
+    /// it had when its turn began.
     fn has_passed(&mut self, passed: Duration) {
         self.passed = passed;
-        let open = self.arms.iter().filter(|arm| arm.is_open()).count();
         let study = &self.frame.header.study;
         let shared = match self.is_in_turn {
             true => self.turn_begun,
             false => passed,
         };
-        if let Some(each) = time::share_of_budget(study, shared, open) {
-            let left_s = time::of_trials_s(each.saturating_sub(passed.saturating_sub(shared)));
+        let open = self.arms.iter().filter(|arm| arm.is_open()).count();
+        let Some(share) = time::share_of_budget(study, shared, open) else {
+            return;
+        };
+        if self.is_in_turn {
+            let left = share.saturating_sub(passed.saturating_sub(shared));
+            let left_s = time::of_trials_s(left);
             self.arms.iter_mut().for_each(|arm| arm.has_left(left_s));
+            return;
+        }
+        let left_s = time::of_trials_s(share) * open as f64;
+        let usual_s = time::trials_s(study, 0.0);
+        let unused_s: f64 = self.arms.iter().map(|arm| arm.unused_s(usual_s)).sum();
+        for arm in &mut self.arms {
+            let part = arm.unused_s(usual_s) / unused_s.max(1e-9);
+            arm.has_left(left_s * part);
         }
     }
 

@@ -9,8 +9,9 @@
 
 use std::time::Duration;
 
+use weir_analysis::samples_wanted;
 use weir_model::record::{Residue, TrialRecord};
-use weir_model::study::{LoadSpec, Study};
+use weir_model::study::{LoadSpec, Metric, Study};
 
 use crate::cell::Block;
 
@@ -63,21 +64,33 @@ pub(crate) fn residues(blocks: &[Block]) -> Vec<Residue> {
     residues
 }
 
-/// The shortest slice whose unmeasured part, a share of it, outlasts twice the longest residue; else the
-/// longest.
-pub(crate) fn choose(residues: &[Residue], discard: f64, is_open: bool) -> Duration {
+/// The shortest slice, at least `least`, whose unmeasured part, a share of it, outlasts twice the longest residue; else
+/// the longest.
+pub(crate) fn choose(residues: &[Residue], discard: f64, least: Duration) -> Duration {
     let slowest = residues.iter().map(|residue| residue.ns).max().unwrap_or(0);
     let wanted = Duration::from_nanos(slowest) * OUTLASTS;
     let mut lengths = LENGTHS_MS.map(Duration::from_millis).into_iter();
-    // The shortest is for rates of closed loops: in an open one a few milliseconds by which counters are read late
-    // are too large a part of it, and its blocks need requests for their quantiles.
-    let least = if is_open { OF_PILOT } else { Duration::ZERO };
     let fits = |length: &Duration| *length >= least && length.mul_f64(discard) >= wanted;
     let [.., longest] = LENGTHS_MS;
     // A study that discards nothing has said so.
     match discard > 0.0 {
         true => lengths.find(fits).unwrap_or(Duration::from_millis(longest)),
         false => OF_PILOT,
+    }
+}
+
+/// The shortest slice whose blocks have requests enough for their p99 at the lowest `rate` that it is for, and no longer
+/// than the pilot's. The shorter a block is, the fewer of them have a moment in which the machine stood still
+/// (docs/statistics.md has figures). A closed loop, which has no rate, needs none.
+pub(crate) fn least_slice(rate: Option<f64>, discard: f64) -> Duration {
+    let wanted = samples_wanted(Metric::ResponseP99) as f64;
+    let lengths = LENGTHS_MS.map(Duration::from_millis).into_iter();
+    let mut shorter = lengths.filter(|length| *length < OF_PILOT);
+    match rate {
+        None => Duration::ZERO,
+        Some(rate) => shorter
+            .find(|length| 2.0 * rate * length.as_secs_f64() * (1.0 - discard) >= wanted)
+            .unwrap_or(OF_PILOT),
     }
 }
 
@@ -120,16 +133,29 @@ mod tests {
                 block(1, times),
             ]);
             assert_eq!(residues.len(), 2);
-            assert_eq!(
-                choose(&residues, discard, false),
-                Duration::from_millis(wanted),
-                "{times:?}"
-            );
-            assert_eq!(
-                choose(&residues, discard, true),
-                Duration::from_millis(wanted.max(100)),
-                "{times:?} open"
-            );
+            for (rate, least) in [(None, 0), (Some(12_000.0), 60), (Some(2_000.0), 100)] {
+                let least_ms = Duration::from_millis(wanted.max(least));
+                let slice = choose(&residues, discard, least_slice(rate, discard));
+                // Where nothing is discarded it is the pilot's.
+                let length = if discard > 0.0 { least_ms } else { OF_PILOT };
+                assert_eq!(slice, length, "{times:?} at {rate:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_slice_of_an_open_loop_has_the_requests_that_a_p99_needs() {
+        let least = |rate| least_slice(rate, 0.2).as_millis();
+        assert_eq!(least(None), 0, "a closed loop has no rate");
+        for (rate, ms) in [
+            (20_000.0, 50),
+            (12_500.0, 50),
+            (12_000.0, 60),
+            (10_000.0, 75),
+            (8_000.0, 100),
+            (100.0, 100),
+        ] {
+            assert_eq!(least(Some(rate)), ms, "{rate}");
         }
     }
 }

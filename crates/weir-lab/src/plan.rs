@@ -90,7 +90,9 @@ impl Plan {
         }
         match std::mem::replace(&mut self.stage, Stage::Fresh) {
             Stage::Pilot(residues) if !residues.is_empty() => {
-                let slice = pilot::choose(&residues, self.study.blocks.discard, load.is_open());
+                let discard = self.study.blocks.discard;
+                let least = pilot::least_slice(self.lowest_rate(load, history), discard);
+                let slice = pilot::choose(&residues, discard, least);
                 self.choose(loads, history, slice, residues);
             }
             _ => {
@@ -322,18 +324,24 @@ impl Plan {
 
     /// All arms for a moment, at the highest rate among the loads that the pilot is for.
     fn pilot_cell(&self, load: &LoadSpec, history: &History) -> Cell {
-        let loads = self
-            .study
-            .loads
-            .iter()
-            .filter(|other| are_alike(other, load));
-        let rates = loads.filter_map(|other| self.rate(other, history));
-        let rate = rates.max_by(f64::total_cmp);
+        let rate = self.alike_rates(load, history).max_by(f64::total_cmp);
         Cell {
             blocks: pilot::blocks(&self.study, load),
             phase: Phase::Pilot,
             ..self.cell(load, pilot::OF_PILOT, rate)
         }
+    }
+
+    /// Rates of all loads that differ from this one in nothing else, requests/s.
+    fn alike_rates(&self, load: &LoadSpec, history: &History) -> impl Iterator<Item = f64> {
+        let loads = self.study.loads.iter();
+        let alike = loads.filter(|other| are_alike(other, load));
+        alike.filter_map(|other| self.rate(other, history))
+    }
+
+    /// The lowest rate of loads that a slice is chosen for; `None` for a closed loop.
+    fn lowest_rate(&self, load: &LoadSpec, history: &History) -> Option<f64> {
+        self.alike_rates(load, history).min_by(f64::total_cmp)
     }
 
     /// Rate of the open loop; `None` for a closed one.

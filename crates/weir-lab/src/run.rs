@@ -133,7 +133,8 @@ pub fn ask(
         }
     }
     remarks.extend(of_roles(study, &roles, &hosts, &options.catalog));
-    remarks.extend(of_arms_that_run(&options.remarks, study));
+    // What the study lacks is known before anything of the hosts, and is said first.
+    remarks.splice(0..0, of_arms_that_run(&options.remarks, study));
     let of_loads = sums::of_loads(study)?;
     let around = Around {
         study,

@@ -180,15 +180,23 @@ pub(crate) fn stage(stage: SearchStage) -> &'static str {
     }
 }
 
-/// What a search knows after a step, and what all of them still take.
+/// Sentence about a search that goes on: its claim so far, or the rates between which the capacity seems to be, and the
+/// time that all searches still take.
 pub fn bracket(known: &BracketRecord, left: Duration) -> String {
-    let between = match known.between {
-        Some((low, high)) => format!(
+    let between = match (known.held, known.between) {
+        (Some(held), Some((low, high))) => format!(
+            "carries {} to {} requests/s so far ({}/s held for {:.0} s)",
+            number::rate(low),
+            number::rate(high),
+            number::rate(held.rate),
+            held.seconds
+        ),
+        (None, Some((low, high))) => format!(
             "between {} and {} requests/s",
             number::rate(low),
             number::rate(high)
         ),
-        None => "nothing is known yet".to_owned(),
+        (_, None) => "nothing is known yet".to_owned(),
     };
     let seconds = left.as_secs_f64().round().max(1.0) as u64;
     let left = number::length(Duration::from_secs(seconds));

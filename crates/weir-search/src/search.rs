@@ -40,6 +40,8 @@ const BUILD_UP_STEPS: (f64, f64) = (0.15, 1.2);
 /// Something builds up if its probability is above this; after a dwell that held where a hold broke, above the second.
 const LIKELY: f64 = 0.5;
 const CONFIRMED: f64 = 0.2;
+/// Windows from which on it is known whether the machine spoils most of them.
+const WINDOWS_TO_KNOW: usize = 8;
 /// A dwell that breaks at once is a surprise if its chance to hold was so high.
 const SURPRISE: f64 = 0.9;
 /// Seconds in which a threshold moves by its scatter, as a random walk.
@@ -110,7 +112,7 @@ pub struct Search {
     /// The highest rate that can be tried, and a rate that was not sent in time once.
     ceiling: f64,
     unsent: Option<f64>,
-    /// Trials that the machine spoilt, and others.
+    /// Windows of all trials that the machine spoilt, and all windows.
     spoilt: (usize, usize),
     /// Whether a dwell broke at once where it should have held: earlier trials may have used something up.
     has_surprised: bool,
@@ -170,8 +172,16 @@ impl Search {
     }
 
     fn judge(&self, trial: &Trial, windows: &[Window]) -> Verdict {
-        let (spoilt, others) = self.spoilt;
-        judge(trial, windows, &self.goal.bounds, spoilt > others)
+        let spoilt_count = self.is_mostly_spoilt(windows);
+        judge(trial, windows, &self.goal.bounds, spoilt_count)
+    }
+
+    /// Whether the machine spoils most windows, these included: then they count, because this machine is like that.
+    fn is_mostly_spoilt(&self, windows: &[Window]) -> bool {
+        let (spoilt, all) = self.spoilt;
+        let spoilt = spoilt + windows.iter().filter(|window| window.is_held_up).count();
+        let all = all + windows.len();
+        all >= WINDOWS_TO_KNOW && 2 * spoilt > all
     }
 
     /// Takes in the windows of the trial that was proposed last: all, or as many as there were when [`Search::go_on`]
@@ -192,6 +202,8 @@ impl Search {
         }
         self.keep_least(windows);
         let verdict = self.judge(trial, windows);
+        self.spoilt.0 += windows.iter().filter(|window| window.is_held_up).count();
+        self.spoilt.1 += windows.len();
         if let Verdict::Unsent(share) = verdict {
             self.not_sent(trial.rate, share);
             if self.answer.is_none() {
@@ -204,13 +216,9 @@ impl Search {
         let result = match verdict {
             Verdict::Held { seconds } => Ok(seconds),
             Verdict::Broke(how) => Err(how),
-            Verdict::Spoilt => {
-                self.spoilt.0 += 1;
-                return self.plan();
-            }
+            Verdict::Spoilt => return self.plan(),
             Verdict::Open | Verdict::Unsent(_) => return,
         };
-        self.spoilt.1 += 1;
         if let Step::Look { rest_s, .. } = self.step {
             return self.after_look(rest_s, windows, result.is_ok());
         }

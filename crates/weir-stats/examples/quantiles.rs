@@ -2,7 +2,7 @@
 //! wide its interval is. The figures stand in docs/statistics.md.
 //!
 //! ```text
-//! quantiles [STUDIES]
+//! quantiles [STUDIES [ways|requests]]
 //! ```
 //!
 //! A study is 150 blocks of two arms, each with 1,920 requests a block (12,000/s, two slices of 100 ms); response
@@ -11,28 +11,38 @@
 //! * the typical p99: the pseudo-median of the log ratios of the blocks' p99s, with the interval of the analysis;
 //! * the pooled p99 of groups of six blocks (10,000 requests), the same way;
 //! * the pooled p99 of all requests, by Woodruff's intervals of both, each at 1 - 0.05 / 2.
+//!
+//! A second table has the typical p99 of two arms, one of which takes longer, by how many requests a replicate has: with
+//! as many requests in all, and with few.
 
 use std::f64::consts::TAU;
-use std::io::{self, Write as _};
+use std::io;
 
-use weir_stats::{Estimate, SignedRank, SplitMix64, share_interval};
+use weir_stats::{Estimate, SignedRank, SplitMix64, ratio_of, relative_difference, share_interval};
 
 const BLOCKS: usize = 150;
 const REQUESTS: usize = 1920;
 /// Nanoseconds between two requests.
 const EVERY_NS: f64 = 1e9 / 12_000.0;
+/// Median response time without hold-ups.
+const MEDIAN_NS: f64 = 150e3;
 const WAYS: [&str; 3] = ["typical", "pooled, groups of 6", "pooled, all (Woodruff)"];
 
-/// Response times of one arm in one block, ascending.
-fn block(rng: &mut SplitMix64, per_s: f64, sigma: f64) -> Vec<f64> {
-    let mut times = Vec::with_capacity(REQUESTS);
+/// Response times of so many requests of one arm, ascending; `median` without hold-ups, nanoseconds.
+fn block(
+    rng: &mut SplitMix64,
+    requests: usize,
+    per_s: f64,
+    (median, sigma): (f64, f64),
+) -> Vec<f64> {
+    let mut times = Vec::with_capacity(requests);
     let wait = |rng: &mut SplitMix64| match per_s > 0.0 {
         true => -(1.0 - rng.unit()).ln() * 1e9 / per_s,
         false => f64::INFINITY,
     };
     let mut from = wait(rng);
     let mut until = from + 1e6 + 3e6 * rng.unit();
-    for number in 0..REQUESTS {
+    for number in 0..requests {
         let due = number as f64 * EVERY_NS;
         if due > until {
             from = until + wait(rng);
@@ -44,7 +54,7 @@ fn block(rng: &mut SplitMix64, per_s: f64, sigma: f64) -> Vec<f64> {
         } else {
             0.0
         };
-        times.push(150e3 * (sigma * normal).exp() + waits);
+        times.push(median * (sigma * normal).exp() + waits);
     }
     times.sort_by(f64::total_cmp);
     times
@@ -105,6 +115,85 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let studies: u32 = std::env::args()
         .nth(1)
         .map_or(Ok(200), |text| text.parse())?;
+    let table = std::env::args().nth(2).unwrap_or_default();
+    if table != "requests" {
+        by_ways(&mut out, studies)?;
+    }
+    if table != "ways" {
+        by_requests(&mut out, studies)?;
+    }
+    Ok(())
+}
+
+/// Replicates, and requests in each: those of short loads, and those of slices of 100 and 60 ms for 60 s.
+const SIZES: [(usize, usize); 6] = [
+    (8, 1000),
+    (8, 500),
+    (8, 200),
+    (8, 100),
+    (150, 1920),
+    (250, 1152),
+];
+
+fn by_requests(out: &mut impl io::Write, studies: u32) -> Result<(), Box<dyn std::error::Error>> {
+    writeln!(
+        out,
+        "\n| hold-ups per second | replicates | requests in each | true ratio | covers | half-width, median | estimate, median \
+         | p at most 0.05 |\n|---|---|---|---|---|---|---|---|"
+    )?;
+    let mut tests = SignedRank::new();
+    for per_s in [0.0, 1.5, 5.0] {
+        for (replicates, requests) in SIZES {
+            // Short loads take less time to simulate.
+            let count = if replicates < 100 {
+                10 * studies
+            } else {
+                studies
+            };
+            for truth in [1.0_f64, 1.1] {
+                let mut rng = SplitMix64::new(77);
+                let (mut covered, mut rejected) = (0, 0);
+                let (mut widths, mut values) = (Vec::new(), Vec::new());
+                for _ in 0..count {
+                    let mut value = |factor: f64| {
+                        p99(&block(&mut rng, requests, per_s, (MEDIAN_NS * factor, 0.5)))
+                    };
+                    let pairs =
+                        (0..replicates).map(|_| relative_difference(value(truth) / value(1.0)));
+                    let sample: Vec<f64> = pairs.collect();
+                    let clusters: Vec<usize> = (0..replicates)
+                        .map(|place| place * 8 / replicates)
+                        .collect();
+                    let Some(found) = Estimate::of(&mut tests, &sample, &clusters, 0.95) else {
+                        continue;
+                    };
+                    let (low, high) = found.interval.ratios();
+                    covered += u32::from(low <= truth && truth <= high);
+                    rejected += u32::from(found.p <= 0.05);
+                    widths.push((high / low).ln() / 2.0);
+                    values.push(ratio_of(found.value));
+                }
+                let percent = 100.0 / f64::from(count);
+                writeln!(
+                    out,
+                    "| {per_s} | {replicates} | {requests} | {truth} | {:.1} % | ±{:.2} % | {:.3} | {:.1} % |",
+                    f64::from(covered) * percent,
+                    100.0 * middle(&mut widths),
+                    middle(&mut values),
+                    f64::from(rejected) * percent
+                )?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn middle(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn by_ways(out: &mut impl io::Write, studies: u32) -> Result<(), Box<dyn std::error::Error>> {
     writeln!(
         out,
         "| hold-ups per second | spread of the times | compared | covers 1 | half-width, median |"
@@ -116,19 +205,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut covered = [0; 3];
         let mut widths = [const { Vec::new() }; 3];
         for _ in 0..studies {
-            let arms =
-                [(); 2].map(|()| (0..BLOCKS).map(|_| block(&mut rng, per_s, sigma)).collect());
+            let arms = [(); 2].map(|()| {
+                (0..BLOCKS)
+                    .map(|_| block(&mut rng, REQUESTS, per_s, (MEDIAN_NS, sigma)))
+                    .collect()
+            });
             for (way, (low, high)) in intervals(&mut tests, &arms).into_iter().enumerate() {
                 covered[way] += u32::from(low <= 0.0 && 0.0 <= high);
                 widths[way].push((high - low) / 2.0);
             }
         }
         for (way, name) in WAYS.iter().enumerate() {
-            widths[way].sort_by(f64::total_cmp);
-            let (share, width) = (
-                f64::from(covered[way]) / f64::from(studies),
-                widths[way][widths[way].len() / 2],
-            );
+            let share = f64::from(covered[way]) / f64::from(studies);
+            let width = middle(&mut widths[way]);
             writeln!(
                 out,
                 "| {per_s} | {sigma} | {name} | {:.1} % | ±{:.2} % |",

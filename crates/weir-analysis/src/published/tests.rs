@@ -9,6 +9,7 @@ fn measured(ratio: f64, interval: (f64, f64), verdict: Verdict) -> Comparison {
         against: "a".into(),
         n: 20,
         merged: 1,
+        requests: None,
         family: 1,
         autocorrelation: 0.0,
         ratio,

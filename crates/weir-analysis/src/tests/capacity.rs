@@ -83,6 +83,7 @@ fn step(arm: &str, stage: SearchStage, blocks: (u32, u32), between: Option<(f64,
         blocks: blocks.1,
         seconds: f64::from(blocks.0 + blocks.1) * 5.0,
         between,
+        held: None,
         passed_s: None,
     })
 }
@@ -96,7 +97,15 @@ fn record(arm: &str, end: CapacityEnd) -> CapacityRecord {
         confidence: 0.95,
         low: 4_750.0,
         high: 4_880.0,
+        is_bracket: false,
+        scatter: Some(0.016),
         verified: 4_750.0,
+        held_s: 65.0,
+        broke: Some(ObservedRecord {
+            rate: 4_900.0,
+            seconds: 4.0,
+        }),
+        carried: None,
         fresh: None,
         burst: None,
         saturated: SERVER,

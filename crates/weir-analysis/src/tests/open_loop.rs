@@ -1,6 +1,6 @@
 //! Response times: only in the open loop, only at equal rates, only with requests enough.
 
-use weir_model::record::{HeldUp, PilotRecord, Record, TrialRecord};
+use weir_model::record::{HeldUp, PilotRecord, Record, TrialRecord, Validity};
 use weir_model::study::{Metric, StudyArrivals};
 use weir_record::{Run, RunWriter};
 use weir_stats::SplitMix64;
@@ -147,22 +147,138 @@ fn slices_in_which_the_machine_stood_still_are_left_out_unless_they_are_an_arms(
 }
 
 #[test]
-fn a_short_run_leaves_its_tail_out() {
+fn a_short_run_shows_its_tail_and_claims_what_its_requests_allow() {
     let header = header(three_arms());
     let p99 = |blocks: u32, count: usize| {
         let trials = trials(&header, "open", blocks, as_intended);
         let (_folder, run) = run_with_times(&header, trials, exponential(count));
         comparison(&analyze(&run), 1, Metric::ResponseP99, "keepalive").clone()
     };
-    let thin = p99(12, 500);
-    assert_eq!((thin.n, thin.merged), (6, 2), "{thin:?}");
-    let out = p99(12, 400);
-    assert_eq!((out.verdict, out.n), (Verdict::Invalid, 0));
-    assert!(
-        out.because.contains("only 800 requests in a replicate"),
-        "{}",
-        out.because
-    );
+    // Blocks, requests in each; replicates, requests in each, verdict, and what is said of them.
+    for (blocks, count, n, requests, verdict, words) in [
+        (
+            12,
+            500,
+            6,
+            1_000,
+            Verdict::Better,
+            "the whole interval is below 1",
+        ),
+        (
+            12,
+            400,
+            6,
+            800,
+            Verdict::Better,
+            "each replicate has about 800 requests",
+        ),
+        (
+            12,
+            50,
+            6,
+            100,
+            Verdict::Better,
+            "each replicate has about 100 requests",
+        ),
+        (
+            12,
+            40,
+            6,
+            80,
+            Verdict::Inconclusive,
+            "about 80 requests, fewer than the 100",
+        ),
+    ] {
+        let found = p99(blocks, count);
+        let seen = (found.n, found.requests, found.verdict);
+        assert_eq!(seen, (n, Some(requests), verdict), "{count}: {found:?}");
+        assert!(found.because.contains(words), "{}", found.because);
+        assert!(found.ratio > 0.2 && found.ratio < 0.9, "{found:?}");
+    }
+    let words = p99(12, 40).because;
+    let would_do = "; about 2 more seconds or 1.2 times the rate would do";
+    assert!(words.contains(would_do), "{words}");
+}
+
+#[test]
+fn a_study_whose_quantile_has_too_few_requests_or_no_figures_is_not_valid() {
+    let mut run_header = header(three_arms());
+    run_header.study.objective.metric = Metric::ResponseP99;
+    for (count, validity, words) in [
+        (500, Validity::Valid, ""),
+        (
+            40,
+            Validity::Suspect,
+            "under the load open, a replicate has about 80 requests",
+        ),
+        (
+            0,
+            Validity::Invalid,
+            "under the load open, in no block did either arm answer",
+        ),
+    ] {
+        let recorded = trials(&run_header, "open", 12, as_intended);
+        let (_folder, run) = run_with_times(&run_header, recorded, exponential(count));
+        let headline = analyze(&run).headline;
+        assert_eq!(headline.validity, validity, "{headline:?}");
+        assert!(headline.because.starts_with(words), "{headline:?}");
+    }
+}
+
+#[test]
+fn a_tail_that_the_headline_hides_is_named() {
+    let mut run_header = header(three_arms());
+    // The share of the change's requests that take 60 ms; the median of all others is 0.2 ms.
+    let mut answer = |metric, slow: f64, is_slow: fn(&str) -> bool| {
+        run_header.study.objective.metric = metric;
+        let recorded = trials(&run_header, "open", 12, as_intended);
+        let times = |trial: &TrialRecord, rng: &mut SplitMix64| {
+            let slow_share = if is_slow(&trial.arm) { slow } else { 0.0 };
+            let draws = (0..400).map(|_| {
+                if rng.unit() < slow_share {
+                    60_000_000
+                } else {
+                    190_000 + (20_000.0 * rng.unit()) as u64
+                }
+            });
+            draws.collect()
+        };
+        let (_folder, run) = run_with_times(&run_header, recorded, times);
+        analyze(&run).answer
+    };
+    let change: fn(&str) -> bool = |arm| arm == "keepalive";
+    let hidden = "The tail of keepalive is far worse than that: its 0.";
+    for (metric, slow, is_slow, words) in [
+        (
+            Metric::ResponseP50,
+            0.12,
+            change,
+            "90 quantile of the response time is 60",
+        ),
+        (
+            Metric::ResponseP50,
+            0.05,
+            change,
+            "99 quantile of the response time is 60",
+        ),
+        (
+            Metric::CpuPerRequest,
+            0.05,
+            change,
+            "99 quantile of the response time is 60",
+        ),
+        // The headline says so itself; nobody is slow, or all are, or equal arms differ as much.
+        (Metric::ResponseP99, 0.05, change, ""),
+        (Metric::ResponseP50, 0.0, change, ""),
+        (Metric::ResponseP50, 0.05, |_| true, ""),
+        (Metric::ResponseP50, 0.05, |arm| arm != "stock", ""),
+    ] {
+        let sentence = answer(metric, slow, is_slow);
+        match words {
+            "" => assert!(!sentence.contains("tail of"), "{sentence}"),
+            words => assert!(sentence.contains(&format!("{hidden}{words}")), "{sentence}"),
+        }
+    }
 }
 
 /// The change leaves a share of its requests unanswered in some of its blocks: what is said of its median, of

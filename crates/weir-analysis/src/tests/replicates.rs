@@ -54,18 +54,19 @@ fn groups_are_neighbours_and_leave_nobody_out() {
 }
 
 #[test]
-fn groups_grow_until_the_quantile_has_its_samples() {
+fn groups_grow_until_the_quantile_has_its_samples_but_stay_as_many_as_a_test_needs() {
     let table = [
-        (1_000_000, 100, Ok(1)),
-        (100_000, 100, Ok(1)),
-        (40_000, 100, Ok(3)),
-        (6_400, 100, Ok(16)),
-        (6_000, 100, Err(960)),
-        (4_000, 4, Ok(1)),
-        (0, 0, Err(0)),
+        (1_000_000, 100, 6, 1),
+        (100_000, 100, 6, 1),
+        (40_000, 100, 6, 3),
+        (6_400, 100, 6, 16),
+        (6_000, 100, 6, 16),
+        (6_000, 100, 8, 12),
+        (4_000, 4, 6, 1),
+        (0, 0, 6, 1),
     ];
-    for (requests, blocks, want) in table {
-        let size = group_size(requests, blocks, 1_000);
+    for (requests, blocks, replicates, want) in table {
+        let size = group_size(requests, blocks, 1_000, replicates);
         assert_eq!(size, want, "{requests} requests in {blocks} blocks");
     }
 }

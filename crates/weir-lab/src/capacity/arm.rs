@@ -82,6 +82,15 @@ impl Searched {
         }
     }
 
+    /// Seconds of trials that it has not used of a share of this length; 0 once it is answered.
+    pub(crate) fn unused_s(&self, share_s: f64) -> f64 {
+        if self.is_open() {
+            (share_s - self.seconds()).max(1.0)
+        } else {
+            0.0
+        }
+    }
+
     /// Seconds of trials so far.
     pub(crate) fn seconds(&self) -> f64 {
         self.search()

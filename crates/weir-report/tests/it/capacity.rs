@@ -6,7 +6,7 @@ use weir_analysis::capacity::{
 use weir_analysis::findings::{CountedReason, Findings, Verdict};
 use weir_model::limit::Limit;
 use weir_model::record::{
-    CapacityEnd, CeilingOf, CeilingRecord, SearchStage, Validity, ValidityReason,
+    CapacityEnd, CeilingOf, CeilingRecord, ObservedRecord, SearchStage, Validity, ValidityReason,
 };
 use weir_model::study::ControllerSpec;
 use weir_report::{html, markdown, terminal};
@@ -86,8 +86,15 @@ fn capacity(arm: &str, server: f64) -> Capacity {
         confidence: 0.95,
         limits: Limit::parse_all("p99 < 30ms, errors < 0.01%").expect("limits"),
         decides: 0,
+        is_bracket: false,
+        scatter: Some(0.016),
         verified: low,
         held_s: 65.0,
+        broke: Some(ObservedRecord {
+            rate: 1.012 * edge,
+            seconds: 31.0,
+        }),
+        carried: None,
         fresh: None,
         burst: None,
         saturated: server,

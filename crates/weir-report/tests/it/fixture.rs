@@ -320,6 +320,7 @@ pub(crate) fn comparison(metric: Metric, arm: &str, ratio: f64, half: f64) -> Co
         against: "stock".to_owned(),
         n: 118,
         merged: 1,
+        requests: None,
         family: 1,
         autocorrelation: 0.08,
         ratio,

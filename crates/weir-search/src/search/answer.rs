@@ -104,8 +104,7 @@ impl Search {
 
     /// Answer where the time was too short for a hold, or no hold has held in it.
     pub(super) fn too_short(&self) -> Answer {
-        let (spoilt, others) = self.spoilt;
-        if spoilt > others {
+        if self.is_mostly_spoilt(&[]) {
             return self.nothing(Ending::Spoilt);
         }
         let hold_s = self.hold(1.0).seconds();

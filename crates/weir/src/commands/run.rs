@@ -70,6 +70,9 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
     let idle = idle::options(&args, &read, &options.catalog, &machine);
     let notes = shortened.into_iter().chain(idle);
     remarks.extend(notes.map(Remark::of_run));
+    // First of all: figures that cannot be had are known before anything is started.
+    let short = weir_lab::short_loads(&read.study).map(Remark::of_run);
+    remarks.splice(0..0, short);
     if args.check_alone {
         can_be_alone(&read.study)?;
     }

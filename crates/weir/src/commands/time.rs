@@ -105,7 +105,8 @@ fn length_of(study: &Study) -> Duration {
 }
 
 /// Makes all loads as much longer or shorter as the study's budget has time for, a check of its arms one at a time
-/// included where there is one, and says by how much. Every load keeps the blocks without which nothing can be claimed.
+/// included where there is one, and says by how much. Every load keeps the blocks without which nothing can be claimed,
+/// and, where the budget has time for that, those that the quantile needs which the study asks for.
 ///
 /// # Errors
 /// The budget has no time for these.
@@ -117,9 +118,12 @@ pub(crate) fn fit(study: &mut Study, check_alone: bool) -> Result<Option<String>
         return fit_search(study).map(|()| None);
     }
     study.blocks.at_least = weir_lab::least_blocks(study);
-    let multiplied = |share: f64| {
+    let lengths = |share: f64, keeps_quantiles: bool| {
         let mut other = study.clone();
         multiply(&mut other, share);
+        if keeps_quantiles {
+            weir_lab::keep_quantiles(&mut other);
+        }
         let check = match check_alone {
             true => weir_lab::length_of_check(&other),
             false => Duration::ZERO,
@@ -128,6 +132,8 @@ pub(crate) fn fit(study: &mut Study, check_alone: bool) -> Result<Option<String>
         (other, weir_lab::budget_of(takes))
     };
     let (mut low, mut high) = (1e-6_f64, 1e6_f64);
+    let keeps_quantiles = lengths(low, true).1 <= budget;
+    let multiplied = |share: f64| lengths(share, keeps_quantiles);
     let (_, least) = multiplied(low);
     if least > budget {
         let suffices = Duration::from_secs(least.as_secs() + 1);

@@ -177,11 +177,11 @@ impl Lines {
                 ..
             } => {
                 self.ends_in(takes);
-                self.say(&format!("Records go to {}", folder.display()));
-                self.is_resumed = is_resumed;
                 for remark in remarks {
                     self.say(&format!("Note: {remark}"));
                 }
+                self.say(&format!("Records go to {}", folder.display()));
+                self.is_resumed = is_resumed;
                 self.show("starting what is measured".to_owned());
             }
             LabEvent::Takes { takes, until } => self.promise(takes, until),

@@ -190,6 +190,7 @@ fn a_search() {
             blocks: 4,
             seconds: 10.0,
             between,
+            held: None,
             passed_s: None,
         };
         let left = Duration::from_secs(400);
