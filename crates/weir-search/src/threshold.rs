@@ -40,7 +40,9 @@ const BUILD_UP_WEIGHT: f64 = 0.15;
 /// Points of the grid over ln C: of the first pass over all rates, and of the second where the first has left mass.
 const COARSE: usize = 60;
 const FINE: usize = 90;
-const NEGLIGIBLE: f64 = 1e-6;
+const NEGLIGIBLE: f64 = 1e-5;
+/// Logarithm of the likelihood by dwells, relative to the best, below which a hypothesis is not looked at further.
+const HOPELESS_LOG: f64 = -16.0;
 /// How far beyond the rates that were tried the threshold may be, as a logarithm.
 const BEYOND: f64 = 0.35;
 /// Bins of a marginal distribution.
@@ -82,18 +84,30 @@ pub(crate) enum Kind {
     Hold,
 }
 
-/// Logarithms of the chances to hold and to break at `z` standard deviations below the threshold.
-fn log_chances(z: f64) -> (f64, f64) {
+/// Chance to hold `z` standard deviations below the threshold, lapses apart, and the logarithms of the chances to hold and
+/// to break with them.
+#[derive(Clone, Copy)]
+struct Chances {
+    steady: f64,
+    holds: f64,
+    breaks: f64,
+}
+
+fn chances(z: f64) -> Chances {
     const REACH: f64 = 8.0;
     const STEPS_PER_UNIT: f64 = 64.0;
-    static TABLE: OnceLock<Vec<(f64, f64)>> = OnceLock::new();
+    static TABLE: OnceLock<Vec<Chances>> = OnceLock::new();
     let table = TABLE.get_or_init(|| {
         let steps = (2.0 * REACH * STEPS_PER_UNIT) as usize;
         (0..=steps)
             .map(|step| {
-                let z = step as f64 / STEPS_PER_UNIT - REACH;
-                let holds = GUESS + (1.0 - GUESS - LAPSE) * normal_cdf(z);
-                (holds.ln(), (1.0 - holds).ln())
+                let steady = normal_cdf(step as f64 / STEPS_PER_UNIT - REACH);
+                let holds = GUESS + (1.0 - GUESS - LAPSE) * steady;
+                Chances {
+                    steady,
+                    holds: holds.ln(),
+                    breaks: (1.0 - holds).ln(),
+                }
             })
             .collect()
     });
@@ -106,49 +120,63 @@ fn log_likelihood(data: &[Datum], is_hold: bool, threshold: f64, scatter: f64) -
         .filter(|datum| datum.is_hold == is_hold)
         .map(|datum| {
             let deviation = scatter * datum.spread;
-            let (holds, breaks) = log_chances((threshold - datum.rate.ln()) / deviation);
-            if datum.held { holds } else { breaks }
+            let chances = chances((threshold - datum.rate.ln()) / deviation);
+            if datum.held {
+                chances.holds
+            } else {
+                chances.breaks
+            }
         })
         .sum()
 }
 
 /// Values of δ for a σ: the value, whether it is of something that builds up, and its logarithmic prior weight.
-fn drops(scatter: f64) -> Vec<(f64, bool, f64)> {
+fn drops(scatter: f64) -> impl Iterator<Item = (f64, bool, f64)> {
     let half_normal = DIPS.map(|dip| (-0.5 * (dip / DIP_SCALE).powi(2)).exp());
     let total: f64 = half_normal.iter().sum();
-    let dips = DIPS.iter().zip(half_normal).map(|(dip, weight)| {
+    let dips = DIPS.iter().zip(half_normal).map(move |(dip, weight)| {
         let prior = (1.0 - BUILD_UP_WEIGHT) * weight / total;
         (dip * (scatter + LEAST_DIP), false, prior.ln())
     });
     let (least, factor, count) = BUILD_UPS;
     let prior = (BUILD_UP_WEIGHT / f64::from(count)).ln();
     let build_ups = (0..count)
-        .map(|place| least * factor.powi(place))
-        .filter(|drop| *drop > 4.0 * scatter)
-        .map(|drop| (drop, true, prior));
-    dips.chain(build_ups).collect()
+        .map(move |place| least * factor.powi(place))
+        .filter(move |drop| *drop > 4.0 * scatter)
+        .map(move |drop| (drop, true, prior));
+    dips.chain(build_ups)
 }
 
 /// Posterior on so many equally spaced values of ln C.
 fn cells(data: &[Datum], (low, high): (f64, f64), points: usize) -> Vec<Cell> {
     let step = (high - low) / (points - 1) as f64;
-    let mut cells = Vec::with_capacity(points * SCATTER.len() * 20);
+    let mut without_holds = Vec::with_capacity(points * SCATTER.len());
     for (scatter, prior) in SCATTER {
-        let drops = drops(scatter);
         for point in 0..points {
             let dwell = low + step * point as f64;
-            let of_dwells = prior.ln() + log_likelihood(data, false, dwell, scatter);
-            for (drop, builds_up, prior) in &drops {
-                let hold = dwell - drop;
-                cells.push(Cell {
-                    dwell,
-                    scatter,
-                    hold,
-                    builds_up: *builds_up,
-                    weight: of_dwells + prior + log_likelihood(data, true, hold, scatter),
-                });
-            }
+            let weight = prior.ln() + log_likelihood(data, false, dwell, scatter);
+            without_holds.push((dwell, scatter, weight));
         }
+    }
+    // Holds can make up for some of what dwells say, not for all of it.
+    let best = without_holds
+        .iter()
+        .fold(f64::NEG_INFINITY, |best, (.., weight)| best.max(*weight));
+    let mut cells = Vec::new();
+    for (dwell, scatter, of_dwells) in without_holds {
+        if of_dwells < best + HOPELESS_LOG {
+            continue;
+        }
+        cells.extend(drops(scatter).map(|(drop, builds_up, prior)| {
+            let hold = dwell - drop;
+            Cell {
+                dwell,
+                scatter,
+                hold,
+                builds_up,
+                weight: of_dwells + prior + log_likelihood(data, true, hold, scatter),
+            }
+        }));
     }
     let most = cells
         .iter()
@@ -271,13 +299,13 @@ impl Threshold {
 
     /// Chance that a trial at this rate holds, lapses apart, if nothing builds up.
     pub(crate) fn chance(&self, kind: Kind, rate: f64) -> f64 {
-        let steady = || self.cells.iter().filter(|cell| !cell.builds_up);
-        let total: f64 = steady().map(|cell| cell.weight).sum();
-        let holds: f64 = steady()
-            .map(|cell| {
-                cell.weight * normal_cdf((Threshold::value(cell, kind) - rate.ln()) / cell.scatter)
-            })
-            .sum();
+        let log_rate = rate.ln();
+        let (mut holds, mut total) = (0.0, 0.0);
+        for cell in self.cells.iter().filter(|cell| !cell.builds_up) {
+            let z = (Threshold::value(cell, kind) - log_rate) / cell.scatter;
+            holds += cell.weight * chances(z).steady;
+            total += cell.weight;
+        }
         holds / total.max(f64::MIN_POSITIVE)
     }
 
@@ -287,7 +315,7 @@ impl Threshold {
             self.quantile(Kind::Hold, 0.001).ln() - 0.5,
             self.quantile(Kind::Dwell, 0.999).ln() + 0.5,
         );
-        for _ in 0..20 {
+        for _ in 0..14 {
             let middle = f64::midpoint(low, high);
             if self.chance(Kind::Hold, middle.exp()) >= chance {
                 low = middle;

@@ -10,7 +10,7 @@ use super::seen::Frame;
 use crate::budget::{ENDING, SWITCH};
 
 /// Seconds of an arm's trials beside two holds, unless a budget leaves less.
-const DWELLS_S: f64 = 75.0;
+const DWELLS_S: f64 = 80.0;
 /// Seconds that a search takes as a rule: a ramp and dwells around two holds, of which the second is often not needed.
 const LIKELY_S: f64 = 60.0;
 const LIKELY_HOLDS: f64 = 1.5;

@@ -49,6 +49,15 @@ pub(super) fn bench(arms: &[(&str, f64)], limits: &str, hold_s: u64) -> Bench {
     bench
 }
 
+/// Whether a hold has held, and nothing ended the search before its time.
+pub(super) fn has_claim(found: &CapacityRecord) -> bool {
+    let is_end = matches!(
+        found.end,
+        CapacityEnd::Found | CapacityEnd::Settled | CapacityEnd::Budget
+    );
+    is_end && found.verified > 0.0
+}
+
 pub(super) fn found(run: &Run) -> Vec<&CapacityRecord> {
     let records = run.records.iter();
     records
@@ -75,14 +84,14 @@ fn arms_are_searched_side_by_side_and_take_little_more_than_their_trials() {
     assert_eq!(found.len(), 2);
     for (arm, services) in arms {
         let found = found.iter().find(|found| found.arm == arm).unwrap();
-        assert_eq!(found.end, CapacityEnd::Found, "{found:?}");
+        assert!(has_claim(found), "{found:?}");
         let truth = capacity(services);
         assert!(
             found.low <= truth && truth <= found.high,
             "{truth}: {found:?}"
         );
-        assert!(found.high / found.low < 1.08, "{found:?}");
-        assert!(found.verified > 0.0 && found.fresh.is_none(), "{found:?}");
+        assert!(found.high / found.low < 1.12, "{found:?}");
+        assert!(found.fresh.is_none() && !found.is_bracket, "{found:?}");
     }
     let trials: f64 = found.iter().map(|found| found.seconds.1).sum();
     assert!(
@@ -94,13 +103,15 @@ fn arms_are_searched_side_by_side_and_take_little_more_than_their_trials() {
         (0.5..2.0).contains(&off),
         "{promised:?} promised, {took} s taken"
     );
-    // A ladder of both arms is one cell.
-    let brackets = run.records.iter().filter_map(|record| match record {
-        Record::Bracket(known) if known.stage == SearchStage::Dwell => Some(known),
+    // Dwells of both arms take turns, so that both meet the same minutes.
+    let dwells = run.records.iter().filter_map(|record| match record {
+        Record::Bracket(known) if known.stage == SearchStage::Dwell => Some(&*known.arm),
         _ => None,
     });
-    let whole = brackets.filter(|known| known.blocks == 4).count();
-    assert!(whole >= 6, "{whole}");
+    let mut turns: Vec<&str> = dwells.collect();
+    let all = turns.len();
+    turns.dedup();
+    assert!(all >= 12 && 2 * turns.len() > all, "{turns:?}");
 }
 
 #[test]
@@ -124,12 +135,14 @@ fn a_search_that_is_stopped_anywhere_loses_no_trial() {
         // What is known already is not asked again.
         let closed = after.iter().filter(|trial| trial.rate_intended.is_none());
         assert_eq!(closed.count(), 2 * CLOSED.1 as usize, "{stop_at}");
+        // A trial that was stopped is made again, whole.
         let first = |arm: &str| {
             let of_arm = after.iter().filter(|trial| trial.arm == arm);
             let rates: Vec<f64> = of_arm.filter_map(|trial| trial.rate_intended).collect();
-            rates.iter().filter(|rate| **rate == rates[0]).count()
+            let first = rates.iter().take_while(|rate| **rate == rates[0]);
+            first.count()
         };
-        assert_eq!((first("stock"), first("other")), (1, 1), "{stop_at}");
+        assert_eq!((first("stock"), first("other")), (5, 5), "{stop_at}");
         assert_eq!(found(&run).len(), 2, "{stop_at}");
         assert!(bench.resume().is_err(), "{stop_at}: it is complete");
     }
@@ -177,7 +190,7 @@ fn connections_that_let_no_more_through_are_told_or_raised() {
         (20, None, 10, connections, 2300.0..=2501.0),
         (20, Some(39), 20, connections, 4600.0..=5001.0),
         // These rates are the arm's own.
-        (20, Some(160), 40, None, 4800.0..=5050.0),
+        (20, Some(160), 40, None, 4700.0..=5050.0),
         (5, None, 10, None, 1190.0..=1265.0),
         // Twice as many show that these were enough.
         (8, Some(160), 20, None, 1900.0..=2020.0),
@@ -268,16 +281,17 @@ fn what_does_not_last_is_told_from_what_does() {
     let found = found(&run)[0];
     // 60,000 ports for a minute each.
     let lasts = 1000.0;
-    assert!((lasts * 0.9..lasts * 1.1).contains(&found.low), "{found:?}");
+    assert!((lasts * 0.6..lasts * 1.1).contains(&found.low), "{found:?}");
+    assert!(found.is_bracket && found.high > lasts, "{found:?}");
     let fresh = found.fresh.unwrap_or_else(|| panic!("{found:?}"));
-    assert!((1700.0..2000.0).contains(&fresh.0), "{found:?}");
+    assert!((1600.0..2000.0).contains(&fresh.0), "{found:?}");
     assert!(took < Duration::from_secs(480), "{took:?}");
 }
 
 #[test]
 fn a_server_that_stands_still_for_some_seconds_has_not_broken() {
     // Longer than the first rest, and than the time for which a rate is held.
-    let mut bench = bench(&[("stock", 500.0)], "p99 < 50ms", 1);
+    let mut bench = bench(&[("stock", 500.0)], "p99 < 50ms", 5);
     let arm = bench.model.arms.get_mut("stock").unwrap();
     arm.service = Distribution::Fixed(2e6);
     arm.faults = vec![Fault::Stall(25.0..38.0)];
@@ -286,7 +300,8 @@ fn a_server_that_stands_still_for_some_seconds_has_not_broken() {
     let run = bench.read();
     let found = found(&run)[0];
     assert!(found.verified > 0.0 && found.rest_s > 0.0, "{found:?}");
-    assert!(found.low <= 500.0 && found.high >= 495.0, "{found:?}");
+    // A backlog of 1 % needs the 5 s of a hold to reach the limit.
+    assert!(found.low <= 506.0 && found.high >= 495.0, "{found:?}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use weir_analysis::findings::Verdict;
 use weir_model::flow::ArrivalsSpec;
-use weir_model::record::{CapacityEnd, Outcome, Phase, Record, RunHeader};
+use weir_model::record::{Outcome, Phase, Record, RunHeader};
 use weir_model::study::{ControllerSpec, Study};
 use weir_simulation::{ArmModel, Model, SICK};
 
@@ -194,10 +194,12 @@ fn an_arm_is_searched_to_its_end_before_the_next_one_and_never_again() {
         for found in found {
             let services = arms.iter().find(|(arm, _)| *arm == found.arm);
             let truth = capacity::capacity(services.expect("an arm").1);
-            let has_ended = matches!(found.end, CapacityEnd::Found | CapacityEnd::Budget);
-            // One interval in twenty does not have it.
-            let is_near = 0.97 * found.low <= truth && truth <= 1.03 * found.high;
-            assert!(has_ended && is_near, "{stop:?} {truth}: {found:?}");
+            // Holds of 5 s succeed at rates that do not last.
+            let is_near = 0.95 * found.low <= truth && truth <= 1.03 * found.high;
+            assert!(
+                capacity::has_claim(found) && is_near,
+                "{stop:?} {truth}: {found:?}"
+            );
         }
         let findings = weir_analysis::analyze(&run);
         let ratio = &findings.capacity.expect("capacities").ratios[1];

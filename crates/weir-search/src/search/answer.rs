@@ -42,10 +42,7 @@ impl Search {
         let is_capped = held >= self.ceiling * AT_CEILING;
         let interval = match bracket {
             _ if is_capped => (held, self.ceiling.max(held)),
-            Some(broke) if builds_up => (
-                held.min(threshold.quantile(Kind::Hold, DOUBT)),
-                broke.max(threshold.quantile(Kind::Hold, 1.0 - DOUBT)),
-            ),
+            Some(broke) if builds_up => (held, broke),
             _ => self.interval(threshold, held),
         };
         let tail = (1.0 - self.goal.confidence) / 2.0;
@@ -56,8 +53,7 @@ impl Search {
         Answer {
             interval,
             is_bracket: builds_up || is_capped,
-            fresh: (builds_up && fresh.0 > interval.1 * (1.0 + NARROW_BRACKET / 2.0))
-                .then_some(fresh),
+            fresh: (builds_up && fresh.0 > held * (1.0 + NARROW_BRACKET)).then_some(fresh),
             is_ceiling: interval.1 >= self.ceiling * NEAR_CEILING,
             ..self.nothing(ending)
         }
@@ -106,6 +102,9 @@ impl Search {
     pub(super) fn too_short(&self) -> Answer {
         if self.is_mostly_spoilt(&[]) {
             return self.nothing(Ending::Spoilt);
+        }
+        if self.tried.is_empty() && self.ceiling.is_finite() {
+            return self.nothing(Ending::NotSent(self.ceiling));
         }
         let hold_s = self.hold(1.0).seconds();
         let more_s = if self.holds().next().is_some() {
