@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use weir_limits::{Figure, Trial};
+use weir_model::flow::FlowSpec;
 use weir_model::load::Lifetime;
 use weir_model::quantity::CpuSet;
 use weir_model::record::{ProxyRecord, QuantileSummary, Record, SliceRecord, TrialRecord};
@@ -13,14 +14,26 @@ use weir_record::Run;
 use super::stretches::Span;
 use crate::outcomes::{Answers, rate, sum};
 
-/// Settings of an arm by the catalog's ids: as read back of its newest instance, else as it was given them.
+/// Settings of an arm by the catalog's ids: as read back of its newest instance, else as it was given them, else the program's
+/// defaults where weir wrote its configuration.
 pub(super) fn settings(run: &Run, arm: &Arm) -> BTreeMap<String, String> {
     let newest = run.records.iter().rev().find_map(|record| match record {
         Record::Proxy(proxy) if proxy.arm == arm.name => Some(proxy),
         _ => None,
     });
     let read = newest.map(|proxy: &ProxyRecord| proxy.effective.clone());
-    let mut settings = arm.settings.clone();
+    let proxy = run.header.study.proxy_of(arm);
+    // A configuration of the user's may say anything.
+    let mut settings = if proxy.configuration.is_some() || proxy.controller.is_some() {
+        arm.settings.clone()
+    } else {
+        let catalog = Catalog::builtin();
+        let catalog = match newest {
+            Some(proxy_record) => catalog.for_proxy(proxy.kind, &proxy_record.program),
+            None => catalog,
+        };
+        catalog.complete(proxy.kind, &arm.settings)
+    };
     settings.extend(read.unwrap_or_default());
     settings
 }
@@ -51,9 +64,13 @@ pub(super) fn figures(
     let per_second = |count: f64| Some(count / measured_s).filter(|rate| rate.is_finite());
     let load = study.loads.iter().find(|load| load.name == span.load);
     let opened = load.and_then(|load| opened_per_request(load.lifetime));
+    let asks_compressed =
+        load.map(|load| f64::from(u8::from(load.flows().any(FlowSpec::asks_compressed))));
     let first = span.trials.first();
     let arm = first.and_then(|trial| study.arms.iter().find(|arm| arm.name == trial.arm));
     let kind = arm.map(|arm| study.proxy_of(arm).kind);
+    let started = arm.filter(|arm| study.proxy_of(arm).is_started());
+    let cpu_count = started.map(|arm| arm.cpus(&run.header.cpus).cpus().len() as f64);
     let workers = kind.and_then(|kind| Catalog::builtin().workers(kind, settings));
     let summaries = |of: fn(&TrialRecord) -> &QuantileSummary| {
         trials().map(of).filter(|summary| !summary.is_empty())
@@ -96,7 +113,9 @@ pub(super) fn figures(
             ),
         ),
         (Figure::FullHandshakesPerS, handshakes(span)),
+        (Figure::AsksCompressed, asks_compressed),
         (Figure::Workers, workers.map(|workers| workers as f64)),
+        (Figure::ProxyCpuCount, cpu_count),
         (Figure::OthersCpu, others(run, span)),
     ];
     let known = figures

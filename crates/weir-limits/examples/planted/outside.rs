@@ -44,6 +44,11 @@ pub(crate) fn trial(host: &Host, flow: &Flow, dice: &mut Dice) -> Trial {
             1.0,
         ),
         (
+            Figure::AsksCompressed,
+            f64::from(u8::from(host.gzip > 0.0 || host.asks_compressed)),
+            1.0,
+        ),
+        (
             Figure::OthersCpu,
             host.crowd + dice.between(0.0, 0.02),
             0.97,
@@ -57,7 +62,11 @@ pub(crate) fn trial(host: &Host, flow: &Flow, dice: &mut Dice) -> Trial {
     let known = known
         .into_iter()
         .filter(|(_, _, share)| dice.chance(*share));
-    let figures = known.map(|(figure, value, _)| (figure, value)).collect();
+    let link = (Figure::CrossesLink, 1.0);
+    let figures = known
+        .map(|(figure, value, _)| (figure, value))
+        .chain([link])
+        .collect();
     let requests = (flow.offered * SECONDS as f64).round();
     let count = |rate: f64| (rate * SECONDS as f64) as u64;
     let errors = [
