@@ -156,9 +156,12 @@ mod tests {
         }
     }
 
-    /// Proxy, limiter, settings in which a hint fits and what was seen then, those in which it does not, and the hint.
+    /// Settings of an arm, and what was seen of it.
+    type ArmState = [&'static str; 2];
+
+    /// Proxy, limiter, an arm in which a hint fits, one in which it does not, and the hint.
     #[rustfmt::skip]
-    const ROWS: &[(ProxyKind, &str, [&str; 2], [&str; 2], &str)] = &[
+    const ROWS: &[(ProxyKind, &str, ArmState, ArmState, &str)] = &[
         (Nginx, "keepalive_origin", ["origin_keepalive=64,origin_keepalive_requests=10", "connections=500,outbound_opens_per_request=0.1"],
             ["origin_keepalive=0,origin_keepalive_requests=10", "connections=500,outbound_opens_per_request=1"], "origin_keepalive_requests"),
         (Nginx, "keepalive_origin", ["origin_keepalive=64,origin_keepalive_requests=1", "outbound_opens_per_request=1"],
