@@ -317,14 +317,6 @@ fn crosses_link(hosts: &[HostSamples]) -> Option<(Figure, f64)> {
 
 /// Kind of an arm's proxy that weir did not start, by the name of its processes; `None`: another program, or several.
 fn kind_by_name(samples: &Samples, arm: &str) -> Option<ProxyKind> {
-    const PROGRAMS: [(&str, ProxyKind); 6] = [
-        ("nginx", ProxyKind::Nginx),
-        ("haproxy", ProxyKind::Haproxy),
-        ("envoy", ProxyKind::Envoy),
-        ("caddy", ProxyKind::Caddy),
-        ("httpd", ProxyKind::Httpd),
-        ("apache2", ProxyKind::Httpd),
-    ];
     let is_proxy = |row: &&SampleRow| {
         let role = row.keys.first();
         row.table == "processes"
@@ -332,11 +324,9 @@ fn kind_by_name(samples: &Samples, arm: &str) -> Option<ProxyKind> {
             && (row.arm.is_empty() || row.arm == arm)
     };
     let rows = samples.rows.iter().map(|sample| &sample.row);
-    let mut kinds = rows.filter(is_proxy).map(|row| {
-        let name = row.keys.last()?;
-        let program = PROGRAMS.iter().find(|(program, _)| program == name)?;
-        Some(program.1)
-    });
+    let mut kinds = rows
+        .filter(is_proxy)
+        .map(|row| ProxyKind::of_process(row.keys.last()?));
     let first = kinds.next()??;
     kinds.all(|kind| kind == Some(first)).then_some(first)
 }
@@ -391,5 +381,38 @@ fn note_role(host: &mut HostSamples, row: &SampleRow) {
         && !host.roles.contains(&role)
     {
         host.roles.push(role);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_record::Sample;
+
+    use super::*;
+
+    #[test]
+    fn a_proxy_that_weir_did_not_start_is_known_by_its_processes() {
+        for (processes, kind) in [
+            (&["nginx", "nginx"][..], Some("nginx")),
+            (&["apache2"], Some("httpd")),
+            (&["nginx", "haproxy"], None),
+            (&["node"], None),
+            (&[], None),
+        ] {
+            let rows = processes.iter().map(|name| Sample {
+                host: "here".to_owned(),
+                row: SampleRow {
+                    table: "processes".to_owned(),
+                    keys: ["proxy", "7", name].map(str::to_owned).to_vec(),
+                    ..SampleRow::default()
+                },
+            });
+            let samples = Samples {
+                rows: rows.collect(),
+                ..Samples::default()
+            };
+            let known = kind_by_name(&samples, "shop").map(ProxyKind::name);
+            assert_eq!(known, kind, "{processes:?}");
+        }
     }
 }

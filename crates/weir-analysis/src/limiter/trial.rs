@@ -7,7 +7,7 @@ use weir_model::flow::FlowSpec;
 use weir_model::load::Lifetime;
 use weir_model::quantity::CpuSet;
 use weir_model::record::{ProxyRecord, QuantileSummary, Record, SliceRecord, TrialRecord};
-use weir_model::study::Arm;
+use weir_model::study::{Arm, LoadSpec};
 use weir_parameters::Catalog;
 use weir_record::Run;
 
@@ -64,13 +64,9 @@ pub(super) fn figures(
     let per_second = |count: f64| Some(count / measured_s).filter(|rate| rate.is_finite());
     let load = study.loads.iter().find(|load| load.name == span.load);
     let opened = load.and_then(|load| opened_per_request(load.lifetime));
-    let asks_compressed =
-        load.map(|load| f64::from(u8::from(load.flows().any(FlowSpec::asks_compressed))));
     let first = span.trials.first();
     let arm = first.and_then(|trial| study.arms.iter().find(|arm| arm.name == trial.arm));
     let kind = arm.map(|arm| study.proxy_of(arm).kind);
-    let started = arm.filter(|arm| study.proxy_of(arm).is_started());
-    let cpu_count = started.map(|arm| arm.cpus(&run.header.cpus).cpus().len() as f64);
     let workers = kind.and_then(|kind| Catalog::builtin().workers(kind, settings));
     let summaries = |of: fn(&TrialRecord) -> &QuantileSummary| {
         trials().map(of).filter(|summary| !summary.is_empty())
@@ -113,9 +109,12 @@ pub(super) fn figures(
             ),
         ),
         (Figure::FullHandshakesPerS, handshakes(span)),
-        (Figure::AsksCompressed, asks_compressed),
+        (Figure::AsksCompressed, load.map(asks_compressed)),
         (Figure::Workers, workers.map(|workers| workers as f64)),
-        (Figure::ProxyCpuCount, cpu_count),
+        (
+            Figure::ProxyCpuCount,
+            arm.and_then(|arm| cpu_count(run, arm)),
+        ),
         (Figure::OthersCpu, others(run, span)),
     ];
     let known = figures
@@ -147,6 +146,17 @@ pub(super) fn figures_of_turns(
     let mut figures = figures(run, span, settings);
     figures.extend(own.filter(|(_, value)| value.is_finite()));
     figures
+}
+
+/// 1 where requests of a load ask for compressed responses, else 0.
+fn asks_compressed(load: &LoadSpec) -> f64 {
+    f64::from(u8::from(load.flows().any(FlowSpec::asks_compressed)))
+}
+
+/// CPUs that an arm's proxy may use; `None`: weir did not start it.
+fn cpu_count(run: &Run, arm: &Arm) -> Option<f64> {
+    let is_started = run.header.study.proxy_of(arm).is_started();
+    is_started.then(|| arm.cpus(&run.header.cpus).cpus().len() as f64)
 }
 
 /// Connections that a load opens by its own policy for each request; unknown where that depends on the rate.
