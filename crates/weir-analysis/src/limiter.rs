@@ -7,23 +7,26 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_limits::{
-    Absent, Evidence, Finding, HostSamples, Judgement, Quantities, Role, Rules, Way, Window, judge,
-    over_time, workers,
+    Absent, Evidence, Figure, Finding, HostSamples, Judgement, Quantities, Role, Rules, Window,
+    judge, over_time, workers,
 };
 use weir_model::quantity::CpuSet;
 use weir_model::record::{ConfirmationRecord, Record, RunHeader, SearchStage};
 use weir_model::sample::{Counters, SampleRow};
-use weir_model::study::{Arm, ProxyKind, Settings, Taken};
+use weir_model::study::{Arm, ProxyKind, Taken};
 use weir_parameters::Catalog;
 use weir_record::{Run, Samples};
 
 use crate::findings::{Capacity, Comparison, LimiterFindings, Verdict};
+use hints::HintedArm;
 use stretches::Span;
 
 mod growth;
+mod hints;
 mod load;
 mod stretches;
 mod trial;
+mod unjudged;
 mod words;
 
 pub(crate) use growth::find as grown;
@@ -138,7 +141,9 @@ impl<'r> Judge<'r> {
             run,
             arm,
             is_started: proxy.is_started(),
-            kind: Some(kind).filter(|kind| *kind != ProxyKind::External),
+            kind: Some(kind)
+                .filter(|kind| *kind != ProxyKind::External)
+                .or_else(|| kind_by_name(&run.samples, &arm.name)),
             settings: trial::settings(run, arm),
         }
     }
@@ -178,8 +183,14 @@ impl<'r> Judge<'r> {
         if own.iter().all(|host| host.rows.is_empty()) {
             return None;
         }
-        let seen = [Some(span), low]
-            .map(|span| span.map(|span| trial::of(self.run, span, &self.settings)));
+        let crossing = crosses_link(&own);
+        let seen = [Some(span), low].map(|span| {
+            span.map(|span| {
+                let mut trial = trial::of(self.run, span, &self.settings);
+                trial.figures.extend(crossing);
+                trial
+            })
+        });
         let window = |span: &Span<'_>, hosts, trial| Window {
             hosts,
             from_ns: span.from_ns,
@@ -203,10 +214,16 @@ impl<'r> Judge<'r> {
             leave_out_cpu(&mut evidence);
         }
         let mut judgement: Judgement = judge(&evidence, Rules::builtin(), self.kind);
-        judgement
-            .findings
-            .iter_mut()
-            .for_each(|finding| self.leave_out_turned(finding));
+        if let Some(kind) = self.kind {
+            let arm = HintedArm {
+                kind,
+                role: &self.run.header.study.proxy_of(self.arm).role,
+                settings: &self.settings,
+            };
+            for finding in &mut judgement.findings {
+                arm.leave_out_misfits(finding, &evidence);
+            }
+        }
         let pods = self.run.header.places.proxy_pods.clone();
         place_turns(&mut judgement.findings, pods.is_some());
         Some(LimiterFindings {
@@ -231,38 +248,6 @@ impl<'r> Judge<'r> {
             _ => None,
         });
         own.cloned().collect()
-    }
-
-    /// What is at the level already that it would be turned to is not told, and what would change nothing by itself: of
-    /// a backlog and net.core.somaxconn the larger one.
-    fn leave_out_turned(&self, finding: &mut Finding) {
-        let turns = finding.turn.drain(..).zip(finding.ways.drain(..));
-        let is_left = |(parameter, way): &(String, Way)| match way {
-            Way::To(level) => self.settings.get(parameter) != Some(level),
-            Way::Up => !self.is_inert(parameter),
-            _ => true,
-        };
-        (finding.turn, finding.ways) = turns.filter(is_left).collect();
-    }
-
-    /// Whether more of a parameter comes to what there is now.
-    fn is_inert(&self, parameter: &str) -> bool {
-        let catalog = Catalog::builtin();
-        let (Some(kind), Some(level)) = (self.kind, self.settings.get(parameter)) else {
-            return false;
-        };
-        let row = catalog.get(kind, parameter);
-        let Some(more) = row.and_then(|row| row.level.further(level, true)) else {
-            return false;
-        };
-        // What was measured of the arm is as it was before the turn.
-        let set = self.settings.iter();
-        let set = set.filter(|(id, _)| catalog.get(kind, id).is_some());
-        let now: Settings = set.map(|(id, level)| (id.clone(), level.clone())).collect();
-        let more = Settings::from([(parameter.to_owned(), more)]);
-        let mut then = now.clone();
-        then.extend(more.clone());
-        !catalog.inert(kind, &more, &then, &now).is_empty()
     }
 
     /// The longest time at a low load of the same session.
@@ -319,6 +304,33 @@ fn leave_out_cpu(evidence: &mut Evidence) {
     }
 }
 
+/// Whether the load came from another host than the proxy's; `None`: nobody sampled the proxy.
+fn crosses_link(hosts: &[HostSamples]) -> Option<(Figure, f64)> {
+    let mut proxies = hosts
+        .iter()
+        .filter(|host| host.roles.contains(&Role::Proxy))
+        .peekable();
+    proxies.peek()?;
+    let is_here = proxies.any(|host| host.roles.contains(&Role::Generator));
+    Some((Figure::CrossesLink, if is_here { 0.0 } else { 1.0 }))
+}
+
+/// Kind of an arm's proxy that weir did not start, by the name of its processes; `None`: another program, or several.
+fn kind_by_name(samples: &Samples, arm: &str) -> Option<ProxyKind> {
+    let is_proxy = |row: &&SampleRow| {
+        let role = row.keys.first();
+        row.table == "processes"
+            && role.is_some_and(|role| role == Role::Proxy.name())
+            && (row.arm.is_empty() || row.arm == arm)
+    };
+    let rows = samples.rows.iter().map(|sample| &sample.row);
+    let mut kinds = rows
+        .filter(is_proxy)
+        .map(|row| ProxyKind::of_process(row.keys.last()?));
+    let first = kinds.next()??;
+    kinds.all(|kind| kind == Some(first)).then_some(first)
+}
+
 /// Samples between two moments, by host; `cpus` says which of them a role may use, if not all.
 fn by_host(
     samples: &Samples,
@@ -369,5 +381,38 @@ fn note_role(host: &mut HostSamples, row: &SampleRow) {
         && !host.roles.contains(&role)
     {
         host.roles.push(role);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_record::Sample;
+
+    use super::*;
+
+    #[test]
+    fn a_proxy_that_weir_did_not_start_is_known_by_its_processes() {
+        for (processes, kind) in [
+            (&["nginx", "nginx"][..], Some("nginx")),
+            (&["apache2"], Some("httpd")),
+            (&["nginx", "haproxy"], None),
+            (&["node"], None),
+            (&[], None),
+        ] {
+            let rows = processes.iter().map(|name| Sample {
+                host: "here".to_owned(),
+                row: SampleRow {
+                    table: "processes".to_owned(),
+                    keys: ["proxy", "7", name].map(str::to_owned).to_vec(),
+                    ..SampleRow::default()
+                },
+            });
+            let samples = Samples {
+                rows: rows.collect(),
+                ..Samples::default()
+            };
+            let known = kind_by_name(&samples, "shop").map(ProxyKind::name);
+            assert_eq!(known, kind, "{processes:?}");
+        }
     }
 }

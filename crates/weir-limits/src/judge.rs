@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use serde::{Deserialize, Serialize};
 use weir_model::study::ProxyKind;
 
+use crate::certainty::{Certainty, Reliability};
 use crate::evidence::Evidence;
 use crate::rules::{Condition, Rule, Rules, Way};
 use crate::text::filled;
@@ -62,8 +63,18 @@ pub struct Finding {
     /// What to do.
     #[serde(rename = "do")]
     pub advice: String,
-    /// How sure that is, 0..1.
-    pub confidence: f64,
+    /// How often a finding like it was right on simulated hosts, in a word.
+    #[serde(default)]
+    pub certainty: Certainty,
+    /// Limiters that would be named before it if they showed, and that could not be judged.
+    #[serde(default)]
+    pub unjudged: Vec<String>,
+    /// Always null: a number that the weights of rules made up, and no frequency. Read `certainty`.
+    #[serde(default)]
+    pub confidence: Option<f64>,
+    /// Sum of the weights of what shows it; orders findings, and means nothing by itself.
+    #[serde(skip)]
+    pub score: f64,
     /// What it rests on.
     pub evidence: Vec<Shown>,
     /// Parameters of the catalog to turn, the first first.
@@ -148,22 +159,15 @@ pub fn judge(evidence: &Evidence, rules: &Rules, proxy: Option<ProxyKind>) -> Ju
     for limiter in rules.limiters() {
         let mut best: Option<(&Rule, f64, Vec<Shown>)> = None;
         let (mut why, mut missing) = (Vec::new(), Vec::new());
-        let mut rows = rules
-            .all()
-            .iter()
-            .filter(|rule| rule.limiter.value == limiter && rule.is_of(proxy))
-            .peekable();
+        let mut rows = rules.rows(limiter, proxy).peekable();
         if rows.peek().is_none() {
             continue;
         }
         for rule in rows {
             match row(rule, rules, evidence) {
-                Row::Shows(rule, confidence, evidence) => {
-                    if best
-                        .as_ref()
-                        .is_none_or(|(_, other, _)| confidence > *other)
-                    {
-                        best = Some((rule, confidence, evidence));
+                Row::Shows(rule, score, evidence) => {
+                    if best.as_ref().is_none_or(|(_, other, _)| score > *other) {
+                        best = Some((rule, score, evidence));
                     }
                 }
                 Row::Doubted {
@@ -186,7 +190,11 @@ pub fn judge(evidence: &Evidence, rules: &Rules, proxy: Option<ProxyKind>) -> Ju
             None => ruled_out.push(Ruled { limiter, why }),
         }
     }
-    let findings = in_order(shows, rules, evidence, proxy);
+    let mut findings = in_order(shows, rules, evidence, proxy);
+    for finding in &mut findings {
+        finding.unjudged = unjudged_before(&finding.limiter, &unknown, rules, proxy);
+        finding.certainty = Reliability::builtin().certainty(finding);
+    }
     let saturated = evidence.value("saturated").map(|saturated| saturated > 0.5);
     let answer = match saturated {
         _ if !findings.is_empty() => Answer::Named,
@@ -201,6 +209,25 @@ pub fn judge(evidence: &Evidence, rules: &Rules, proxy: Option<ProxyKind>) -> Ju
         unknown,
         seen,
     }
+}
+
+/// Limiters among the unknown ones that would be named before this one.
+fn unjudged_before(
+    limiter: &str,
+    unknown: &[Unknown],
+    rules: &Rules,
+    proxy: Option<ProxyKind>,
+) -> Vec<String> {
+    unknown
+        .iter()
+        .filter(|other| {
+            rules.rows(limiter, proxy).any(|rule| {
+                let mut rows = rules.rows(&other.limiter, proxy);
+                rows.any(|first| rule.comes_after(first))
+            })
+        })
+        .map(|other| other.limiter.clone())
+        .collect()
 }
 
 fn add(all: &mut Vec<Shown>, more: Vec<Shown>) {
@@ -263,16 +290,17 @@ fn row<'a>(rule: &'a Rule, rules: &Rules, evidence: &Evidence) -> Row<'a> {
     let (supporting, missed) = (look(&rule.supports, true), look(&rule.supports, false));
     let mut weight: f64 = there.iter().chain(&supporting).map(|one| one.weight).sum();
     weight -= missed.iter().map(|one| one.against).sum::<f64>();
-    let confidence = 1.0 / (1.0 + (-(rule.prior + rules.shrink * weight)).exp());
+    let score = rule.prior + rules.shrink * weight;
     let mut all = shown(&there);
     add(&mut all, shown(&supporting));
     add(&mut all, shown(&missed));
-    match confidence >= rules.shown_from {
-        true => Row::Shows(rule, confidence, all),
-        false => Row::Doubted {
+    if score >= rules.shown_from {
+        Row::Shows(rule, score, all)
+    } else {
+        Row::Doubted {
             why: shown(&missed),
             seen: all,
-        },
+        }
     }
 }
 
@@ -303,7 +331,7 @@ fn show(condition: &Condition, evidence: &Evidence) -> Option<Shown> {
 
 type Shows<'a> = (&'a Rule, f64, Vec<Shown>);
 
-/// First what nothing else explains, by confidence; then what is explained, each after what explains it.
+/// First what nothing else explains, by score; then what is explained, each after what explains it.
 fn in_order(
     shows: Vec<Shows<'_>>,
     rules: &Rules,
@@ -365,14 +393,17 @@ fn finding(
     evidence: &Evidence,
     proxy: Option<ProxyKind>,
 ) -> Finding {
-    let (rule, confidence, shown) = shows;
+    let (rule, score, shown) = shows;
     let turns = rule.turns(proxy);
     Finding {
         limiter: rule.limiter.value.clone(),
         role: rule.role,
         says: filled(&rule.says, evidence),
         advice: filled(&rule.advice, evidence),
-        confidence,
+        certainty: Certainty::default(),
+        unjudged: Vec::new(),
+        confidence: None,
+        score,
         evidence: shown,
         turn: turns.iter().map(|turn| turn.parameter.clone()).collect(),
         ways: turns.iter().map(|turn| turn.way.clone()).collect(),

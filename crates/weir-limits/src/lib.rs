@@ -1,8 +1,8 @@
 //! What limits a proxy under load: rules as data, judged on the samples of a trial.
 //!
-//! Three files of `limits/` hold all that is known. `counters.yaml` says which tables and columns samplers read,
-//! `quantities.yaml` what is derived from them ([`Quantities`]), and `rules.yaml` which quantities show which limiter
-//! ([`Rules`]). Code here knows *kinds* of derivations and of conditions, never a limiter by name; another limiter is
+//! Four files of `limits/` hold all that is known. `counters.yaml` says which tables and columns samplers read,
+//! `quantities.yaml` what is derived from them ([`Quantities`]), `rules.yaml` which quantities show which limiter
+//! ([`Rules`]), and `reliability.yaml` how often that was right ([`Reliability`]). Code here knows *kinds* of derivations and of conditions, never a limiter by name; another limiter is
 //! another row.
 //!
 //! The way of a figure: [`Window`] (rows of a trial, and what the generator saw) → [`Evidence::of`] → [`judge`] →
@@ -12,17 +12,20 @@
 //! [`over_time`] and [`workers`] are the same window in pieces, for people to look at.
 //! [`growth()`] is the macro-benchmark: how each resource grows with the rate.
 
+mod certainty;
 mod derive;
 mod error;
 mod evidence;
 mod growth;
 mod judge;
+mod misfit;
 mod quantities;
 mod rules;
 mod series;
 mod text;
 mod window;
 
+pub use certainty::{Band, Certainty, Reliability};
 pub use error::DataError;
 pub use evidence::{Absent, Evidence, Fact};
 pub use growth::{Grown, growth};

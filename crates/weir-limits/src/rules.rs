@@ -9,6 +9,7 @@ use weir_model::study::ProxyKind;
 
 use crate::error::{DataError, read};
 use crate::evidence::Evidence;
+use crate::misfit::{self, Misfit};
 use crate::quantities::{Derivation, Quantities};
 use crate::text::{shown, slots};
 use crate::window::Role;
@@ -85,10 +86,10 @@ pub struct Condition {
     /// It is at least this many times what it is at a low load.
     #[serde(default)]
     grows: Option<f64>,
-    /// Added to the log odds of the limiter where it is so.
+    /// Added to the score of the limiter where it is so.
     #[serde(default)]
     pub weight: f64,
-    /// Taken off them where it is known not to be so.
+    /// Taken off it where it is known not to be so.
     #[serde(default)]
     pub against: f64,
 }
@@ -175,7 +176,7 @@ pub struct Rule {
     /// The proxies that it can be of; empty: every one.
     #[serde(default)]
     pub proxies: Vec<ProxyKind>,
-    /// Log odds before anything is known.
+    /// Score before anything is known.
     pub prior: f64,
     /// All must be so.
     pub symptoms: Vec<Condition>,
@@ -227,6 +228,14 @@ impl Rule {
         self.symptoms.iter().chain(&self.supports).chain(others)
     }
 
+    /// Returns true if a rule of another limiter is named before this one where both show.
+    pub(crate) fn comes_after(&self, other: &Rule) -> bool {
+        let own = &self.limiter.value;
+        let goes_first = &other.limiter.value;
+        other.explains.iter().any(|name| name.value == *own)
+            || self.yields_to.iter().any(|name| name.value == *goes_first)
+    }
+
     fn others(&self) -> impl Iterator<Item = &Spanned<String>> {
         self.explains.iter().chain(&self.yields_to)
     }
@@ -238,7 +247,7 @@ impl Rule {
 pub struct Rules {
     /// What weights are multiplied by, because conditions depend on each other.
     pub(crate) shrink: f64,
-    /// The least confidence of a finding.
+    /// Least score of a finding.
     pub(crate) shown_from: f64,
     /// Limiters that are proven by taking time of their role's CPUs away.
     #[serde(default)]
@@ -246,6 +255,9 @@ pub struct Rules {
     /// Limiters that make answers late and hardly any missing.
     #[serde(default)]
     late: Vec<Spanned<String>>,
+    /// Hints that do not fit every arm.
+    #[serde(default)]
+    misfits: Vec<Misfit>,
     rules: Vec<Rule>,
     /// Quantities that can be used up, and at which value, in the order of their file.
     #[serde(skip)]
@@ -279,10 +291,15 @@ impl Rules {
         if let Some(other) = others
             .chain(&all.take_away)
             .chain(&all.late)
+            .chain(all.misfits.iter().flat_map(|misfit| &misfit.of))
             .find(|other| !names.contains(other.value.as_str()))
         {
             let what = format!("there is no limiter `{}`", other.value);
             return Err(DataError::at(file, other, what));
+        }
+        for misfit in &all.misfits {
+            check_misfit(misfit, quantities)
+                .map_err(|(place, what)| DataError::at(file, place, what))?;
         }
         for rule in &all.rules {
             for condition in rule.conditions() {
@@ -313,6 +330,27 @@ impl Rules {
     /// All of them.
     pub fn all(&self) -> &[Rule] {
         &self.rules
+    }
+
+    /// Returns true if turning a parameter can help an arm in which it has this level (`None`: unknown), as far as the
+    /// evidence says.
+    pub fn hint_fits(
+        &self,
+        limiter: &str,
+        turn: (&str, &Way, Option<&str>),
+        evidence: &Evidence,
+    ) -> bool {
+        misfit::fits(&self.misfits, limiter, turn, evidence)
+    }
+
+    /// Rows of a limiter that can be of a proxy (`None`: of an unknown one).
+    pub(crate) fn rows<'a>(
+        &'a self,
+        limiter: &'a str,
+        proxy: Option<ProxyKind>,
+    ) -> impl Iterator<Item = &'a Rule> {
+        let rows = self.rules.iter();
+        rows.filter(move |rule| rule.limiter.value == limiter && rule.is_of(proxy))
     }
 
     /// Whether a limiter is proven by taking time of its role's CPUs away.
@@ -357,6 +395,22 @@ impl Rules {
             }
         }
         seen.contains(limiter)
+    }
+}
+
+fn check_misfit<'m>(
+    misfit: &'m Misfit,
+    quantities: &Quantities,
+) -> Result<(), (&'m Spanned<String>, String)> {
+    if let Some(condition) = &misfit.when {
+        check(condition, quantities).map_err(|what| (&condition.quantity, what))?;
+    }
+    let unknown = misfit
+        .measures()
+        .find(|name| quantities.get(&name.value).is_none());
+    match unknown {
+        Some(name) => Err((name, format!("there is no quantity `{}`", name.value))),
+        None => Ok(()),
     }
 }
 

@@ -72,6 +72,12 @@ pub enum Figure {
     OpenedAgainPerRequest,
     /// TLS handshakes per second that were full ones.
     FullHandshakesPerS,
+    /// 1 where requests have the header Accept-Encoding, without which servers send plain responses, else 0.
+    AsksCompressed,
+    /// 1 where generator and proxy are on different hosts, 0 where they are on one.
+    CrossesLink,
+    /// CPUs that the proxy may use.
+    ProxyCpuCount,
     /// Threads or processes of the proxy that serve requests.
     Workers,
     /// The share of the time of the proxy's CPUs that neither the trial nor the kernel's interrupts had. Where the trial does
@@ -99,6 +105,9 @@ impl Figure {
             Figure::OpenedPerRequest => "connections that the load opens for each request",
             Figure::OpenedAgainPerRequest => "connections opened again for each request",
             Figure::FullHandshakesPerS => "full TLS handshakes",
+            Figure::AsksCompressed => "whether requests ask for compressed responses",
+            Figure::CrossesLink => "whether the load comes from another host",
+            Figure::ProxyCpuCount => "the number of the proxy's CPUs",
             Figure::Workers => "the number of workers",
             Figure::OthersCpu => "the CPU time of other processes",
             Figure::ProxyCpus => "the CPU time of the proxy",

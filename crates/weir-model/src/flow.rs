@@ -245,6 +245,15 @@ pub enum SourceSpec {
 }
 
 impl FlowSpec {
+    /// Returns true if some request names a coding in Accept-Encoding (RFC 9110 section 12.5.3).
+    pub fn asks_compressed(&self) -> bool {
+        let mut fields = self.requests.iter().flat_map(|one| &one.request.fields);
+        fields.any(|(name, value)| {
+            name.eq_ignore_ascii_case("accept-encoding")
+                && !value.trim().eq_ignore_ascii_case("identity")
+        })
+    }
+
     /// A flow of kept connections in clear that asks for `/`.
     pub fn new(connections: u32, arrivals: ArrivalsSpec) -> FlowSpec {
         FlowSpec {

@@ -110,6 +110,9 @@ pub struct ProxyCounter {
     /// What lines of the error log have that are counted, where it is those.
     #[serde(default)]
     pub line: Option<String>,
+    /// Whether such lines are below the level `error`, so that a log may leave them out.
+    #[serde(default)]
+    pub is_warning: bool,
     /// Whether it only grows.
     pub kind: ColumnKind,
     /// What it says, with its source.

@@ -398,6 +398,20 @@ impl Catalog {
             .collect()
     }
 
+    /// Returns false if a parameter has no effect beside these settings or in this role, whatever its level.
+    pub fn has_effect(
+        &self,
+        proxy: ProxyKind,
+        id: &str,
+        settings: &Settings,
+        role: &ProxyRole,
+    ) -> bool {
+        let rows = self.get(proxy, id).into_iter();
+        !rows
+            .flat_map(|row| &row.constraints)
+            .any(|constraint| constraint.rules_out(settings, role.into()))
+    }
+
     fn clients(&self, proxy: ProxyKind) -> Option<&Clients> {
         self.rows(proxy).find_map(|rows| rows.clients.as_ref())
     }

@@ -26,6 +26,18 @@ pub struct Constraint {
 }
 
 impl Constraint {
+    /// Returns true if the parameter has no effect beside these settings or in this role, at any level.
+    pub(crate) fn rules_out(&self, settings: &Settings, role: Role) -> bool {
+        let is_broken = match &self.rule {
+            Rule::NotWith { setting, levels } => settings
+                .get(setting)
+                .is_some_and(|level| levels.contains(level)),
+            Rule::OnlyRole(only) => *only != role,
+            Rule::AtMost { .. } | Rule::AtLeast { .. } => false,
+        };
+        is_broken && self.only.is_empty()
+    }
+
     /// What must hold, in words: "not above `backlog`", "`on` not while `transport` is sockmap".
     pub fn words(&self) -> String {
         let rule = self.rule.words();

@@ -238,7 +238,7 @@ impl LevelKind {
     }
 
     /// Words that are levels by themselves.
-    pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
+    pub fn words(&self) -> impl Iterator<Item = &str> {
         let (fixed, listed): (&[&str], &[String]) = match self {
             LevelKind::Switch => (&["on", "off"], &[]),
             LevelKind::Choice(words)

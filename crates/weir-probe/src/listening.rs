@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 
 /// State LISTEN in /proc/net/tcp (include/net/tcp_states.h).
 const LISTEN: &str = "0A";
@@ -31,6 +32,24 @@ pub fn listening_at(address: SocketAddr) -> Vec<u32> {
         true => Vec::new(),
         false => numbers.filter(holds).collect(),
     }
+}
+
+/// Name of the program of these processes (comm) and the error log that one of them has open, as this process can open it;
+/// `None`: there is none that can be told by its name, `error.log` or the like.
+pub fn error_log_of(pids: &[u32]) -> Option<(String, PathBuf)> {
+    pids.iter().find_map(|pid| {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+        let open = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
+        let mut files = open.filter_map(|link| fs::read_link(link.path()).ok());
+        let log = files.find(|path| {
+            let file = path.file_name().and_then(|file| file.to_str());
+            file.is_some_and(|file| file.contains("error") && file.ends_with(".log"))
+        })?;
+        // The path is one of the process's own file systems.
+        let within = log.strip_prefix("/").ok()?;
+        let seen_from_here = Path::new("/proc").join(pid.to_string()).join("root");
+        Some((name.trim().to_owned(), seen_from_here.join(within)))
+    })
 }
 
 /// Inodes of sockets that listen at an address or at all addresses of its port, by the lines of /proc/net/tcp or

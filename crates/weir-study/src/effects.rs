@@ -41,7 +41,7 @@ pub(crate) fn compression(study: &Study, catalog: &Catalog, arm: &Arm) -> Option
     let (id, level) = settings.find(|(id, level)| is_wished(id, level) && compresses(id, level))?;
     let unasked = |load: &&LoadSpec| {
         let mut asking = load.flows().filter(|flow| !flow.is_held()).peekable();
-        asking.peek().is_some() && !asking.any(accepts_encoded)
+        asking.peek().is_some() && !asking.any(FlowSpec::asks_compressed)
     };
     let loads: Vec<&str> = study
         .loads
@@ -59,15 +59,6 @@ pub(crate) fn compression(study: &Study, catalog: &Catalog, arm: &Arm) -> Option
          ask gets plain responses; give the load `request: {{fields: {{Accept-Encoding: gzip}}}}`",
         arm.name
     ))
-}
-
-/// Whether a request of a flow names a coding (RFC 9110 section 12.5.3).
-fn accepts_encoded(flow: &FlowSpec) -> bool {
-    let mut fields = flow.requests.iter().flat_map(|one| &one.request.fields);
-    fields.any(|(name, value)| {
-        name.eq_ignore_ascii_case("accept-encoding")
-            && !value.trim().eq_ignore_ascii_case("identity")
-    })
 }
 
 fn spin(load: &LoadSpec) -> Option<String> {

@@ -17,8 +17,8 @@ const AT_ONCE: usize = 1 << 20;
 
 /// Readers of one arm's.
 pub struct OwnCounters {
-    program: Arc<dyn Proxy>,
-    configuration: Configuration,
+    /// Whom to ask; `None`: weir did not start it, and reads its log alone.
+    asked: Option<(Arc<dyn Proxy>, Configuration)>,
     wanted: Vec<&'static ProxyCounter>,
     log: ErrorLog,
 }
@@ -26,16 +26,27 @@ pub struct OwnCounters {
 impl OwnCounters {
     /// Of a proxy that runs. Lines that its log has already are not counted.
     pub fn open(program: Arc<dyn Proxy>, configuration: Configuration) -> OwnCounters {
-        let kind = program.kind().name();
-        let all = Counters::builtin().proxy_counters.iter();
-        let wanted: Vec<_> = all
-            .filter(|counter| [kind, "any"].contains(&&*counter.proxy))
-            .collect();
+        let wanted = counters_of(program.kind().name());
         OwnCounters {
             log: ErrorLog::open(configuration.error_log(), &wanted),
             wanted,
-            program,
-            configuration,
+            asked: Some((program, configuration)),
+        }
+    }
+
+    /// Of a proxy that weir did not start: lines of its error log. Which levels it logs is not known, so warnings are not
+    /// counted.
+    pub fn of_log(program: &str, log: PathBuf) -> OwnCounters {
+        let wanted = counters_of(program);
+        let logged: Vec<_> = wanted
+            .iter()
+            .copied()
+            .filter(|counter| !counter.is_warning)
+            .collect();
+        OwnCounters {
+            log: ErrorLog::open(log, &logged),
+            wanted,
+            asked: None,
         }
     }
 
@@ -50,7 +61,19 @@ impl OwnCounters {
                 BTreeMap::new()
             }
         };
-        let asked = self.program.sampled(&self.configuration);
+        let Some((program, configuration)) = &self.asked else {
+            let unread = self.wanted.iter();
+            for counter in unread.filter(|counter| counter.line.is_none() || counter.is_warning) {
+                let why = if counter.is_warning {
+                    "its error log may leave warnings out"
+                } else {
+                    "weir did not start the proxy, and does not ask it"
+                };
+                missing(&counter.name, why.to_owned());
+            }
+            return found;
+        };
+        let asked = program.sampled(configuration);
         let asked = asked.map(|asked| without_labels(&asked));
         for name in self.wanted.iter().filter(|one| one.line.is_none()) {
             let name = &name.name;
@@ -64,6 +87,13 @@ impl OwnCounters {
         }
         found
     }
+}
+
+/// Counters of a proxy of this name, and those that every proxy has.
+fn counters_of(program: &str) -> Vec<&'static ProxyCounter> {
+    let all = Counters::builtin().proxy_counters.iter();
+    all.filter(|counter| [program, "any"].contains(&&*counter.proxy))
+        .collect()
 }
 
 /// Series of one name together: Caddy has one for each combination of labels, `name{label="value"}`.
@@ -189,6 +219,23 @@ mod tests {
         // What was not there in the begin is read from its begin.
         none.read().unwrap();
         assert_eq!(none.counts()["log.no_address"], 1);
+    }
+
+    #[test]
+    fn of_a_proxy_that_weir_did_not_start_errors_are_counted_and_warnings_are_not_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("error.log");
+        std::fs::write(&path, "").unwrap();
+        let mut counters = OwnCounters::of_log("nginx", path.clone());
+        let lines = "1024 worker_connections are not enough\na b is buffered to a temporary file\n";
+        std::fs::write(&path, lines).unwrap();
+        let mut missing = Vec::new();
+        let counts = counters.read(&mut |name, _| missing.push(name.to_owned()));
+        assert_eq!(counts["log.worker_connections"], 1);
+        assert_eq!(counts["log.no_address"], 0);
+        for name in ["log.temporary_file", "accepts"] {
+            assert!(!counts.contains_key(name) && missing.iter().any(|one| one == name));
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ use weir_sut::{
 use super::keeper::Keeper;
 use super::kernel;
 use super::networks::{arm_addresses, asked_addresses};
-use super::samples::CountingProxy;
+use super::samples::{self, CountingProxy};
 use super::transport::{Hops, Sides, Transport};
 use super::waits;
 use crate::message::{ArmJob, ArmStarted, Failure};
@@ -175,9 +175,11 @@ impl Arm {
             .run(move || program.counters(&configuration))??)
     }
 
-    /// What reads those that it keeps now; `None`: weir did not start it.
+    /// Reader of those that it keeps now, or of its error log where weir did not start it; `None`: it has no such log.
     pub(super) fn own_counters(&self) -> Option<CountingProxy> {
-        let own = self.own.as_ref()?;
+        let Some(own) = self.own.as_ref() else {
+            return samples::counting_external(&self.name, self.external?);
+        };
         Some(CountingProxy {
             arm: self.name.clone(),
             network: own.network.clone(),

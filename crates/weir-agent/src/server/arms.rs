@@ -196,7 +196,14 @@ impl Bench {
         let places = places.chain(external).chain(origin);
         Ok(Sampling {
             sampler: Sampler::open(places.collect::<Result<_, _>>()?),
-            proxies: arms.iter().filter_map(|arm| arm.own_counters()).collect(),
+            proxies: arms
+                .iter()
+                .filter_map(|arm| arm.own_counters())
+                .chain(
+                    job.external
+                        .and_then(|address| samples::counting_external("", address)),
+                )
+                .collect(),
             listens: match job.requests {
                 true => listens(&arms)?,
                 false => Vec::new(),

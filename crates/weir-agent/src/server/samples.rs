@@ -103,6 +103,17 @@ pub(super) fn external(address: SocketAddr) -> Place {
     }
 }
 
+/// Reader of the error log of a proxy that nobody has started; `None`: it has none open on this host.
+pub(super) fn counting_external(arm: &str, address: SocketAddr) -> Option<CountingProxy> {
+    let (program, log) = weir_probe::error_log_of(&weir_probe::listening_at(address))?;
+    Some(CountingProxy {
+        arm: arm.to_owned(),
+        network: None,
+        counters: OwnCounters::of_log(&program, log),
+        requests: None,
+    })
+}
+
 /// Whether a job can be done.
 pub(super) fn check(job: &SampleJob) -> Result<(), Failure> {
     match INTERVALS.contains(&job.interval) {

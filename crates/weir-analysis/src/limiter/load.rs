@@ -11,7 +11,7 @@ use weir_model::sample::Counters;
 use weir_record::Samples;
 
 use super::trial::{opened_again, opened_per_request};
-use super::{by_host, leave_out_cpu, place_turns, stretches};
+use super::{by_host, crosses_link, kind_by_name, leave_out_cpu, place_turns, stretches};
 use crate::findings::{LimiterFindings, Stretch};
 
 /// What limited the server in the measured time of a load, which ended `until_ns` on the clock of the samples. Its response
@@ -34,7 +34,8 @@ pub fn of_load(
         Role::Proxy | Role::Origin => None,
     };
     let hosts = by_host(samples, (from_ns, until_ns), &cpus);
-    let trial = trial(report, response_times);
+    let mut trial = trial(report, response_times);
+    trial.figures.extend(crosses_link(&hosts));
     let window = Window {
         hosts: &hosts,
         from_ns,
@@ -44,7 +45,7 @@ pub fn of_load(
     };
     let mut evidence = Evidence::of(Quantities::builtin(), Counters::builtin(), &window, None);
     leave_out_cpu(&mut evidence);
-    let mut judgement = judge(&evidence, Rules::builtin(), None);
+    let mut judgement = judge(&evidence, Rules::builtin(), kind_by_name(samples, ""));
     place_turns(&mut judgement.findings, pods.is_some());
     LimiterFindings {
         load: String::new(),

@@ -3,24 +3,37 @@
 use std::collections::BTreeMap;
 
 use weir_limits::{Figure, Trial};
+use weir_model::flow::FlowSpec;
 use weir_model::load::Lifetime;
 use weir_model::quantity::CpuSet;
 use weir_model::record::{ProxyRecord, QuantileSummary, Record, SliceRecord, TrialRecord};
-use weir_model::study::Arm;
+use weir_model::study::{Arm, LoadSpec};
 use weir_parameters::Catalog;
 use weir_record::Run;
 
 use super::stretches::Span;
 use crate::outcomes::{Answers, rate, sum};
 
-/// Settings of an arm by the catalog's ids: as read back of its newest instance, else as it was given them.
+/// Settings of an arm by the catalog's ids: as read back of its newest instance, else as it was given them, else the program's
+/// defaults where weir wrote its configuration.
 pub(super) fn settings(run: &Run, arm: &Arm) -> BTreeMap<String, String> {
     let newest = run.records.iter().rev().find_map(|record| match record {
         Record::Proxy(proxy) if proxy.arm == arm.name => Some(proxy),
         _ => None,
     });
     let read = newest.map(|proxy: &ProxyRecord| proxy.effective.clone());
-    let mut settings = arm.settings.clone();
+    let proxy = run.header.study.proxy_of(arm);
+    // A configuration of the user's may say anything.
+    let mut settings = if proxy.configuration.is_some() || proxy.controller.is_some() {
+        arm.settings.clone()
+    } else {
+        let catalog = Catalog::builtin();
+        let catalog = match newest {
+            Some(proxy_record) => catalog.for_proxy(proxy.kind, &proxy_record.program),
+            None => catalog,
+        };
+        catalog.complete(proxy.kind, &arm.settings)
+    };
     settings.extend(read.unwrap_or_default());
     settings
 }
@@ -96,7 +109,12 @@ pub(super) fn figures(
             ),
         ),
         (Figure::FullHandshakesPerS, handshakes(span)),
+        (Figure::AsksCompressed, load.map(asks_compressed)),
         (Figure::Workers, workers.map(|workers| workers as f64)),
+        (
+            Figure::ProxyCpuCount,
+            arm.and_then(|arm| cpu_count(run, arm)),
+        ),
         (Figure::OthersCpu, others(run, span)),
     ];
     let known = figures
@@ -128,6 +146,17 @@ pub(super) fn figures_of_turns(
     let mut figures = figures(run, span, settings);
     figures.extend(own.filter(|(_, value)| value.is_finite()));
     figures
+}
+
+/// 1 where requests of a load ask for compressed responses, else 0.
+fn asks_compressed(load: &LoadSpec) -> f64 {
+    f64::from(u8::from(load.flows().any(FlowSpec::asks_compressed)))
+}
+
+/// CPUs that an arm's proxy may use; `None`: weir did not start it.
+fn cpu_count(run: &Run, arm: &Arm) -> Option<f64> {
+    let is_started = run.header.study.proxy_of(arm).is_started();
+    is_started.then(|| arm.cpus(&run.header.cpus).cpus().len() as f64)
 }
 
 /// Connections that a load opens by its own policy for each request; unknown where that depends on the rate.

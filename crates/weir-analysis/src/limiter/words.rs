@@ -1,10 +1,13 @@
 //! What limited an arm, in sentences.
 
-use weir_limits::{Absent, Answer, Behind, Finding, Quantities, Way, shown};
+use weir_limits::{
+    Absent, Answer, Behind, Certainty, Finding, Quantities, Reliability, Way, shown,
+};
 
 use weir_model::record::ConfirmationRecord;
 use weir_model::study::{Taken, TakenFrom};
 
+use super::unjudged;
 use crate::findings::LimiterFindings;
 
 /// A resource that is used less than this much is not worth telling as the next limit.
@@ -15,8 +18,7 @@ pub fn sentence(found: &LimiterFindings) -> String {
     let arm = &found.arm;
     match (&found.judgement.findings[..], found.judgement.answer) {
         ([first, ..], _) => {
-            let confidence = format!("confidence {:.0} %", 100.0 * first.confidence);
-            let named = format!("What limits {arm}: {} ({confidence}).", first.says);
+            let named = format!("What limits {arm}: {} ({}).", first.says, certainty(first));
             let tried: Vec<String> = found.confirmations.iter().map(tried).collect();
             let advice = match tried.is_empty() {
                 true => turn(first, found.pods.as_deref()),
@@ -47,6 +49,26 @@ pub fn sentence(found: &LimiterFindings) -> String {
             let (at, but) = (at.unwrap_or_default(), but.unwrap_or_default());
             format!("Nothing was used up by {arm}{at}{but}.")
         }
+    }
+}
+
+/// How sure a finding is, and what could have been named before it.
+fn certainty(finding: &Finding) -> String {
+    let word = match finding.certainty {
+        Certainty::Strong => return "strong evidence".to_owned(),
+        Certainty::Likely => "likely",
+        Certainty::Weak => "weak evidence",
+    };
+    let doubts = Reliability::builtin().doubts(finding);
+    let names: Vec<String> = doubts.into_iter().map(limiter_name).collect();
+    match &names[..] {
+        [] => word.to_owned(),
+        [one] => format!("{word}: {one} could not be judged"),
+        [one, other] => format!("{word}: {one} and {other} could not be judged"),
+        [one, other, ..] => format!(
+            "{word}: {one}, {other} and {} more could not be judged",
+            names.len() - 2
+        ),
     }
 }
 
@@ -178,10 +200,7 @@ fn why_not(found: &LimiterFindings) -> String {
     match (judgement.unknown.is_empty(), judgement.seen.is_empty()) {
         (true, true) => "the load was not carried, but no known resource was used up".to_owned(),
         (true, false) => "the observations contradict each other".to_owned(),
-        (false, _) => format!(
-            "{} of its possible limits could not be judged",
-            judgement.unknown.len()
-        ),
+        (false, _) => unjudged::clause(found),
     }
 }
 

@@ -123,6 +123,8 @@ pub(crate) struct Host {
     pub(crate) handshake: f64,
     pub(crate) gzip: f64,
     pub(crate) gzip_level: f64,
+    /// Requests accept compressed responses, whether the proxy compresses or not.
+    pub(crate) asks_compressed: bool,
     pub(crate) log: bool,
     pub(crate) log_bytes: f64,
     pub(crate) disk_write: f64,
@@ -223,6 +225,7 @@ impl Host {
             handshake: dice.log(3e-4, 2e-3),
             gzip: 0.0,
             gzip_level: 1.0,
+            asks_compressed: dice.chance(0.3),
             log: dice.chance(0.5),
             log_bytes: dice.between(80.0, 300.0),
             disk_write: dice.log(1e-10, 1e-8),

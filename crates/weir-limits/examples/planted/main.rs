@@ -2,14 +2,18 @@
 //!
 //! ```text
 //! planted [TRIALS [SEED]]
+//! planted fit [TRIALS [SEED]]      limits/reliability.yaml
+//! planted check [TRIALS [SEED]]    how often strong, likely and weak findings are right
 //! ```
 //!
 //! Random hosts with one planted limit each produce rows of samples at a low load and at the edge, by queueing and
-//! arithmetic that do not know the rules (`host`, `plants`, `samples`); the rules judge them.
+//! arithmetic that do not know the rules (`host`, `plants`, `samples`); the rules judge them. `reliability` counts how
+//! often a finding is right where all can be read, where some tables cannot, and of a server that weir did not start.
 
 mod host;
 mod outside;
 mod plants;
+mod reliability;
 mod samples;
 
 use std::collections::BTreeMap;
@@ -18,6 +22,7 @@ use std::io::{self, Write as _};
 use host::{Dice, Flow, Host};
 use outside::trial;
 use plants::{PLANTS, Plant};
+use reliability::Access;
 use samples::{SECONDS, Samples, spoil};
 use weir_limits::{Evidence, HostSamples, Judgement, Quantities, Rules, Trial, Window, judge};
 use weir_model::sample::Counters;
@@ -38,17 +43,14 @@ struct Played {
     trial: Trial,
 }
 
-fn play(host: &Host, rate: f64, needs: &[&str], is_blind: bool, dice: &mut Dice) -> Played {
+fn play(host: &Host, rate: f64, (needs, access): (&[&str], &Access), dice: &mut Dice) -> Played {
     let flow: Flow = host.carry(rate, dice);
     let mut hosts = Samples::of(host, &flow, dice);
-    if is_blind {
-        for host in &mut hosts {
-            host.rows.retain(|row| !needs.contains(&&*row.table));
-        }
-    } else if dice.chance(0.3) {
+    if *access == Access::Whole && dice.chance(0.3) {
         spoil(&mut hosts, needs, dice);
     }
-    let trial = trial(host, &flow, dice);
+    let mut trial = trial(host, &flow, dice);
+    access.hide(&mut hosts, &mut trial);
     Played { hosts, trial }
 }
 
@@ -63,19 +65,14 @@ fn window(played: &Played) -> Window<'_> {
     }
 }
 
-fn one(plant: &Plant, is_blind: bool, dice: &mut Dice) -> Judgement {
+fn one(plant: &Plant, access: &Access, dice: &mut Dice) -> Judgement {
     let proxy = dice.one_of(plant.proxies);
     let mut host = Host::random(proxy, dice);
     let share = (plant.apply)(&mut host, dice);
     let capacity = host.capacity();
-    let low = play(
-        &host,
-        capacity * dice.between(0.1, 0.3),
-        plant.needs,
-        is_blind,
-        dice,
-    );
-    let edge = play(&host, capacity * share, plant.needs, is_blind, dice);
+    let seen_by = (plant.needs, access);
+    let low = play(&host, capacity * dice.between(0.1, 0.3), seen_by, dice);
+    let edge = play(&host, capacity * share, seen_by, dice);
     let low = window(&low);
     let evidence = Evidence::of(
         Quantities::builtin(),
@@ -83,7 +80,7 @@ fn one(plant: &Plant, is_blind: bool, dice: &mut Dice) -> Judgement {
         &window(&edge),
         Some(&low),
     );
-    judge(&evidence, Rules::builtin(), Some(proxy))
+    judge(&evidence, Rules::builtin(), access.kind(proxy))
 }
 
 /// Plants limits in turn; blind without the tables that would show them.
@@ -92,7 +89,12 @@ fn planted(trials: usize, seed: u64, is_blind: bool) -> BTreeMap<&'static str, R
     let mut rows: BTreeMap<&str, Row> = BTreeMap::new();
     for place in 0..trials {
         let plant = &PLANTS[place % PLANTS.len()];
-        let judgement = one(plant, is_blind, &mut dice);
+        let access = if is_blind {
+            Access::without(plant.needs)
+        } else {
+            Access::Whole
+        };
+        let judgement = one(plant, &access, &mut dice);
         let row = rows.entry(plant.limiter).or_default();
         row.trials += 1;
         let named = judgement
@@ -126,14 +128,16 @@ fn silent(rows: &BTreeMap<&str, Row>) -> f64 {
 }
 
 fn main() -> io::Result<()> {
-    let mut arguments = std::env::args()
-        .skip(1)
-        .filter_map(|text| text.parse::<u64>().ok());
-    let (trials, seed) = (
-        arguments.next().unwrap_or(500),
-        arguments.next().unwrap_or(1),
-    );
+    let mut arguments = std::env::args().skip(1).peekable();
+    let command = arguments.next_if(|text| text.parse::<u64>().is_err());
+    let mut numbers = arguments.filter_map(|text| text.parse::<u64>().ok());
+    let (trials, seed) = (numbers.next().unwrap_or(500), numbers.next().unwrap_or(1));
     let trials = usize::try_from(trials).unwrap_or(500);
+    match command.as_deref() {
+        Some("fit") => return reliability::fit(trials, seed),
+        Some("check") => return reliability::check(trials, seed),
+        _ => {}
+    }
     let rows = planted(trials, seed, false);
     let mut out = io::stdout().lock();
     writeln!(

@@ -10,6 +10,30 @@ use crate::samples::SECONDS;
 
 /// What the generator and the lab would know.
 pub(crate) fn trial(host: &Host, flow: &Flow, dice: &mut Dice) -> Trial {
+    let figures = figures(host, flow, dice);
+    let requests = (flow.offered * SECONDS as f64).round();
+    let count = |rate: f64| (rate * SECONDS as f64) as u64;
+    let errors = [
+        ("unexpected", flow.no_port + flow.limited),
+        ("closed_unanswered", flow.refused),
+        ("timeout", 0.0),
+        ("connect", 0.0),
+    ];
+    Trial {
+        figures,
+        response_times: times(flow, requests, dice),
+        errors: Some(
+            errors
+                .map(|(kind, rate)| (kind.to_owned(), count(rate)))
+                .into(),
+        ),
+        requests: requests as u64,
+        settings: settings(host),
+    }
+}
+
+/// Figures of the generator and the lab; some of them are now and then unknown.
+fn figures(host: &Host, flow: &Flow, dice: &mut Dice) -> BTreeMap<Figure, f64> {
     let is_short =
         flow.completed < 0.985 * flow.offered || flow.response > 0.1 || flow.lost_syns > 1e-3;
     let is_failing = is_short || host.memory_aborts > 0.0 || host.loss > 0.0;
@@ -44,6 +68,11 @@ pub(crate) fn trial(host: &Host, flow: &Flow, dice: &mut Dice) -> Trial {
             1.0,
         ),
         (
+            Figure::AsksCompressed,
+            f64::from(u8::from(host.gzip > 0.0 || host.asks_compressed)),
+            1.0,
+        ),
+        (
             Figure::OthersCpu,
             host.crowd + dice.between(0.0, 0.02),
             0.97,
@@ -57,26 +86,11 @@ pub(crate) fn trial(host: &Host, flow: &Flow, dice: &mut Dice) -> Trial {
     let known = known
         .into_iter()
         .filter(|(_, _, share)| dice.chance(*share));
-    let figures = known.map(|(figure, value, _)| (figure, value)).collect();
-    let requests = (flow.offered * SECONDS as f64).round();
-    let count = |rate: f64| (rate * SECONDS as f64) as u64;
-    let errors = [
-        ("unexpected", flow.no_port + flow.limited),
-        ("closed_unanswered", flow.refused),
-        ("timeout", 0.0),
-        ("connect", 0.0),
-    ];
-    Trial {
-        figures,
-        response_times: times(flow, requests, dice),
-        errors: Some(
-            errors
-                .map(|(kind, rate)| (kind.to_owned(), count(rate)))
-                .into(),
-        ),
-        requests: requests as u64,
-        settings: settings(host),
-    }
+    let link = (Figure::CrossesLink, 1.0);
+    known
+        .map(|(figure, value, _)| (figure, value))
+        .chain([link])
+        .collect()
 }
 
 /// Response times; a SYN that is lost is sent again.

@@ -51,6 +51,16 @@ pub(crate) const PLANTS: &[Plant] = &[
     Plant { limiter: "lock", proxies: &[Haproxy, Envoy, Caddy, Httpd], needs: &["cpus", "processes"], apply: lock },
 ];
 
+/// What no rule knows, or nothing: whatever is named then is wrong.
+#[rustfmt::skip]
+pub(crate) const UNKNOWN: &[Plant] = &[
+    // The proxy has a few requests at the origin at once, and counts nothing of it (max_conns of nginx).
+    Plant { limiter: "unknown", proxies: &[Nginx], needs: &[], apply: slots },
+    // Something turns requests away and writes it nowhere.
+    Plant { limiter: "unknown", proxies: &[Caddy, Httpd], needs: &[], apply: rate_limit },
+    Plant { limiter: "unknown", proxies: ALL, needs: &[], apply: |_, dice| dice.between(0.3, 0.85) },
+];
+
 fn too_much(dice: &mut Dice) -> f64 {
     dice.between(1.03, 1.3)
 }

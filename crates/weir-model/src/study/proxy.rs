@@ -235,6 +235,12 @@ macro_rules! kinds {
         }
 
         impl ProxyKind {
+    /// Kind of a proxy by the name of its process (comm, proc_pid_comm(5)); Debian calls httpd apache2.
+    pub fn of_process(name: &str) -> Option<ProxyKind> {
+        let name = if name == "apache2" { "httpd" } else { name };
+        ProxyKind::started().find(|kind| kind.name() == name)
+    }
+
             /// All of them.
             pub const ALL: [ProxyKind; [$($title),*].len() + 1] =
                 [$(ProxyKind::$variant,)* ProxyKind::External];

@@ -24,6 +24,9 @@ pub(super) struct Groups(Vec<Group>);
 #[derive(Debug)]
 struct Group {
     path: String,
+    /// Whether no quota holds it back: the CPU controller of this host has no such group, and quotas above have groups of their
+    /// own.
+    is_unbounded: bool,
     cpu_max: Option<Source>,
     cpu_stat: Option<Source>,
     cpu_usage: Option<Source>,
@@ -116,8 +119,10 @@ impl Group {
                 .find(|path| files.exists(path))
                 .map(|path| files.open(path))
         };
+        let is_controlled = first(&["cpu.max", "cpu.stat", "cpu.cfs_quota_us"]).is_some();
         Group {
             path,
+            is_unbounded: !is_controlled && matches!(files, Files::Here),
             cpu_max: first(&["cpu.max"]),
             cpu_stat: first(&["cpu.stat"]),
             cpu_usage: first(&["cpuacct.usage"]),
@@ -133,7 +138,11 @@ impl Group {
     fn read(&mut self) -> [(&'static str, Counter); 9] {
         let (quota, period) = self.quota();
         let stat = read(&mut self.cpu_stat, "cpu.stat", |text| Some(text.to_owned()));
+        let is_unbounded = self.is_unbounded;
         let of_stat = |of: &dyn Fn(&str) -> Option<u64>| -> Counter {
+            if is_unbounded {
+                return Ok(0);
+            }
             let text = stat.as_ref().map_err(Why::clone)?;
             of(text).ok_or_else(|| "its cpu.stat does not have it".into())
         };
@@ -143,6 +152,7 @@ impl Group {
         });
         let usage = match &mut self.cpu_usage {
             Some(usage) => usage.parsed(|text| Some(number(text, 0)? / 1000)),
+            None if is_unbounded => Err("the group has no cpu.stat".into()),
             None => of_stat(&|text| named(text, "usage_usec")),
         };
         let memory = read(&mut self.memory, "memory controller", |text| {
@@ -289,6 +299,11 @@ mod tests {
             "/old".to_owned(),
             [20_000, 100_000, 2, 400, 7, 8192, -1, -1, 4],
         )];
+        assert_eq!(read_all(&mount, text), wanted);
+        // The CPU controller has it in its root, where nothing is held back.
+        let text = "4:cpu,cpuacct:/\n3:memory:/old\n";
+        let wanted = [("/old".to_owned(), [-1, -1, 0, 0, -1, 8192, -1, -1, 4])];
+        fs::remove_dir_all(mount.join("cpu,cpuacct/old")).unwrap();
         assert_eq!(read_all(&mount, text), wanted);
         fs::remove_dir_all(&mount).unwrap();
     }

@@ -141,8 +141,15 @@ impl Namespace {
         let mut values: Vec<(&'static str, Counter)> = COUNTED.iter().map(of).collect();
         let state = |name| told(&sockstat, |text| of_tcp(text, name), name);
         let device = text_of(&mut self.device);
+        let is_untracked = self.is_untracked();
         let tracked = text_of(&mut self.conntrack_stat);
-        let of_tracking = |name| told(&tracked, |text| of_conntrack(text, name), name);
+        let of_tracking = |name| {
+            if is_untracked {
+                Ok(0)
+            } else {
+                told(&tracked, |text| of_conntrack(text, name), name)
+            }
+        };
         values.extend([
             ("time_wait", state("tw")),
             ("orphans", state("orphan")),
@@ -156,7 +163,11 @@ impl Namespace {
             ("local_ports", self.ports.parsed(ports)),
             (
                 "conntrack",
-                self.conntrack.parsed(|text| text.trim().parse().ok()),
+                if is_untracked {
+                    Ok(0)
+                } else {
+                    self.conntrack.parsed(|text| text.trim().parse().ok())
+                },
             ),
             (
                 "conntrack_most",
@@ -168,6 +179,12 @@ impl Namespace {
             ),
         ]);
         values
+    }
+
+    /// Returns true if this host's kernel tracks no connections, because its module is not loaded.
+    fn is_untracked(&self) -> bool {
+        let is_here = self.id.is_some();
+        is_here && !Path::new("/proc/sys/net/netfilter/nf_conntrack_count").exists()
     }
 
     /// Listeners always; the others where it is their time.

@@ -62,7 +62,7 @@ fn is_proven((load, metric): (&str, &str), rate: Option<f64>) {
         .collect::<Vec<_>>()
         .join(" ");
     flat.has_all(&[
-        " requests wait in HAProxy for a connection to a server (confidence ",
+        " requests wait in HAProxy for a connection to a server (strong evidence).",
         "Confirmed: with server_maxconn at 16 it carries ",
         "What to do: raise the server's maxconn",
     ]);

@@ -163,7 +163,7 @@ fn planted_limits_are_named_first() {
     } else {
         let is_one = |row: &&Row| asked == "all" || asked.split(',').any(|name| row.fault == name);
         println!(
-            "| fault | named first | confidence | to turn | what else | confirmed |\n|---|---|---|---|---|---|"
+            "| fault | named first | how sure | to turn | what else | confirmed |\n|---|---|---|---|---|---|"
         );
         ROWS.iter().filter(is_one).map(tried).collect()
     };
@@ -248,13 +248,13 @@ fn judged(row: &Row, json: &Value) -> Told {
             names.first().is_some_and(|name| name == limiter) && is_turned
         }
     };
-    let confidence = 100.0 * first["confidence"].as_f64().unwrap_or(0.0);
+    let certainty = first["certainty"].as_str().unwrap_or("");
     let (named, others) = names
         .split_first()
         .map_or(("nothing", &[][..]), |(named, others)| (named, others));
     Told {
         line: format!(
-            "| {} | {named} | {confidence:.0} % | {} | {} | {} |",
+            "| {} | {named} | {certainty} | {} | {} | {} |",
             row.fault,
             turns.join(", "),
             others.join(", "),

@@ -42,6 +42,9 @@ struct Limiter<'a> {
     answer: weir_limits::Answer,
     /// The first finding's; `None` where there is none.
     limiter: Option<&'a str>,
+    /// How sure that is.
+    certainty: Option<weir_limits::Certainty>,
+    /// Always null; read `certainty`.
     confidence: Option<f64>,
     /// Parameters to turn, the first first.
     turn: &'a [String],
@@ -115,7 +118,8 @@ fn limiter(found: &LimiterFindings) -> Limiter<'_> {
         arm: &found.arm,
         answer: found.judgement.answer,
         limiter: first.map(|first| &*first.limiter),
-        confidence: first.map(|first| first.confidence),
+        certainty: first.map(|first| first.certainty),
+        confidence: None,
         turn: first.map_or(&[], |first| &first.turn),
         words: weir_analysis::limiter::sentence(found),
     }

@@ -1,0 +1,256 @@
+//! How often a finding is right, by limiter, score, and whether all could be judged that are taken for it.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+
+use weir_limits::{Band, Certainty, Figure, Finding, HostSamples, Reliability, Trial};
+use weir_model::sample::Counters;
+use weir_model::study::ProxyKind;
+use weir_stats::SplitMix64;
+
+use crate::host::Dice;
+use crate::one;
+use crate::plants::{PLANTS, Plant, UNKNOWN};
+
+/// Share of tables that cannot be read where some cannot.
+const LOST: f64 = 0.15;
+
+/// What can be read of a trial. It does not depend on what is planted.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Access {
+    /// All, but for a counter now and then.
+    Whole,
+    /// All but these tables.
+    Without(Vec<String>),
+    /// What root can read of a server that weir did not start: no settings, no counters of its own, and perhaps nothing of
+    /// its origin.
+    Foreign { has_origin: bool },
+}
+
+impl Access {
+    pub(crate) fn without(tables: &[&str]) -> Access {
+        Access::Without(tables.iter().map(|name| (*name).to_owned()).collect())
+    }
+
+    fn random(dice: &mut Dice) -> Access {
+        let place = dice.0.unit();
+        if place < 0.4 {
+            return Access::Whole;
+        }
+        if place < 0.7 {
+            let has_origin = dice.chance(0.5);
+            return Access::Foreign { has_origin };
+        }
+        let tables = Counters::builtin().tables.iter();
+        let lost = tables.filter(|_| dice.chance(LOST));
+        Access::Without(lost.map(|table| table.name.clone()).collect())
+    }
+
+    pub(crate) fn kind(&self, proxy: ProxyKind) -> Option<ProxyKind> {
+        (!matches!(self, Access::Foreign { .. })).then_some(proxy)
+    }
+
+    /// Leaves out what cannot be read.
+    pub(crate) fn hide(&self, hosts: &mut [HostSamples], trial: &mut Trial) {
+        let is_lost = |table: &str, role: Option<&String>| match self {
+            Access::Whole => false,
+            Access::Without(tables) => tables.iter().any(|name| name == table),
+            Access::Foreign { has_origin } => {
+                table == "proxy" || (!has_origin && role.is_some_and(|role| role == "origin"))
+            }
+        };
+        for host in hosts {
+            host.rows
+                .retain(|row| !is_lost(&row.table, row.keys.first()));
+        }
+        if matches!(self, Access::Foreign { .. }) {
+            trial.settings.clear();
+            for figure in [Figure::Workers, Figure::OriginTimeS] {
+                trial.figures.remove(&figure);
+            }
+        }
+    }
+}
+
+/// What is named first where a limit is planted.
+struct Named {
+    planted: &'static str,
+    first: Finding,
+}
+
+impl Named {
+    fn is_right(&self) -> bool {
+        self.first.limiter == self.planted
+    }
+}
+
+/// Limits planted in turn, those that no rule knows among them, and the first finding where there is one.
+fn first_findings(trials: usize, seed: u64) -> Vec<Named> {
+    let mut dice = Dice(SplitMix64::new(seed));
+    let plants: Vec<&Plant> = PLANTS.iter().chain(UNKNOWN).collect();
+    let judged = (0..trials).filter_map(|place| {
+        let plant = plants[place % plants.len()];
+        let access = Access::random(&mut dice);
+        let first = one(plant, &access, &mut dice).findings.into_iter().next()?;
+        let planted = plant.limiter;
+        Some(Named { planted, first })
+    });
+    judged.collect()
+}
+
+/// By limiter the planted ones where it was named first.
+fn taken_for(findings: &[Named]) -> BTreeMap<String, Vec<&'static str>> {
+    let mut counts: BTreeMap<(String, &'static str), u32> = BTreeMap::new();
+    for named in findings.iter().filter(|named| !named.is_right()) {
+        let key = (named.first.limiter.clone(), named.planted);
+        *counts.entry(key).or_default() += 1;
+    }
+    let mut taken: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
+    for (limiter, planted) in counts.into_keys() {
+        taken.entry(limiter).or_default().push(planted);
+    }
+    taken
+}
+
+/// Bands of scores in which the share that is right does not fall: neighbours that do are one (pool adjacent violators;
+/// Ayer and others, Ann. Math. Statist. 26, 1955).
+fn bands(findings: &[Named], taken_for: &BTreeMap<String, Vec<&'static str>>) -> Vec<Band> {
+    let mut scores: BTreeMap<(String, bool, i64), (u32, u32)> = BTreeMap::new();
+    for named in findings {
+        let first = &named.first;
+        let hundredths = (100.0 * first.score).floor() as i64;
+        let is_doubt = |name: &String| {
+            let others = taken_for.get(&first.limiter);
+            others.is_some_and(|others| others.contains(&name.as_str()))
+        };
+        let key = (
+            first.limiter.clone(),
+            !first.unjudged.iter().any(is_doubt),
+            hundredths,
+        );
+        let (number, right) = scores.entry(key).or_default();
+        *number += 1;
+        *right += u32::from(named.is_right());
+    }
+    let mut bands: Vec<Band> = Vec::new();
+    for ((limiter, all_judged, hundredths), (named, right)) in scores {
+        bands.push(Band {
+            limiter,
+            all_judged,
+            from: hundredths as f64 / 100.0,
+            named,
+            right,
+        });
+        while let [.., lower, higher] = &bands[..] {
+            let is_one_kind =
+                lower.limiter == higher.limiter && lower.all_judged == higher.all_judged;
+            if !is_one_kind || share(lower) < share(higher) {
+                break;
+            }
+            let (named, right) = (higher.named, higher.right);
+            bands.pop();
+            if let Some(lower) = bands.last_mut() {
+                lower.named += named;
+                lower.right += right;
+            }
+        }
+    }
+    bands
+}
+
+/// Share of a band that is right.
+fn share(band: &Band) -> f64 {
+    f64::from(band.right) / f64::from(band.named)
+}
+
+/// Writes limits/reliability.yaml.
+pub(crate) fn fit(trials: usize, seed: u64) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(
+        out,
+        "# How often the first finding named the planted limit, on simulated hosts: `planted fit {trials} {seed}` wrote this\n\
+         # (crates/weir-limits/examples/planted; docs/limits.md says what was simulated). A band is the first findings of one\n\
+         # limiter with scores from `from` to the next band, by whether all limiters could be judged that `taken_for` says were\n\
+         # planted where it was named. Its word is by the lower one-sided 95 % bound of right / named: strong, likely, else weak.\n\
+         strong: 0.95\nlikely: 0.7\ntaken_for:"
+    )?;
+    let findings = first_findings(trials, seed);
+    let taken_for = taken_for(&findings);
+    for (limiter, others) in &taken_for {
+        writeln!(out, "  {limiter}: [{}]", others.join(", "))?;
+    }
+    writeln!(out, "bands:")?;
+    for band in bands(&findings, &taken_for) {
+        writeln!(
+            out,
+            "  - {{limiter: {}, all_judged: {}, from: {:.2}, named: {}, right: {}}}",
+            band.limiter, band.all_judged, band.from, band.named, band.right
+        )?;
+    }
+    Ok(())
+}
+
+/// First findings by the word that they have, and how many of these are right.
+fn by_word(findings: &[Named]) -> BTreeMap<Certainty, (u32, u32)> {
+    let mut words: BTreeMap<Certainty, (u32, u32)> = BTreeMap::new();
+    for named in findings {
+        let (number, right) = words.entry(named.first.certainty).or_default();
+        *number += 1;
+        *right += u32::from(named.is_right());
+    }
+    words
+}
+
+/// Prints how often findings of each word are right.
+pub(crate) fn check(trials: usize, seed: u64) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let findings = first_findings(trials, seed);
+    writeln!(
+        out,
+        "| word | first findings | right | share |\n|---|---|---|---|"
+    )?;
+    for (word, (named, right)) in by_word(&findings).iter().rev() {
+        let share = 100.0 * f64::from(*right) / f64::from(*named);
+        writeln!(
+            out,
+            "| {} | {named} | {right} | {share:.1} % |",
+            word.name()
+        )?;
+    }
+    let silent = trials - findings.len();
+    writeln!(out, "\n{silent} of {trials} trials name nothing")?;
+    writeln!(
+        out,
+        "\n| named | where all could be judged that are taken for it | where not |\n|---|---|---|"
+    )?;
+    for (limiter, [all, not_all]) in words_of_limiters() {
+        writeln!(out, "| {limiter} | {all} | {not_all} |")?;
+    }
+    Ok(())
+}
+
+/// What the file says of each limiter, the highest scores first: `strong (1,200 of 1,210)`.
+fn words_of_limiters() -> BTreeMap<&'static str, [String; 2]> {
+    let reliability = Reliability::builtin();
+    let mut words: BTreeMap<&str, [String; 2]> = BTreeMap::new();
+    for band in reliability.bands().iter().rev() {
+        let word = reliability.word(band).name();
+        let cell = &mut words.entry(&band.limiter).or_default()[usize::from(!band.all_judged)];
+        let between = if cell.is_empty() { "" } else { "; " };
+        *cell += &format!("{between}{word} ({} of {})", band.right, band.named);
+    }
+    words
+}
+
+#[test]
+fn words_are_as_right_as_they_say_on_a_seed_that_they_were_not_fitted_on() {
+    let words = by_word(&first_findings(620, 91));
+    let share = |word| {
+        let (named, right) = words[&word];
+        assert!(named >= 10, "{word:?}: {named}");
+        f64::from(right) / f64::from(named)
+    };
+    assert!(share(Certainty::Strong) >= 0.95, "{words:?}");
+    assert!(share(Certainty::Likely) >= 0.7, "{words:?}");
+    assert!(share(Certainty::Weak) < 0.5, "{words:?}");
+}
