@@ -6,6 +6,8 @@ use crate::goal::{Bound, Trial, Window};
 const SENT_IN_TIME: f64 = 0.99;
 /// Seconds after a spoilt window in which bad ones are its doing: the backlog takes that long near the limit.
 const AFTERMATH_S: f64 = 3.0;
+/// Fewer windows do not tell how many a trial loses to hold-ups.
+const FEW: usize = 4;
 
 /// Verdict on a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,8 +54,8 @@ fn counted<'w>(
     windows: &'w [Window],
     bounds: &[Bound],
     spoilt_count: bool,
+    aftermath: usize,
 ) -> Vec<(usize, &'w Window)> {
-    let aftermath = (AFTERMATH_S / trial.window_s).round() as usize;
     // Bad windows since a spoilt one, without a good one in between.
     let mut suffering = None;
     let mut is_recovering = trial.lead > 0;
@@ -91,7 +93,12 @@ pub(crate) fn judge(
     if 2 * unsent.clone().count() > trial.needed {
         return Verdict::Unsent(unsent.map(|window| window.sent).fold(1.0, f64::min));
     }
-    let counted = counted(trial, windows, bounds, spoilt_count);
+    let aftermath = (AFTERMATH_S / trial.window_s).round() as usize;
+    let mut counted = counted(trial, windows, bounds, spoilt_count, aftermath);
+    // Of a target that is bad all the time, frequent hold-ups would leave nothing.
+    if windows.len() >= FEW && 2 * counted.len() < windows.len() {
+        counted = self::counted(trial, windows, bounds, spoilt_count, 0);
+    }
     let mut bad = vec![0.0; bounds.len()];
     let mut clean_until = None;
     for (place, (index, window)) in counted.iter().enumerate() {

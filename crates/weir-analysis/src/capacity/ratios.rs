@@ -98,7 +98,17 @@ fn ratio(arm: &Capacity, against: &Capacity) -> Ratio {
     let unclaimed = both.into_iter().find(|found| !found.claimed);
     let without = unclaimed.or(both.into_iter().find(|found| !is_known(found)));
     let (one, other) = (logs(arm), logs(against));
-    let between = difference(one, other);
+    let is_bracket = arm.is_bracket || against.is_bracket;
+    let between = if is_bracket {
+        // Of a rate that held and one that broke nothing is known but that the limit is between them.
+        Interval {
+            low: one.1.low - other.1.high,
+            high: one.1.high - other.1.low,
+            confidence: arm.confidence,
+        }
+    } else {
+        difference(one, other)
+    };
     let value = one.0 - other.0;
     // How many times farther from 0 the estimate is than its interval reaches, in units of the latter's t.
     let half = match value > 0.0 {
@@ -110,9 +120,12 @@ fn ratio(arm: &Capacity, against: &Capacity) -> Ratio {
         None => value,
         Some(_) => f64::NAN,
     };
-    let p = match value == 0.0 {
-        true => 1.0,
-        false => student_two_sided(t, FREEDOM),
+    let p = if is_bracket {
+        f64::NAN
+    } else if value == 0.0 {
+        1.0
+    } else {
+        student_two_sided(t, FREEDOM)
     };
     Ratio {
         arm: arm.arm.clone(),
@@ -151,35 +164,33 @@ fn judge(study: &Study, ratio: &mut Ratio) {
         return;
     }
     let objective = &study.objective;
+    // Brackets have no p: the whole range must be on one side.
+    let p_holm = Some(ratio.p_holm).filter(|p| p.is_finite());
+    let is_beyond_one = ratio.interval.0 > 1.0 || ratio.interval.1 < 1.0;
     let evidence = Evidence {
         interval: ratio.interval,
         confidence: objective.confidence,
-        p: ratio.p_holm,
+        p: p_holm.unwrap_or(if is_beyond_one { 0.0 } else { 1.0 }),
         // Searches have a rule of their own for when they know enough.
         n: LEAST_REPLICATES,
     };
     let outcome = verdict(&evidence, objective.band, objective.confidence, true);
     let band = format!("±{} %", (objective.band * 1e4).round() / 1e2);
-    let p = match ratio.p_holm {
-        p if p < 1e-4 => "below 0.0001".to_owned(),
-        p => format!("{p:.4}"),
+    let p = match p_holm {
+        None => String::new(),
+        Some(p) if p < 1e-4 => "; p is below 0.0001".to_owned(),
+        Some(p) => format!("; p is {p:.4}"),
     };
     (ratio.verdict, ratio.because) = match outcome {
-        Outcome::Better => (
-            Verdict::Better,
-            format!("the whole interval is above 1; p is {p}"),
-        ),
-        Outcome::Worse => (
-            Verdict::Worse,
-            format!("the whole interval is below 1; p is {p}"),
-        ),
+        Outcome::Better => (Verdict::Better, format!("the whole interval is above 1{p}")),
+        Outcome::Worse => (Verdict::Worse, format!("the whole interval is below 1{p}")),
         Outcome::Equivalent => (
             Verdict::Equivalent,
             format!("the whole interval is within {band}"),
         ),
         Outcome::Inconclusive => (
             Verdict::Inconclusive,
-            format!("the interval neither clearly excludes 1 nor is within {band}; p is {p}"),
+            format!("the interval neither clearly excludes 1 nor is within {band}{p}"),
         ),
     };
 }

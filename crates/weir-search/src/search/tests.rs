@@ -441,6 +441,7 @@ fn windows_are_judged() {
         &[window(&search.hold(500.0), 1.0)],
         Ok(1.0),
     );
+    search.spoilt = (0, 200);
     let hold = search.hold(1000.0);
     let held = Verdict::Held { seconds: 65.0 };
     let broke = |after_s: f64, clean_s: f64| {
@@ -465,9 +466,9 @@ fn windows_are_judged() {
         ),
         (
             "but not for ever",
-            "..sxxxx".to_owned(),
+            "......sxxxx".to_owned(),
             hold,
-            broke(7.0, 6.0),
+            broke(11.0, 10.0),
         ),
         ("most of it spoilt", long("s", 97), hold, Verdict::Spoilt),
         ("late now and then", format!("..u{good}"), hold, held),
