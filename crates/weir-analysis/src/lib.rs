@@ -157,9 +157,9 @@ fn compared(run: &Run) -> Findings {
         .collect();
     matrix::control(study, &mut loads);
     let pooled = matrix::pool(study, &samples);
-    let complete = run.outcome() == Some(Outcome::Complete);
     let (inert, misread) = inert::inert(run, &loads);
     let alone = alone::check(run, &loads, &mut tests);
+    let complete = run.outcome() == Some(Outcome::Complete);
     let mut answer = answer::answer(study, (&loads, &pooled), &inert, complete);
     let misread_words = misread.iter().map(MisreadArm::sentence);
     let alone_words = alone.iter().map(|found| found.words.clone());
@@ -167,11 +167,10 @@ fn compared(run: &Run) -> Findings {
         let between = if answer.contains('\n') { "\n" } else { " " };
         answer += &format!("{between}{words}");
     }
-    let limiters = limiter::find(run, &[]);
     let mut findings = Findings {
         answer,
         alone,
-        limiters,
+        limiters: limiter::find(run, &[]),
         growth: limiter::grown(run),
         loads,
         complete,

@@ -175,8 +175,7 @@ pub fn ask(
         begun,
     };
     let result = session.run(hosts, proposer, events);
-    let is_refused = result.as_ref().is_err_and(LabError::is_refused);
-    if is_refused && session.history.is_empty() {
+    if result.as_ref().is_err_and(LabError::is_refused) && session.history.is_empty() {
         // The same again, once it is right, is to find the folder as this one did.
         let _ = session.writer.discard();
     }

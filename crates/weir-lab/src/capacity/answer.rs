@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use weir_model::record::{
-    BurstRecord, CapacityEnd, CapacityRecord, CeilingOf, CeilingRecord, ObservedRecord,
-};
-use weir_search::{Answer, Ending, Observed};
+use weir_model::record::{BurstRecord, CapacityEnd, CapacityRecord, CeilingOf, CeilingRecord};
+use weir_search::{Answer, Ending};
 
 use super::arm::Searched;
-use super::seen::Frame;
+use super::seen::{Frame, observed};
 use super::time;
 
 impl Frame {
@@ -80,14 +78,6 @@ impl Frame {
                 _ => None,
             },
         }
-    }
-}
-
-/// A rate and its seconds, as a record has them.
-pub(super) fn observed(observed: Observed) -> ObservedRecord {
-    ObservedRecord {
-        rate: observed.rate,
-        seconds: observed.seconds,
     }
 }
 

@@ -3,9 +3,8 @@
 use weir_model::record::{CeilingRecord, ObservedRecord, TrialRecord};
 use weir_search::{Answer, Search, Trial};
 
-use super::answer::observed;
 use super::closed::ClosedLoops;
-use super::seen::{Frame, Windows};
+use super::seen::{Frame, Windows, observed};
 
 /// An arm, and how far the search for what it carries is.
 pub(crate) struct Searched {

@@ -1,9 +1,11 @@
 //! What a trial's record says to a search, and what the measurement itself cannot carry.
 
 use weir_model::limit::Limit;
-use weir_model::record::{CeilingOf, CeilingRecord, RunHeader, SliceRecord, TrialRecord};
+use weir_model::record::{
+    CeilingOf, CeilingRecord, ObservedRecord, RunHeader, SliceRecord, TrialRecord,
+};
 use weir_model::spin::Spin;
-use weir_search::{Bound, Goal, Window};
+use weir_search::{Bound, Goal, Observed, Window};
 
 use super::closed::{self, Settled};
 use super::{CLOSED, time};
@@ -259,6 +261,14 @@ fn share(slices: &[SliceRecord]) -> f64 {
     match share > 0.0 && share < 1.0 {
         true => share,
         false => 1.0,
+    }
+}
+
+/// A rate and its seconds, as a record has them.
+pub(crate) fn observed(observed: Observed) -> ObservedRecord {
+    ObservedRecord {
+        rate: observed.rate,
+        seconds: observed.seconds,
     }
 }
 

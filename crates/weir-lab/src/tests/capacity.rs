@@ -51,11 +51,8 @@ pub(super) fn bench(arms: &[(&str, f64)], limits: &str, hold_s: u64) -> Bench {
 
 /// Whether a hold has held, and nothing ended the search before its time.
 pub(super) fn has_claim(found: &CapacityRecord) -> bool {
-    let is_end = matches!(
-        found.end,
-        CapacityEnd::Found | CapacityEnd::Settled | CapacityEnd::Budget
-    );
-    is_end && found.verified > 0.0
+    use CapacityEnd::{Budget, Found, Settled};
+    matches!(found.end, Found | Settled | Budget) && found.verified > 0.0
 }
 
 pub(super) fn found(run: &Run) -> Vec<&CapacityRecord> {
@@ -432,7 +429,6 @@ fn what_an_arm_carries_whose_speed_changes_is_found() {
     }
 }
 
-/// Whatever a search has to ask again: looks whether a target has come back, ladders of a target that has changed.
 #[test]
 fn a_budget_is_kept_whatever_a_search_has_to_ask_again() {
     let stalls = || (1..40).map(|turn| 26.0 * f64::from(turn)..26.0 * f64::from(turn) + 13.0);

@@ -198,26 +198,7 @@ impl World {
                 is_held_up |= server.has_meters && server.hold_ups.1 > server.limit_s;
                 running.next_hold_up += exponential(&mut self.rng, server.hold_ups.0);
             }
-            let first = (0..running.free.len())
-                .min_by(|a, b| running.free[*a].total_cmp(&running.free[*b]))
-                .unwrap_or(0);
-            let has_port = !matches!(server.memory, Memory::Ports(room) if self.used_sum >= room);
-            let done = if has_port {
-                let mean = server.service_s * self.factor(at, running.free[first] - at);
-                let service = if server.is_random {
-                    exponential(&mut self.rng, mean)
-                } else {
-                    mean
-                };
-                running.free[first] = running.free[first].max(at) + service;
-                if let Some(second) = self.used.back_mut() {
-                    second.1 += 1.0;
-                    self.used_sum += 1.0;
-                }
-                running.free[first]
-            } else {
-                f64::INFINITY
-            };
+            let done = self.serve(running, at);
             if at >= from_s {
                 due += 1;
                 bad += u64::from(done - at > server.limit_s);
@@ -243,6 +224,29 @@ impl World {
             completed: running.completed.get(window).copied().unwrap_or(0) as f64 / seconds,
             is_held_up,
         }
+    }
+
+    /// Serves a request that arrives at this time; returns when it is done.
+    fn serve(&mut self, running: &mut Running, at: f64) -> f64 {
+        let server = self.server;
+        if matches!(server.memory, Memory::Ports(room) if self.used_sum >= room) {
+            return f64::INFINITY;
+        }
+        let first = (0..running.free.len())
+            .min_by(|a, b| running.free[*a].total_cmp(&running.free[*b]))
+            .unwrap_or(0);
+        let mean = server.service_s * self.factor(at, running.free[first] - at);
+        let service = if server.is_random {
+            exponential(&mut self.rng, mean)
+        } else {
+            mean
+        };
+        running.free[first] = running.free[first].max(at) + service;
+        if let Some(second) = self.used.back_mut() {
+            second.1 += 1.0;
+            self.used_sum += 1.0;
+        }
+        running.free[first]
     }
 
     /// Makes a trial until `go_on` ends it.
@@ -300,18 +304,6 @@ impl World {
                 Ok(trial) => {
                     let windows = self.trial(&trial, &mut |windows| search.go_on(&trial, windows));
                     search.observe(&trial, &windows);
-                    if std::env::var_os("TRACE").is_some() {
-                        eprintln!(
-                            "{:?}\t{:.0}\t{} of {} windows, bad {:.3}\tbetween {:?}",
-                            trial.stage,
-                            trial.rate,
-                            windows.len(),
-                            trial.needed,
-                            windows.iter().map(|window| window.bad[0]).sum::<f64>()
-                                / windows.len() as f64,
-                            search.progress().between
-                        );
-                    }
                 }
                 Err(answer) => return *answer,
             }

@@ -1,6 +1,7 @@
 //! Lengths of the trials of a search.
 
-use super::{RAMP_UP, Search};
+use super::{Search, Step};
+use crate::burst::Bursts;
 use crate::goal::{Stage, Trial};
 
 /// Seconds of a dwell of the ramp, of the first ones after it, and of later ones: a rate that is 1 % too high needs some
@@ -147,12 +148,10 @@ impl Search {
         let Ok(next) = self.propose() else { return 0.0 };
         let burst_s = match (self.goal.burst_s, &self.step) {
             (None, _) => 0.0,
-            (Some(seconds), super::Step::Burst(bursts)) => {
+            (Some(seconds), Step::Burst(bursts)) => {
                 return bursts.left() * (seconds + self.burst_rest_s());
             }
-            (Some(seconds), _) => {
-                crate::burst::Bursts::new(RAMP_UP).left() * (seconds + self.burst_rest_s())
-            }
+            (Some(seconds), _) => Bursts::new(1.0).left() * (seconds + self.burst_rest_s()),
         };
         self.left_s().max(next.seconds()) + burst_s
     }

@@ -1,0 +1,286 @@
+//! The next step of a search, by what all trials have shown.
+
+use super::{AT_CEILING, NARROW_BRACKET, Search, Step, Tried, trials};
+use crate::goal::{Ending, Stage};
+use crate::threshold::Threshold;
+
+/// First rate of a ramp, as a share of what a closed loop has completed.
+const FIRST: f64 = 0.75;
+/// Factor to the next rate of a ramp while only one end is known.
+const RAMP_UP: f64 = 1.2;
+const RAMP_DOWN: f64 = 0.6;
+const RAMP_FAR_DOWN: f64 = 0.3;
+/// A ramp ends when a rate that holds and one that breaks are apart by this factor.
+const RAMP_ENDS: f64 = 1.08;
+/// Dwells after the ramp before the first hold, and between two holds.
+const DWELLS_BEFORE_HOLD: usize = 4;
+/// The same after a hold that broke, if none has held.
+const DWELLS_AFTER_FAILURE: usize = 2;
+/// Chance of success at which the first hold is tried, and at which a further one is: a claim can be risked for more.
+const HOLD_CHANCE: f64 = 0.85;
+const NEXT_HOLD_CHANCE: f64 = 0.65;
+/// A hold is worth its time if it is likely to narrow the interval by this share.
+const WORTHWHILE: f64 = 0.15;
+/// An interval that a hold would narrow by less than this is settled, once the threshold is known to a part of its scatter.
+const SETTLED_GAIN: f64 = 0.15;
+const SETTLED_UNCERTAINTY: f64 = 0.4;
+const SETTLED_DWELLS: usize = 24;
+/// Largest and smallest step down after a hold that broke because something builds up, logarithms.
+const BUILD_UP_STEPS: (f64, f64) = (0.15, 1.2);
+/// Something builds up if its probability is above this; after a dwell that held where a hold broke, above the second.
+const LIKELY: f64 = 0.5;
+const CONFIRMED: f64 = 0.2;
+/// Dwells after the ramp without which no answer is precise: what drifts over minutes shows in none of one minute.
+const PRECISE_DWELLS: usize = 8;
+/// Steps that a dwell goes farther from the threshold for each in a row that contradicted it, at most.
+const MOST_DOUBLINGS: u32 = 4;
+/// The lowest rate that is tried, requests/s.
+const LOWEST: f64 = 1.0;
+
+impl Search {
+    /// Decides on the next step.
+    pub(super) fn plan(&mut self) {
+        if let Some(rate) = self.ramp_rate() {
+            if rate < self.lowest() {
+                return self.end(self.nothing(Ending::Never));
+            }
+            let reserved_s = self.reserved_s();
+            if self.left_s() >= self.dwell(Stage::Ramp, rate).seconds() + reserved_s {
+                self.step = Step::Ramp(rate);
+                return;
+            }
+        }
+        match self.threshold.clone() {
+            Some(threshold) if self.dwells().any(Tried::held) => self.refine(&threshold),
+            _ => self.end(self.too_short()),
+        }
+    }
+
+    /// Next rate of the ramp; None if it is over.
+    pub(super) fn ramp_rate(&self) -> Option<f64> {
+        let rates = |held: bool| {
+            self.dwells()
+                .filter(move |tried| tried.held() == held)
+                .map(|tried| tried.rate)
+        };
+        let held = rates(true).reduce(f64::max);
+        let broke = rates(false).reduce(f64::min);
+        let closed = self.goal.closed_rate;
+        let next = match (held, broke) {
+            (None, None) => closed * FIRST,
+            (Some(held), _) if held >= self.ceiling * AT_CEILING => return None,
+            (Some(held), None) => held * RAMP_UP,
+            // One that broke may be a little too high; two say that the limit may be anywhere.
+            (None, Some(broke)) if broke > closed / 2.0 => broke * RAMP_DOWN,
+            (None, Some(broke)) => broke * RAMP_FAR_DOWN,
+            (Some(held), Some(broke)) if broke <= held * RAMP_ENDS => return None,
+            (Some(held), Some(broke)) => (held * broke).sqrt(),
+        };
+        Some(next.min(self.ceiling))
+    }
+
+    /// Seconds that are kept free for the first hold, unless there never were so many.
+    fn reserved_s(&self) -> f64 {
+        let hold_s = self.hold(1.0).seconds();
+        if self.held().is_some() || hold_s > self.end_s {
+            0.0
+        } else {
+            hold_s
+        }
+    }
+
+    /// Plans after the ramp: a dwell or a hold, whichever narrows the answer more, or the end.
+    fn refine(&mut self, threshold: &Threshold) {
+        let can_hold = self.left_s() >= self.hold(1.0).seconds();
+        if self.builds_up(threshold) {
+            return self.bracket(can_hold);
+        }
+        let chance = if self.held().is_some() {
+            NEXT_HOLD_CHANCE
+        } else {
+            HOLD_CHANCE
+        };
+        let rate = self.cap(threshold.rate_of_chance(chance));
+        let dwells = self.dwells_since_hold();
+        let Some(held) = self.held() else {
+            let wanted = if self.holds().next().is_some() {
+                DWELLS_AFTER_FAILURE
+            } else {
+                DWELLS_BEFORE_HOLD
+            };
+            let is_ready = self.has_surprised || dwells >= wanted;
+            if can_hold && (is_ready || !self.has_time_for_dwell(threshold)) {
+                self.step = Step::Hold(rate);
+            } else if self.has_time_for_dwell(threshold) {
+                self.step = Step::Dwell(self.dwell_rate(threshold));
+            } else {
+                self.end(self.too_short());
+            }
+            return;
+        };
+        let (low, high) = self.interval(threshold, held);
+        let width = (high / low).ln();
+        let is_precise =
+            width / 2.0 <= self.goal.precision && self.count_dwells() >= PRECISE_DWELLS;
+        if is_precise || held >= self.ceiling * AT_CEILING {
+            return self.end(self.claim(threshold, held, Ending::Found));
+        }
+        let gain = (rate / held).ln();
+        let is_worthwhile = can_hold && gain > WORTHWHILE * width;
+        let has_time = self.has_time_for_dwell(threshold);
+        if is_worthwhile && (dwells >= DWELLS_BEFORE_HOLD || !has_time) {
+            self.step = Step::Hold(rate);
+        } else if self.is_settled(threshold, gain / width) {
+            self.end(self.claim(threshold, held, Ending::Settled));
+        } else if has_time {
+            self.step = Step::Dwell(self.dwell_rate(threshold));
+        } else {
+            self.end(self.claim(threshold, held, Ending::Time));
+        }
+    }
+
+    /// A rate as far as it can be tried.
+    fn cap(&self, rate: f64) -> f64 {
+        if rate >= self.ceiling * AT_CEILING {
+            self.ceiling
+        } else {
+            rate
+        }
+    }
+
+    /// Whether further trials would change little.
+    fn is_settled(&self, threshold: &Threshold, gain_share: f64) -> bool {
+        self.dwells().count() >= SETTLED_DWELLS
+            && gain_share < SETTLED_GAIN
+            && threshold.uncertainty() < SETTLED_UNCERTAINTY * threshold.scatter()
+    }
+
+    /// Whether another dwell fits, beside the hold that comes after it.
+    fn has_time_for_dwell(&self, threshold: &Threshold) -> bool {
+        let dwell = self.dwell(Stage::Dwell, self.dwell_rate(threshold));
+        let hold_s = self.hold(1.0).seconds();
+        // A second hold is planned for as long as there is time for one.
+        let is_hold_left = self.left_s() >= hold_s && hold_s <= self.end_s;
+        let kept_free_s = if self.held().is_none() || is_hold_left {
+            hold_s.min(self.end_s)
+        } else {
+            0.0
+        };
+        let kept_free_s = if hold_s > self.end_s {
+            0.0
+        } else {
+            kept_free_s
+        };
+        self.left_s() >= dwell.seconds() + kept_free_s
+    }
+
+    fn dwells_since_hold(&self) -> usize {
+        self.tried
+            .iter()
+            .rev()
+            .take_while(|tried| tried.stage == Stage::Dwell)
+            .count()
+    }
+
+    /// Dwells after the ramp.
+    fn count_dwells(&self) -> usize {
+        let dwells = self.dwells();
+        dwells.filter(|dwell| dwell.stage == Stage::Dwell).count()
+    }
+
+    /// Rate of the next dwell: alternately above and below the threshold, where each says most of it; farther away after
+    /// some that held above it, or broke below it. A hold that broke is asked for again, for a short time: that tells a
+    /// server that has become slower from one in which something builds up.
+    fn dwell_rate(&self, threshold: &Threshold) -> f64 {
+        if let Some(last) = self.tried.last()
+            && last.is_hold()
+            && !last.held()
+        {
+            return last.rate * self.lag(trials::DWELL_S);
+        }
+        let is_above = self.dwells_since_hold().is_multiple_of(2);
+        let mean = threshold.mean();
+        let contradictions = self
+            .tried
+            .iter()
+            .rev()
+            .filter(|dwell| dwell.stage == Stage::Dwell && dwell.was_expected != is_above)
+            .take_while(|dwell| dwell.held() != dwell.was_expected)
+            .count() as u32;
+        let off = threshold.scatter().max(threshold.uncertainty())
+            * f64::from(1_u32 << contradictions.min(MOST_DOUBLINGS));
+        let rate = (mean + if is_above { off } else { -off }).exp();
+        self.cap(rate * self.lag(trials::DWELL_S))
+    }
+
+    /// Whether something builds up: holds break where dwells hold. The dwell at the same rate that follows a hold which
+    /// broke says most of it.
+    pub(super) fn builds_up(&self, threshold: &Threshold) -> bool {
+        let chance = threshold.chance_of_build_up();
+        self.tried.windows(2).any(|pair| {
+            let (hold, next) = (&pair[0], &pair[1]);
+            let has_broken = hold.is_hold() && !hold.held();
+            let is_confirmed = !next.is_hold() && next.held();
+            has_broken && chance > if is_confirmed { CONFIRMED } else { LIKELY }
+        })
+    }
+
+    /// Plans holds alone, between a rate that held and one that broke.
+    fn bracket(&mut self, can_hold: bool) {
+        let held = self.held();
+        let broke = self.broke_above(held);
+        let is_narrow = match (held, broke) {
+            (Some(held), Some(broke)) => (broke.rate / held).ln() <= NARROW_BRACKET,
+            _ => false,
+        };
+        match (held, self.threshold.clone()) {
+            (Some(held), Some(threshold)) if is_narrow || !can_hold => {
+                let ending = if is_narrow {
+                    Ending::Found
+                } else {
+                    Ending::Time
+                };
+                self.end(self.claim(&threshold, held, ending));
+            }
+            _ if !can_hold => self.end(self.too_short()),
+            _ => match self.next_in_bracket(held) {
+                rate if rate < self.lowest() => self.end(self.nothing(Ending::Never)),
+                rate => self.step = Step::Hold(self.cap(rate)),
+            },
+        }
+    }
+
+    /// Rate of the next hold where something builds up. A rate r that broke after t seconds has used a stock of r · t, so
+    /// r · t / hold lasts even if nothing refills the stock.
+    fn next_in_bracket(&self, held: Option<f64>) -> f64 {
+        let Some(broke) = self.broke_above(held) else {
+            return held.map_or(self.goal.closed_rate * FIRST, |held| held * RAMP_UP);
+        };
+        if let Some(held) = held {
+            return (held * broke.rate).sqrt();
+        }
+        let clean_s = broke.result.err().map_or(0.0, |how| how.clean_s);
+        let share = (clean_s / self.goal.hold_s).max(1e-3);
+        let step = (-share.ln()).clamp(BUILD_UP_STEPS.0, BUILD_UP_STEPS.1);
+        broke.rate * (-step).exp()
+    }
+
+    /// The hold of the lowest rate above `held` that broke.
+    pub(super) fn broke_above(&self, held: Option<f64>) -> Option<&Tried> {
+        self.holds()
+            .filter(|hold| !hold.held() && hold.rate > held.unwrap_or(0.0))
+            .min_by(|a, b| a.rate.total_cmp(&b.rate))
+    }
+
+    /// The lowest rate that is tried. Below it, a dwell has too few requests for a single one to be allowed to be bad.
+    pub(super) fn lowest(&self) -> f64 {
+        let allowed = self
+            .goal
+            .bounds
+            .iter()
+            .map(|bound| bound.allowed)
+            .fold(1.0, f64::min);
+        let telling = 1.0 / (allowed * trials::LONGEST_DWELL_S);
+        LOWEST.max(telling.min(self.goal.closed_rate / 10.0))
+    }
+}

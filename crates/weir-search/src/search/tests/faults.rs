@@ -1,0 +1,188 @@
+use super::*;
+
+#[test]
+fn a_target_that_does_not_come_back_is_asked_twice() {
+    let mut is_dead = false;
+    let mut target = |trial: &Trial, _| {
+        is_dead |= trial.rate > 1700.0;
+        let bad = f64::from(u8::from(is_dead));
+        Window {
+            completed: trial.rate * (1.0 - bad),
+            ..window(trial, bad)
+        }
+    };
+    let (answer, history) = run(goal(), &mut target);
+    let Ending::Broken(above) = answer.ending else {
+        panic!("{answer:?}")
+    };
+    assert!((1500.0..=1700.0).contains(&above), "{answer:?}");
+    let looks = || {
+        history
+            .iter()
+            .filter(|(trial, ..)| trial.stage == Stage::Look)
+    };
+    assert_eq!(looks().count(), 2);
+    assert!(looks().all(|(trial, ..)| trial.rate < 500.0));
+    // One that was dead before anything held.
+    let (answer, history) = run(goal(), &mut |trial, _| Window {
+        completed: 0.0,
+        ..window(trial, 1.0)
+    });
+    assert!(
+        matches!(answer.ending, Ending::Broken(_)) && history.len() <= 12,
+        "{answer:?}"
+    );
+}
+
+#[test]
+fn a_generator_that_is_too_weak_is_never_taken_for_the_target() {
+    let mut weak = |trial: &Trial, _| Window {
+        sent: (900.0 / trial.rate).min(1.0),
+        ..window(trial, cliff(trial, 900.0))
+    };
+    let (answer, _) = run(goal(), &mut weak);
+    let held = answer.held.expect("a hold").rate;
+    assert!(
+        answer.is_ceiling && held > 700.0 && held <= 900.0,
+        "{answer:?}"
+    );
+    let (answer, history) = run(goal(), &mut |trial, _| Window {
+        sent: 0.5,
+        ..window(trial, 0.0)
+    });
+    assert!(
+        matches!(answer.ending, Ending::NotSent(_)) && history.len() < 50,
+        "{answer:?}"
+    );
+    // Late in one trial.
+    let mut trials = 0;
+    let mut once = |trial: &Trial, _| {
+        trials += 1;
+        Window {
+            sent: if trials <= 8 { 0.5 } else { 1.0 },
+            ..window(trial, cliff(trial, 1200.0))
+        }
+    };
+    let (answer, _) = run(goal(), &mut once);
+    assert!(
+        !answer.is_ceiling && answer.interval.1 >= 1200.0,
+        "{answer:?}"
+    );
+}
+
+#[test]
+fn a_known_ceiling_is_not_exceeded_and_an_answer_near_it_is_marked() {
+    for (ceiling, is_ceiling) in [(1000.0, true), (1250.0, true), (1900.0, false)] {
+        let goal = Goal {
+            ceiling: Some(ceiling),
+            ..goal()
+        };
+        let (answer, history) = run(goal, &mut |trial, _| window(trial, cliff(trial, 1200.0)));
+        assert!(history.iter().all(|(trial, ..)| trial.rate <= ceiling));
+        assert_eq!(answer.is_ceiling, is_ceiling, "{answer:?}");
+        let held = answer.held.expect("a hold").rate;
+        assert!(held >= 0.9 * ceiling.min(1200.0), "{answer:?}");
+    }
+}
+
+/// Verdicts on windows of a hold at 1,000/s: `.` good, `x` all bad, `s` spoilt and all bad, `u` not sent in time.
+#[test]
+fn windows_are_judged() {
+    let mut search = Search::new(goal());
+    search.keep(
+        &search.hold(500.0),
+        &[window(&search.hold(500.0), 1.0)],
+        Ok(1.0),
+    );
+    search.spoilt = (0, 200);
+    let hold = search.hold(1000.0);
+    let held = Verdict::Held { seconds: 65.0 };
+    let broke = |after_s: f64, clean_s: f64| {
+        Verdict::Broke(Break {
+            after_s,
+            clean_s,
+            is_dead: false,
+        })
+    };
+    let good = ".".repeat(64);
+    let long = |text: &str, times: usize| text.repeat(times);
+    let rows: Vec<(&str, String, Trial, Verdict)> = vec![
+        ("not over", good.clone(), hold, Verdict::Open),
+        ("over", format!("{good}."), hold, held),
+        ("too much is bad", "....x".to_owned(), hold, broke(5.0, 4.0)),
+        ("hold-ups are nobody's", format!("..s{good}"), hold, held),
+        (
+            "nor is the backlog after them",
+            format!("..sxx{good}"),
+            hold,
+            held,
+        ),
+        (
+            "but not for ever",
+            "......sxxxx".to_owned(),
+            hold,
+            broke(11.0, 10.0),
+        ),
+        ("most of it spoilt", long("s", 97), hold, Verdict::Spoilt),
+        ("late now and then", format!("..u{good}"), hold, held),
+        ("late", long("u", 33), hold, Verdict::Unsent(0.7)),
+        (
+            "recovers",
+            format!("xxx{good}."),
+            Trial { lead: 10, ..hold },
+            held,
+        ),
+        (
+            "recovers once",
+            format!("xxx{good}x"),
+            Trial { lead: 10, ..hold },
+            broke(68.0, 67.0),
+        ),
+        (
+            "does not recover",
+            long("x", 11),
+            Trial { lead: 10, ..hold },
+            broke(11.0, 10.0),
+        ),
+    ];
+    for (name, text, trial, expected) in rows {
+        let windows: Vec<Window> = text
+            .chars()
+            .map(|sign| Window {
+                sent: if sign == 'u' { 0.7 } else { 1.0 },
+                is_held_up: sign == 's',
+                ..window(&trial, if sign == '.' { 0.0 } else { 1.0 })
+            })
+            .collect();
+        assert_eq!(search.judge(&trial, &windows), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_machine_that_stands_still_is_not_the_target() {
+    // In a third of the windows everything is late, by meters; or in nearly all of them.
+    for (every, most) in [(3, 1.1), (1, 1.6)] {
+        let mut count = 0;
+        let mut target = |trial: &Trial, _| {
+            count += 1;
+            let is_held_up = count % every == 0;
+            let bad = cliff(trial, 1200.0).max(if is_held_up { 0.005 } else { 0.0 });
+            Window {
+                is_held_up,
+                ..window(trial, bad)
+            }
+        };
+        let (answer, _) = run(
+            Goal {
+                time_s: 300.0,
+                ..goal()
+            },
+            &mut target,
+        );
+        let (low, high) = answer.interval;
+        assert!(
+            low <= 1200.0 && 1200.0 <= high && high < most * low,
+            "{every}: {answer:?}"
+        );
+    }
+}
