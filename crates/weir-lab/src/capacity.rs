@@ -166,10 +166,13 @@ impl Capacity {
         }
     }
 
-    /// An arm has its answer.
+    /// An arm has its answer: the time that it has left is for the others.
     fn done(&mut self, arm: ArmId) {
         self.arms[arm].done();
         self.turn_begun = self.passed;
+        if !self.is_in_turn {
+            self.has_passed(self.passed);
+        }
     }
 
     /// Thinks out what is next.
@@ -185,9 +188,13 @@ impl Capacity {
             cell.load.main.connections = connections;
             return self.measure(cell, SearchStage::Closed);
         }
-        // Whoever has had least time is next.
+        // Whoever has had least time is next. One whose time is over waits for what the others leave.
         let mut open = self.those(Searched::is_searching);
-        open.sort_by(|a, b| f64::total_cmp(&self.arms[*a].seconds(), &self.arms[*b].seconds()));
+        open.sort_by(|a, b| {
+            let (a, b) = (&self.arms[*a], &self.arms[*b]);
+            let by_time = a.seconds().total_cmp(&b.seconds());
+            a.is_out_of_time().cmp(&b.is_out_of_time()).then(by_time)
+        });
         let Some(&first) = open.first() else {
             self.steps.push_back(Step::Done);
             return;

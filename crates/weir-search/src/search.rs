@@ -281,10 +281,15 @@ impl Search {
             .reduce(f64::max)
     }
 
-    /// So many seconds are left for trials, by the clock. If the next trial does not fit, another is planned, or the
-    /// search ends with what it knows.
+    /// So many seconds are left for trials, by the clock: fewer than before, or more if others have left some. If the next
+    /// trial does not fit, another is planned, or the search ends with what it knows; one that has ended for want of time
+    /// goes on.
     pub fn limit_time(&mut self, left_s: f64) {
-        self.end_s = self.end_s.min(self.spent_s.1 + left_s);
+        self.end_s = self.spent_s.1 + left_s;
+        if self.is_out_of_time() {
+            self.answer = None;
+            self.plan();
+        }
         let fits = |trial: Trial| trial.seconds() <= left_s;
         while let Ok(trial) = self.propose() {
             if fits(trial) {
@@ -301,6 +306,12 @@ impl Search {
                 }
             }
         }
+    }
+
+    /// Whether the search has ended only because its time was over.
+    pub fn is_out_of_time(&self) -> bool {
+        let ending = self.answer.as_ref().map(|answer| answer.ending);
+        self.step == Step::Done && matches!(ending, Some(Ending::Time | Ending::TooShort(_)))
     }
 
     /// State of the search.

@@ -65,6 +65,11 @@ impl Searched {
         }
     }
 
+    /// Whether its search has ended only because its share of the time was over.
+    pub(crate) fn is_out_of_time(&self) -> bool {
+        matches!(&self.state, State::Searching(search) if search.is_out_of_time())
+    }
+
     /// Whether it has not been answered.
     pub(crate) fn is_searching(&self) -> bool {
         matches!(self.state, State::Searching(_))

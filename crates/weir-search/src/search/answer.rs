@@ -170,10 +170,9 @@ impl Search {
         match self.held() {
             Some(held) => Some(self.claim(threshold, held, Ending::Time).interval),
             None => {
-                let held = self.dwells().filter(|dwell| dwell.held());
-                let held = held.map(|dwell| dwell.rate).reduce(f64::max)?;
+                let low = threshold.quantile(Kind::Dwell, 0.025);
                 let high = threshold.quantile(Kind::Dwell, 0.975).min(self.ceiling);
-                Some((threshold.quantile(Kind::Hold, 0.025), high.max(held)))
+                Some((low.min(high), high))
             }
         }
     }

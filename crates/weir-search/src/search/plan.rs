@@ -120,13 +120,13 @@ impl Search {
         };
         let (low, high) = self.interval(threshold, held);
         let width = (high / low).ln();
-        let is_precise =
-            width / 2.0 <= self.goal.precision && self.count_dwells() >= PRECISE_DWELLS;
+        let is_narrow = width / 2.0 <= self.goal.precision;
+        let is_precise = is_narrow && self.count_dwells() >= PRECISE_DWELLS;
         if is_precise || held >= self.ceiling * AT_CEILING {
             return self.end(self.claim(threshold, held, Ending::Found));
         }
         let gain = (rate / held).ln();
-        let is_worthwhile = can_hold && gain > WORTHWHILE * width;
+        let is_worthwhile = can_hold && !is_narrow && gain > WORTHWHILE * width;
         let has_time = self.has_time_for_dwell(threshold);
         if is_worthwhile && (dwells >= DWELLS_BEFORE_HOLD || !has_time) {
             self.step = Step::Hold(rate);

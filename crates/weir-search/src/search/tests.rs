@@ -165,6 +165,32 @@ fn there_is_a_claim_at_any_time_after_the_first_hold() {
 }
 
 #[test]
+fn a_search_whose_time_was_over_goes_on_if_others_leave_some() {
+    let mut search = Search::new(Goal {
+        time_s: 60.0,
+        ..goal()
+    });
+    let mut answers = Vec::new();
+    for more_s in [0.0, 200.0] {
+        if more_s > 0.0 {
+            assert!(search.is_out_of_time());
+            search.limit_time(more_s);
+        }
+        while let Ok(trial) = search.propose() {
+            let mut windows = Vec::new();
+            while search.go_on(&trial, &windows) {
+                windows.push(window(&trial, cliff(&trial, 1200.0)));
+            }
+            search.observe(&trial, &windows);
+        }
+        answers.push(search.propose().expect_err("an answer"));
+    }
+    assert_eq!(answers[0].held, None, "{:?}", answers[0]);
+    assert!(answers[1].held.is_some(), "{:?}", answers[1]);
+    assert_eq!(answers[1].ending, Ending::Found);
+}
+
+#[test]
 fn a_server_that_is_slower_under_backlog_is_covered() {
     // It serves 2,000/s, but 1,800/s once something waits: the closed loop and each trial that broke completes that.
     for penalty in [0.0, 0.05, 0.1, 0.2] {

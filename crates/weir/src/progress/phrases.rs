@@ -52,7 +52,7 @@ pub(super) fn chosen(pilot: &PilotRecord) -> String {
 /// How long a search takes at most.
 pub(crate) fn at_most(takes: Duration) -> String {
     let takes = number::length(whole_seconds(takes));
-    format!("It takes {takes} at most: if a rate that held for seconds does not hold for longer")
+    format!("It takes {takes} at most")
 }
 
 /// What a look has decided, and how long what is open takes.
