@@ -67,7 +67,7 @@ impl Search {
         let broke = rates(false).reduce(f64::min);
         let closed = self.goal.closed_rate;
         let next = match (held, broke) {
-            (None, None) => closed * FIRST,
+            (None, None) => (closed * FIRST).max(self.lowest()),
             (Some(held), _) if held >= self.ceiling * AT_CEILING => return None,
             (Some(held), None) => held * RAMP_UP,
             // One that broke may be a little too high; two say that the limit may be anywhere.
