@@ -47,7 +47,7 @@ fn a_server_is_known_by_its_url_alone() {
         "-O",
         "p99 < 50ms",
         "--hold",
-        "1s",
+        "6s",
         "--precision",
         "40%",
         "--out",
