@@ -113,7 +113,7 @@ fn how_an_arm_s_own_resources_grow_with_the_rate_is_told_of_a_matrix() {
     let place = Place::new();
     place.write("study.yaml", RATES);
     let ended = place
-        .ends("run study.yaml --samples off --out 'a run'")
+        .ends("run study.yaml --samples off --full --out 'a run'")
         .with_code(0);
     ended.stdout.has("Does everything grow with the load?");
     let findings = place.ends("report 'a run' --format json").with_code(0);
