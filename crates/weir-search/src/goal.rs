@@ -69,6 +69,20 @@ pub struct Goal {
     pub renews: bool,
 }
 
+impl Goal {
+    /// The least share of responses that a bound allows to break it, 0..1.
+    pub(crate) fn least_allowed(&self) -> f64 {
+        let allowed = self.bounds.iter().map(|bound| bound.allowed);
+        allowed.fold(1.0, f64::min)
+    }
+
+    /// The longest limit of a response time, seconds; 0 if no bound has one.
+    pub(crate) fn longest_limit_s(&self) -> f64 {
+        let limits = self.bounds.iter().map(|bound| bound.limit_s);
+        limits.fold(0.0, f64::max)
+    }
+}
+
 /// Purpose of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {

@@ -5,7 +5,7 @@
 //!
 //! The closed loop before a search says where it starts, and bounds nothing. A ramp of short trials (*dwells*) finds
 //! one rate that holds and one that breaks. A few more dwells near them say where the limit is and how much it scatters
-//! ([`Threshold`]); then a long trial (*hold*) at a rate that is likely to hold makes the first claim. What time is left
+//! (`threshold`); then a long trial (*hold*) at a rate that is likely to hold makes the first claim. What time is left
 //! narrows it: dwells around the limit, and holds at higher rates. Every trial stays in the estimate; none is taken back.
 
 mod burst;
@@ -16,4 +16,3 @@ mod threshold;
 
 pub use goal::{Answer, Bound, Burst, Ending, Goal, Observed, Progress, Stage, Trial, Window};
 pub use search::Search;
-pub use threshold::{Datum, Threshold};

@@ -244,8 +244,7 @@ impl Search {
     /// Factor by which a rate may be above the capacity and still hold for so many seconds: its backlog takes as long to
     /// become the limit of the response time (a fluid queue: Newell, Applications of Queueing Theory, 1982, chapter 2).
     fn lag(&self, seconds: f64) -> f64 {
-        let limits = self.goal.bounds.iter().map(|bound| bound.limit_s);
-        1.0 + limits.fold(0.0, f64::max) / seconds
+        1.0 + self.goal.longest_limit_s() / seconds
     }
 
     fn data(&self) -> Vec<Datum> {

@@ -50,15 +50,15 @@ const BINS: usize = 400;
 
 /// Outcome of a trial, as the estimate uses it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Datum {
+pub(crate) struct Datum {
     /// Requests per second.
-    pub rate: f64,
+    pub(crate) rate: f64,
     /// Whether it was a hold.
-    pub is_hold: bool,
+    pub(crate) is_hold: bool,
     /// Whether the objective held.
-    pub held: bool,
+    pub(crate) held: bool,
     /// Factor on σ for it, 1 or more: an old trial says less of a threshold that moves.
-    pub spread: f64,
+    pub(crate) spread: f64,
 }
 
 /// A hypothesis with its probability. Rates are logarithms.
@@ -73,7 +73,7 @@ struct Cell {
 
 /// Posterior of the threshold.
 #[derive(Debug, Clone)]
-pub struct Threshold {
+pub(crate) struct Threshold {
     cells: Vec<Cell>,
 }
 
@@ -195,7 +195,7 @@ fn cells(data: &[Datum], (low, high): (f64, f64), points: usize) -> Vec<Cell> {
 
 impl Threshold {
     /// Estimates the threshold; None before any trial.
-    pub fn estimate(data: &[Datum]) -> Option<Threshold> {
+    pub(crate) fn estimate(data: &[Datum]) -> Option<Threshold> {
         let rates = || data.iter().map(|datum| datum.rate.ln());
         let (low, high) = (
             rates().fold(f64::INFINITY, f64::min) - BEYOND,
@@ -250,7 +250,7 @@ impl Threshold {
     }
 
     /// Median of σ, a share of the rate.
-    pub fn scatter(&self) -> f64 {
+    pub(crate) fn scatter(&self) -> f64 {
         let mut below = 0.0;
         for (scatter, _) in SCATTER {
             below += self

@@ -274,12 +274,7 @@ impl Search {
 
     /// The lowest rate that is tried. Below it, a dwell has too few requests for a single one to be allowed to be bad.
     pub(super) fn lowest(&self) -> f64 {
-        let allowed = self
-            .goal
-            .bounds
-            .iter()
-            .map(|bound| bound.allowed)
-            .fold(1.0, f64::min);
+        let allowed = self.goal.least_allowed();
         let telling = 1.0 / (allowed * trials::LONGEST_DWELL_S);
         LOWEST.max(telling.min(self.goal.closed_rate / 10.0))
     }

@@ -29,13 +29,7 @@ const BURST_REST_S: f64 = 10.0;
 
 impl Search {
     fn settle_s(&self) -> f64 {
-        let limit_s = self
-            .goal
-            .bounds
-            .iter()
-            .map(|bound| bound.limit_s)
-            .fold(0.0, f64::max);
-        (2.0 * limit_s).clamp(SETTLE_S.0, SETTLE_S.1)
+        (2.0 * self.goal.longest_limit_s()).clamp(SETTLE_S.0, SETTLE_S.1)
     }
 
     fn has_just_broken(&self) -> bool {
@@ -50,12 +44,7 @@ impl Search {
             _ if count.count() < FIRST_DWELLS => FIRST_DWELL_S,
             _ => DWELL_S,
         };
-        let allowed = self
-            .goal
-            .bounds
-            .iter()
-            .map(|bound| bound.allowed)
-            .fold(1.0, f64::min);
+        let allowed = self.goal.least_allowed();
         let telling_s = (COUNTED / (allowed * rate)).min(LONGEST_DWELL_S);
         let measure_s = usual_s.min(self.goal.hold_s / 2.0).max(telling_s).max(1.0);
         let needed = (measure_s / WINDOW_S).ceil();
