@@ -85,6 +85,9 @@ pub struct Search {
     spoilt: (usize, usize),
     /// Whether a dwell broke at once where it should have held: earlier trials may have used something up.
     has_surprised: bool,
+    /// Whether the target stopped answering at a rate that it carries for a shorter time, or until it had rested:
+    /// something was used up.
+    was_exhausted: bool,
     /// Least value of each bound in a window.
     least: Vec<f64>,
     /// Seconds of dwells, and of all trials; the latter may be so many.
@@ -104,6 +107,7 @@ impl Search {
             unsent: None,
             spoilt: (0, 0),
             has_surprised: false,
+            was_exhausted: false,
             least: vec![f64::NAN; goal.bounds.len()],
             spent_s: (0.0, 0.0),
             end_s: goal.time_s,
@@ -192,6 +196,7 @@ impl Search {
             return self.after_look(rest_s, windows, result.is_ok());
         }
         self.has_surprised |= self.is_surprise(trial, &result);
+        self.was_exhausted |= self.exhausts(trial, &result);
         self.keep(trial, windows, result);
         self.threshold = Threshold::estimate(&self.data());
         if self.is_silent() {
@@ -239,6 +244,15 @@ impl Search {
                 .threshold
                 .as_ref()
                 .is_some_and(|threshold| threshold.chance(Kind::Dwell, trial.rate) > SURPRISE)
+    }
+
+    /// Whether a hold ended with a target that answered hardly anything, although dwells at such rates hold.
+    fn exhausts(&self, trial: &Trial, result: &Result<f64, Break>) -> bool {
+        let is_dead = matches!(result, Err(how) if how.is_dead);
+        let mut dwells = self.dwells();
+        is_dead
+            && trial.stage == Stage::Hold
+            && dwells.any(|dwell| dwell.held() && dwell.rate >= trial.rate)
     }
 
     /// Factor by which a rate may be above the capacity and still hold for so many seconds: its backlog takes as long to

@@ -4,7 +4,7 @@ use super::{Search, Step};
 use crate::goal::{Ending, Window};
 
 /// Rate at which a target that stopped answering is asked again, as a share of the highest rate it has held.
-const GENTLY: f64 = 0.25;
+pub(super) const GENTLY: f64 = 0.25;
 /// Rest before the first such look, and before the second at least, seconds.
 const REST_S: f64 = 5.0;
 const LAST_REST_S: f64 = 20.0;
@@ -15,8 +15,9 @@ const LESS: f64 = 0.95;
 
 impl Search {
     /// Plans a look if the target stopped answering at a rate below one that held, or at its lowest rates; says whether.
+    /// One that is started anew needs none.
     pub(super) fn is_silent(&mut self) -> bool {
-        let Some(last) = self.tried.last() else {
+        let Some(last) = self.tried.last().filter(|_| !self.goal.renews) else {
             return false;
         };
         let is_dead = matches!(&last.result, Err(how) if how.is_dead);
@@ -46,6 +47,7 @@ impl Search {
         let answers = |window: &Window| window.completed > ANSWERS * window.due;
         let last_rest_s = self.goal.hold_s.max(LAST_REST_S);
         if holds || windows.iter().all(answers) {
+            self.was_exhausted |= rest_s >= last_rest_s;
             self.plan();
         } else if rest_s < last_rest_s {
             let rate = match self.step {

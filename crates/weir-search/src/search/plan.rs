@@ -1,5 +1,6 @@
 //! The next step of a search, by what all trials have shown.
 
+use super::faults::GENTLY;
 use super::{AT_CEILING, NARROW_BRACKET, Search, Step, Tried, trials};
 use crate::goal::{Ending, Stage};
 use crate::threshold::Threshold;
@@ -27,6 +28,8 @@ const SETTLED_UNCERTAINTY: f64 = 0.4;
 const SETTLED_DWELLS: usize = 24;
 /// Largest and smallest step down after a hold that broke because something builds up, logarithms.
 const BUILD_UP_STEPS: (f64, f64) = (0.15, 1.2);
+/// A hold above one that held goes up by this factor at most where little more is expected.
+const NEAR_ESTIMATE: f64 = 1.35;
 /// Something builds up if its probability is above this; after a dwell that held where a hold broke, above the second.
 const LIKELY: f64 = 0.5;
 const CONFIRMED: f64 = 0.2;
@@ -217,12 +220,13 @@ impl Search {
     /// broke says most of it.
     pub(super) fn builds_up(&self, threshold: &Threshold) -> bool {
         let chance = threshold.chance_of_build_up();
-        self.tried.windows(2).any(|pair| {
-            let (hold, next) = (&pair[0], &pair[1]);
-            let has_broken = hold.is_hold() && !hold.held();
-            let is_confirmed = !next.is_hold() && next.held();
-            has_broken && chance > if is_confirmed { CONFIRMED } else { LIKELY }
-        })
+        self.was_exhausted
+            || self.tried.windows(2).any(|pair| {
+                let (hold, next) = (&pair[0], &pair[1]);
+                let has_broken = hold.is_hold() && !hold.held();
+                let is_confirmed = !next.is_hold() && next.held();
+                has_broken && chance > if is_confirmed { CONFIRMED } else { LIKELY }
+            })
     }
 
     /// Plans holds alone, between a rate that held and one that broke.
@@ -250,19 +254,61 @@ impl Search {
         }
     }
 
-    /// Rate of the next hold where something builds up. A rate r that broke after t seconds has used a stock of r · t, so
-    /// r · t / hold lasts even if nothing refills the stock.
+    /// Rate of the next hold where something builds up.
     fn next_in_bracket(&self, held: Option<f64>) -> f64 {
-        let Some(broke) = self.broke_above(held) else {
-            return held.map_or(self.goal.closed_rate * FIRST, |held| held * RAMP_UP);
-        };
-        if let Some(held) = held {
-            return (held * broke.rate).sqrt();
+        let lasts = self.rate_that_lasts();
+        match (held, self.broke_above(held)) {
+            (Some(held), Some(broke)) => {
+                let middle = (held * broke.rate).sqrt();
+                let near = held.max(lasts.unwrap_or(held)) * NEAR_ESTIMATE;
+                middle.min(near)
+            }
+            (None, Some(broke)) => {
+                let (least, most) = BUILD_UP_STEPS;
+                let step = (broke.rate / lasts.unwrap_or(0.0)).ln();
+                broke.rate * (-step.clamp(least, most)).exp()
+            }
+            (Some(held), None) => match self.dwell_that_broke_above(held) {
+                Some(broke) => (held * broke).sqrt(),
+                None => held * RAMP_UP,
+            },
+            (None, None) => {
+                let dwells = self.dwells().filter(|dwell| dwell.held());
+                let highest = dwells.map(|dwell| dwell.rate).fold(0.0, f64::max);
+                GENTLY * highest
+            }
         }
-        let clean_s = broke.result.err().map_or(0.0, |how| how.clean_s);
-        let share = (clean_s / self.goal.hold_s).max(1e-3);
-        let step = (-share.ln()).clamp(BUILD_UP_STEPS.0, BUILD_UP_STEPS.1);
-        broke.rate * (-step).exp()
+    }
+
+    /// Estimate of the rate that a hold has enough for, by the seconds t for which holds of rate r were clean before they
+    /// broke: each has used up a stock S = (r - c) t, which is refilled at the rate c. One hold that broke gives the least
+    /// that lasts, with c = 0; two give c too, which is the most if the refill is larger where more is used up: the
+    /// estimate is between them.
+    fn rate_that_lasts(&self) -> Option<f64> {
+        let hold_s = self.goal.hold_s;
+        let mut broke: Vec<(f64, f64)> = self
+            .holds()
+            .filter_map(|hold| hold.result.err().map(|how| (hold.rate, how.clean_s)))
+            .collect();
+        broke.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (rate, clean_s) = *broke.first()?;
+        let least = rate * clean_s / hold_s;
+        let most = broke
+            .get(1)
+            .filter(|(_, sooner_s)| *sooner_s < clean_s)
+            .map(|(higher, sooner_s)| {
+                let stock = (higher - rate) * clean_s * sooner_s / (clean_s - sooner_s);
+                rate - stock / clean_s + stock / hold_s
+            });
+        Some((least * most.unwrap_or(least).clamp(least, rate)).sqrt())
+    }
+
+    /// The lowest rate above `held` at which a dwell broke.
+    pub(super) fn dwell_that_broke_above(&self, held: f64) -> Option<f64> {
+        self.dwells()
+            .filter(|dwell| !dwell.held() && dwell.rate > held)
+            .map(|dwell| dwell.rate)
+            .reduce(f64::min)
     }
 
     /// The hold of the lowest rate above `held` that broke.
