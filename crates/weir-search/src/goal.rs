@@ -59,6 +59,8 @@ pub struct Goal {
     pub hold_s: f64,
     /// Seconds of trials altogether, rests included, before the burst.
     pub time_s: f64,
+    /// Further seconds, if holds were tried in that time and none has held: for another one at a lower rate.
+    pub until_held_s: f64,
     /// Length of the bursts to search for too, seconds.
     pub burst_s: Option<f64>,
     /// Upper bound that something other than the target sets (generator, network, origin), requests/s.

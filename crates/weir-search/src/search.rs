@@ -18,8 +18,8 @@ const WINDOWS_TO_KNOW: usize = 8;
 /// A dwell that breaks at once is a surprise if its chance to hold was so high.
 const SURPRISE: f64 = 0.9;
 /// Seconds in which a threshold moves by its scatter, as a random walk.
-const MOVES_S: f64 = 120.0;
-/// A bracket of holds is narrow enough when its ends are apart by this logarithm.
+const MOVES_S: f64 = 60.0;
+/// A bracket of holds is narrow enough when its ends are apart by this logarithm, or by as much as was asked for.
 const NARROW_BRACKET: f64 = 0.1;
 /// A rate this near to the ceiling counts as the ceiling.
 const AT_CEILING: f64 = 0.98;
@@ -68,6 +68,14 @@ impl Tried {
 
     fn held(&self) -> bool {
         self.result.is_ok()
+    }
+
+    /// Whether a dwell would have shown the same: a hold that broke as soon says nothing of what builds up.
+    fn is_as_short_as_a_dwell(&self) -> bool {
+        match &self.result {
+            Ok(_) => !self.is_hold(),
+            Err(how) => !self.is_hold() || how.after_s <= trials::DWELL_S,
+        }
     }
 }
 
@@ -215,6 +223,7 @@ impl Search {
     fn keep(&mut self, trial: &Trial, windows: &[Window], result: Result<f64, Break>) {
         let count = windows.len() as f64;
         let mean = |value: &dyn Fn(&Window) -> f64| windows.iter().map(value).sum::<f64>() / count;
+        let due = mean(&|window| window.due);
         let lag = self.lag(trial.settle_s + trial.window_s * trial.needed as f64);
         let threshold = self.threshold.as_ref();
         let was_expected = threshold.is_some_and(|known| (trial.rate / lag).ln() < known.mean());
@@ -223,10 +232,10 @@ impl Search {
             stage: trial.stage,
             result,
             worst: worst(windows, &self.goal.bounds),
-            due: mean(&|window| window.due),
+            due,
             completed: mean(&|window| window.completed),
             bad: (0..self.goal.bounds.len())
-                .map(|place| mean(&|window| window.bad[place]))
+                .map(|place| mean(&|window| window.bad[place] * window.due) / due.max(1e-9))
                 .collect(),
             seconds: trial.window_s * count,
             lag,
@@ -248,10 +257,10 @@ impl Search {
 
     /// Whether a hold ended with a target that answered hardly anything, although dwells at such rates hold.
     fn exhausts(&self, trial: &Trial, result: &Result<f64, Break>) -> bool {
-        let is_dead = matches!(result, Err(how) if how.is_dead);
+        let is_late = |how: &Break| how.is_dead && how.after_s > trials::DWELL_S;
         let mut dwells = self.dwells();
-        is_dead
-            && trial.stage == Stage::Hold
+        trial.stage == Stage::Hold
+            && matches!(result, Err(how) if is_late(how))
             && dwells.any(|dwell| dwell.held() && dwell.rate >= trial.rate)
     }
 
@@ -266,7 +275,7 @@ impl Search {
             .iter()
             .map(|tried| Datum {
                 rate: tried.rate / tried.lag,
-                is_hold: tried.is_hold(),
+                is_hold: !tried.is_as_short_as_a_dwell(),
                 held: tried.held(),
                 spread: (1.0 + (self.spent_s.1 - tried.until_s) / MOVES_S).sqrt(),
             })
@@ -275,7 +284,13 @@ impl Search {
 
     /// Seconds that are left for trials.
     fn left_s(&self) -> f64 {
-        self.end_s - self.spent_s.1
+        let has_failed = self.held().is_none() && self.holds().next().is_some();
+        let further_s = if has_failed {
+            self.goal.until_held_s
+        } else {
+            0.0
+        };
+        self.end_s + further_s - self.spent_s.1
     }
 
     fn dwells(&self) -> impl Iterator<Item = &Tried> {

@@ -54,7 +54,7 @@ const BINS: usize = 400;
 pub(crate) struct Datum {
     /// Requests per second.
     pub(crate) rate: f64,
-    /// Whether it was a hold.
+    /// Whether it was a hold, and longer than a dwell.
     pub(crate) is_hold: bool,
     /// Whether the objective held.
     pub(crate) held: bool,

@@ -37,6 +37,35 @@ pub(crate) struct Play<'a> {
     pub(crate) status: u16,
 }
 
+/// What is under way when a slice ends, and goes on in the next one if that is the same arm's. Times are nanoseconds since
+/// the trial's start.
+pub(crate) struct UnderWay {
+    arm: usize,
+    end: u64,
+    /// When each worker is free.
+    workers: BinaryHeap<Reverse<u64>>,
+    /// What each sender has left.
+    senders: Vec<Left>,
+}
+
+/// What a sender has left when a slice ends.
+#[derive(Default)]
+struct Left {
+    /// When each connection is free.
+    free: BinaryHeap<Reverse<u64>>,
+    /// When requests were due that have found no connection.
+    unsent: Vec<u64>,
+    /// When requests were sent, and will be answered.
+    answers: Vec<(u64, u64)>,
+}
+
+impl UnderWay {
+    /// Whether this slice goes on with it.
+    pub(crate) fn goes_on_in(&self, slice: Slice) -> bool {
+        (self.arm, self.end) == (slice.arm, slice.start)
+    }
+}
+
 /// A flow's part in a slice.
 pub(crate) struct Sender {
     pub(crate) connections: u32,
@@ -53,14 +82,15 @@ pub(crate) struct Played {
     pub(crate) busy_ns: f64,
     /// Requests that reached the arm.
     pub(crate) requests: u64,
+    /// What has not ended yet; nothing of a slice that was played as a whole.
+    pub(crate) under_way: Option<UnderWay>,
 }
 
 /// A sender while the slice lasts.
 struct Going {
-    /// When each connection is free again.
-    free: BinaryHeap<Reverse<u64>>,
     /// Due requests that were sent or given up.
     tried: usize,
+    left: Left,
     data: SliceData,
     errors: BTreeMap<(ErrorKind, &'static str), u64>,
 }
@@ -74,15 +104,36 @@ struct Request {
 }
 
 impl Play<'_> {
-    /// Plays it. `failing`: whether the last response was an error, which is so for the next as well then.
-    pub(crate) fn play(&self, chance: &mut Chance, failing: &mut bool) -> Played {
+    /// Plays it, going on with what is under way. `failing`: whether the last response was an error, which is so for the
+    /// next as well then.
+    pub(crate) fn play(
+        &mut self,
+        under_way: Option<UnderWay>,
+        chance: &mut Chance,
+        failing: &mut bool,
+    ) -> Played {
         let mut senders: Vec<Going> = self.senders.iter().map(|one| self.begin(one)).collect();
         let workers = vec![Reverse(self.slice.start); self.arm.workers.max(1)];
         let mut workers = BinaryHeap::from(workers);
+        if let Some(before) = under_way {
+            workers = before.workers;
+            let each = self.senders.iter_mut().zip(&mut senders);
+            for ((sender, going), mut left) in each.zip(before.senders) {
+                going.left.free = left.free;
+                for (sent, done) in left.answers {
+                    going.answered(self.slice, sent, done);
+                }
+                if let Some(due) = &mut sender.due {
+                    left.unsent.append(due);
+                    *due = left.unsent;
+                }
+            }
+        }
         let mut played = Played {
             data: Vec::new(),
             busy_ns: 0.0,
             requests: 0,
+            under_way: None,
         };
         while let Some(request) = self.next(&mut senders, chance) {
             let ended = self.serve(
@@ -100,8 +151,17 @@ impl Play<'_> {
                     end
                 },
             );
-            senders[request.sender].free.push(Reverse(ended));
+            senders[request.sender].left.free.push(Reverse(ended));
         }
+        played.under_way = Some(UnderWay {
+            arm: self.slice.arm,
+            end: self.slice.end,
+            workers,
+            senders: senders
+                .iter_mut()
+                .map(|going| std::mem::take(&mut going.left))
+                .collect(),
+        });
         played.data = senders.into_iter().map(Going::told).collect();
         played
     }
@@ -152,6 +212,7 @@ impl Play<'_> {
             data: vec![data],
             busy_ns: whole as f64 * mean * self.factor,
             requests: whole,
+            under_way: None,
         }
     }
 
@@ -176,8 +237,11 @@ impl Play<'_> {
     fn begin(&self, sender: &Sender) -> Going {
         let free = vec![Reverse(self.slice.start); sender.connections as usize];
         Going {
-            free: BinaryHeap::from(free),
             tried: 0,
+            left: Left {
+                free: BinaryHeap::from(free),
+                ..Left::default()
+            },
             data: SliceData::new(),
             errors: BTreeMap::new(),
         }
@@ -185,7 +249,7 @@ impl Play<'_> {
 
     /// When a sender can send its next request.
     fn ready(&self, sender: &Sender, going: &Going) -> Option<u64> {
-        let free = going.free.peek().map(|Reverse(free)| *free);
+        let free = going.left.free.peek().map(|Reverse(free)| *free);
         match &sender.due {
             None => free.filter(|at| *at < self.slice.end),
             Some(due) => {
@@ -204,7 +268,7 @@ impl Play<'_> {
                 .filter_map(|(place, (sender, going))| Some((self.ready(sender, going)?, place)));
             let (at, sender) = ready.min()?;
             let going = &mut senders[sender];
-            let free = going.free.pop();
+            let free = going.left.free.pop();
             let Some(due) = &self.senders[sender].due else {
                 return Some(self.sent(sender, at, at, chance));
             };
@@ -220,10 +284,11 @@ impl Play<'_> {
                 }
                 return Some(request);
             }
-            going.free.extend(free);
+            going.left.free.extend(free);
+            going.left.unsent.push(intended);
             going.data.queued += u64::from(is_measured);
             let censored = &mut going.data.censored;
-            censored.queued += 1;
+            censored.queued += u64::from(intended >= self.slice.start);
             censored.oldest_ns = censored.oldest_ns.max(self.slice.end - intended);
         }
     }
@@ -310,8 +375,6 @@ impl Play<'_> {
         let status = self.status_of(chance, failing);
         data.statuses[usize::from(status) - 100] += 1;
         data.completed_whole += 1;
-        data.completed += u64::from(self.slice.measures(done));
-        data.served_thousandths += self.slice.served(request.sent, done);
         data.received_bytes += RESPONSE_BYTES;
         if self.slice.measures(request.intended) {
             let times = &mut data.histograms;
@@ -324,6 +387,7 @@ impl Play<'_> {
                     .saturating_record((done - request.sent).max(1));
             }
         }
+        going.answered(self.slice, request.sent, done);
         done
     }
 
@@ -344,6 +408,15 @@ impl Play<'_> {
 }
 
 impl Going {
+    /// Counts an answer as far as it is in this slice; the next one may have the rest.
+    fn answered(&mut self, slice: Slice, sent: u64, done: u64) {
+        self.data.completed += u64::from(slice.measures(done));
+        self.data.served_thousandths += slice.served(sent, done);
+        if done >= slice.end {
+            self.left.answers.push((sent, done));
+        }
+    }
+
     fn told(self) -> SliceData {
         let mut data = self.data;
         let counts = self.errors.into_iter();

@@ -13,7 +13,7 @@ use crate::load::{Load, ToLoad};
 use crate::memory::Memory;
 use crate::model::{ArmModel, Fault, Grain, Model};
 use crate::noise::{NS_PER_S, NoiseState};
-use crate::slice::{Play, Played};
+use crate::slice::{Play, Played, UnderWay};
 use crate::stills::Stills;
 
 /// What a proxy takes to start.
@@ -47,6 +47,7 @@ pub struct World {
     /// The next slice of the trial that goes on.
     slice: usize,
     origin_ns: u64,
+    under_way: Option<UnderWay>,
     /// Counters of the whole host.
     generator_steal_ns: f64,
     origin_cpu_ns: f64,
@@ -98,6 +99,7 @@ impl World {
             watches: Vec::new(),
             slice: 0,
             origin_ns: 0,
+            under_way: None,
             generator_steal_ns: 0.0,
             origin_cpu_ns: 0.0,
         }
@@ -151,6 +153,7 @@ impl World {
         }
         if let Some(load) = self.loads.iter_mut().find(|load| !load.has_told) {
             if self.slice == 0 && self.origin_ns < self.now_ns {
+                self.under_way = None;
                 self.origin_ns = self.now_ns + OPENING_NS;
             }
             load.has_told = true;
@@ -236,7 +239,7 @@ impl World {
         let crowd = 1.0 + arm.model.crowding * others;
         let factor = machine * crowd * arm.factor(at_ns) * memory.factor(time_wait.as_ref(), at_ns);
         let mut chance = arm.chance.clone();
-        let play = Play {
+        let mut play = Play {
             slice,
             origin_ns: self.origin_ns,
             arm: &arm.model,
@@ -251,10 +254,15 @@ impl World {
             data,
             busy_ns,
             requests,
-        } = match self.model.grain {
-            Grain::Slices if play.is_plain() => play.play_whole(&mut chance),
-            _ => play.play(&mut chance, &mut arm.failing),
+            under_way,
+        } = if self.model.grain == Grain::Slices && play.is_plain() {
+            play.play_whole(&mut chance)
+        } else {
+            let before = self.under_way.take();
+            let before = before.filter(|before| before.goes_on_in(slice));
+            play.play(before, &mut chance, &mut arm.failing)
         };
+        self.under_way = under_way;
         arm.chance = chance;
         arm.cpu_ns += busy_ns * arm.model.cpu_share;
         arm.busy_ns += busy_ns * arm.model.cpu_share;

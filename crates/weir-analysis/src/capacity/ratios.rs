@@ -32,7 +32,7 @@ pub(super) fn of(study: &Study, found: &[Capacity]) -> Vec<Ratio> {
     for (place, ratio) in ratios.iter_mut().enumerate() {
         let own = family.iter().position(|of| *of == place);
         // The same arm once more is none of the changes, and is corrected for as many comparisons.
-        let alone = (ratio.p * family.len().max(1) as f64).min(1.0);
+        let alone = (ratio.p * family.len().max(1) as f64).clamp(0.0, 1.0);
         ratio.p_holm = own.map_or(alone, |own| corrected[own]);
         ratio.family = family.len().max(1) as u32;
         judge(study, ratio);

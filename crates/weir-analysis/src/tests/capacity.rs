@@ -290,36 +290,44 @@ fn a_search_that_did_not_end_tells_how_far_it_came() {
 
 #[test]
 fn arms_are_compared_by_the_ratio_of_their_capacities() {
-    // Interval of the arm against 4,000 to 4,200, its ratio, and the verdict with a band of 10 %.
-    type Case = ((f64, f64), Option<CeilingOf>, f64, Verdict);
-    let cases: [Case; 6] = [
-        ((8_000.0, 8_400.0), None, 2.0, Verdict::Better),
-        ((3_000.0, 3_100.0), None, 0.744, Verdict::Worse),
-        ((4_050.0, 4_250.0), None, 1.012, Verdict::Equivalent),
-        ((3_500.0, 5_000.0), None, 1.021, Verdict::Inconclusive),
-        ((0.0, 0.0), None, f64::NAN, Verdict::Invalid),
-        (
-            (8_000.0, 8_400.0),
-            Some(CeilingOf::Generator),
-            f64::NAN,
-            Verdict::Invalid,
-        ),
+    #[derive(PartialEq)]
+    enum Ends {
+        Interval,
+        Bracket,
+        Capped,
+    }
+    use Ends::{Bracket, Capped, Interval};
+    // Ends of the arm's answer against 4,000 to 4,200, its ratio, and the verdict with a band of 10 %.
+    type Case = ((f64, f64), Ends, f64, Verdict);
+    let cases: [Case; 9] = [
+        ((8_000.0, 8_400.0), Interval, 2.0, Verdict::Better),
+        ((3_000.0, 3_100.0), Interval, 0.744, Verdict::Worse),
+        ((4_050.0, 4_250.0), Interval, 1.012, Verdict::Equivalent),
+        ((3_500.0, 5_000.0), Interval, 1.021, Verdict::Inconclusive),
+        ((0.0, 0.0), Interval, f64::NAN, Verdict::Invalid),
+        ((8_000.0, 8_400.0), Capped, f64::NAN, Verdict::Invalid),
+        ((6_000.0, 9_000.0), Bracket, 1.793, Verdict::Better),
+        ((1_000.0, 3_900.0), Bracket, 0.482, Verdict::Worse),
+        ((3_900.0, 6_000.0), Bracket, 1.180, Verdict::Inconclusive),
     ];
-    let names = ["a", "b", "c", "d", "e", "f"];
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
     let mut arms = vec![arm("stock", ArmRole::Baseline, 0)];
     arms.extend(names.map(|name| arm(name, ArmRole::Change, 0)));
     let mut header = header(arms);
     header.study.objective.band = 0.1;
-    let of = |arm: &str, (low, high), ceiling| {
+    let of = |arm: &str, (low, high), ends: &Ends| {
         let mut record = record(arm, CapacityEnd::Found);
         (record.low, record.high, record.verified) = (low, high, low);
-        record.ceiling = ceiling;
+        record.is_bracket = *ends == Bracket;
+        record.ceiling = (*ends == Capped).then_some(CeilingRecord {
+            of: CeilingOf::Generator,
+            rate: 9_000.0,
+        });
         Record::Capacity(record)
     };
-    let mut records = vec![of("stock", (4_000.0, 4_200.0), None)];
-    for ((between, ceiling, ..), name) in cases.iter().zip(names) {
-        let ceiling = ceiling.map(|of| CeilingRecord { of, rate: 9_000.0 });
-        records.push(of(name, *between, ceiling));
+    let mut records = vec![of("stock", (4_000.0, 4_200.0), &Interval)];
+    for ((between, ends, ..), name) in cases.iter().zip(names) {
+        records.push(of(name, *between, ends));
     }
     let (_folder, run) = run_with_records(&header, Vec::new(), |_, _| Vec::new(), &records);
     let findings = analyze(&run);

@@ -87,6 +87,7 @@ impl Frame {
             precision: study.search.precision,
             hold_s: study.search.hold.as_secs_f64(),
             time_s: time::trials_s(study, settled.seconds),
+            until_held_s: time::until_held_s(study),
             burst_s: study.search.burst.map(|burst| burst.as_secs_f64()),
             ceiling: ceiling.map(|ceiling| ceiling.rate),
             // An arm that completed nothing is asked for one request per second.

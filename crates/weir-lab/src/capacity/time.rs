@@ -16,6 +16,8 @@ const LIKELY_S: f64 = 60.0;
 const LIKELY_HOLDS: f64 = 1.5;
 /// Seconds of trials before the first hold, without which nothing can be claimed.
 const LEAST_S: f64 = 55.0;
+/// Seconds of trials from a hold that broke to the next one.
+const BEFORE_ANOTHER_S: f64 = 25.0;
 /// Trials that are begun end, whatever the budget: seconds.
 const STEP_S: f64 = 8.0;
 /// Time beside the trials, as a share of them: new instances, connections.
@@ -32,11 +34,22 @@ pub(crate) fn trials_s(study: &Study, closed_s: f64) -> f64 {
     (budget.as_secs_f64() / (1.0 + BESIDE) / arms as f64 - closed_s).max(0.0)
 }
 
+/// Further seconds of trials for an arm of which no hold has held, if there is no budget: the answer is worth them.
+pub(crate) fn until_held_s(study: &Study) -> f64 {
+    match study.budget {
+        None => hold_s(study) + BEFORE_ANOTHER_S,
+        Some(_) => 0.0,
+    }
+}
+
 /// How long a study's searches take at most, everything included.
 pub fn at_most(study: &Study) -> Duration {
     let connections = study.loads[0].main.connections;
     let closed_s = closed::most_s(connections, study.search.most_connections);
-    let all = of_all(study, closed_s + trials_s(study, closed_s));
+    let all = of_all(
+        study,
+        closed_s + trials_s(study, closed_s) + until_held_s(study),
+    );
     all.min(study.budget.unwrap_or(all))
 }
 

@@ -87,7 +87,7 @@ fn arms_are_searched_side_by_side_and_take_little_more_than_their_trials() {
             found.low <= truth && truth <= found.high,
             "{truth}: {found:?}"
         );
-        assert!(found.high / found.low < 1.12, "{found:?}");
+        assert!(found.high / found.low < 1.25, "{found:?}");
         assert!(found.fresh.is_none() && !found.is_bracket, "{found:?}");
     }
     let trials: f64 = found.iter().map(|found| found.seconds.1).sum();
@@ -187,7 +187,7 @@ fn connections_that_let_no_more_through_are_told_or_raised() {
         (20, None, 10, connections, 2300.0..=2501.0),
         (20, Some(39), 20, connections, 4600.0..=5001.0),
         // These rates are the arm's own.
-        (20, Some(160), 40, None, 4700.0..=5050.0),
+        (20, Some(160), 40, None, 4600.0..=5050.0),
         (5, None, 10, None, 1190.0..=1265.0),
         // Twice as many show that these were enough.
         (8, Some(160), 20, None, 1900.0..=2020.0),
@@ -238,6 +238,8 @@ fn a_generator_that_is_too_weak_is_never_taken_for_the_arm() {
     ];
     for (name, weaken) in rows {
         let mut bench = bench(&[("stock", 5000.0)], "p99 < 30ms", 5);
+        // So many that those of late requests are not what they wait for.
+        bench.study.loads[0].main.connections = 640;
         weaken(&mut bench.model);
         bench.run(&mut |_, _| {}).unwrap();
         let run = bench.read();
@@ -278,10 +280,10 @@ fn what_does_not_last_is_told_from_what_does() {
     let found = found(&run)[0];
     // 60,000 ports for a minute each.
     let lasts = 1000.0;
-    assert!((lasts * 0.6..lasts * 1.1).contains(&found.low), "{found:?}");
+    assert!((lasts * 0.8..lasts * 1.1).contains(&found.low), "{found:?}");
     assert!(found.is_bracket && found.high > lasts, "{found:?}");
     let fresh = found.fresh.unwrap_or_else(|| panic!("{found:?}"));
-    assert!((1600.0..2000.0).contains(&fresh.0), "{found:?}");
+    assert!((1500.0..2000.0).contains(&fresh.0), "{found:?}");
     assert!(took < Duration::from_secs(480), "{took:?}");
 }
 
@@ -354,7 +356,7 @@ fn the_budget_that_a_search_says_is_enough_is_longer_and_lets_it_answer() {
         &[("stock", 2000.0), ("other", 1500.0)],
     ] {
         for budget_s in [30, 45] {
-            let mut bench = bench(arms, "p99 < 30ms", 20);
+            let mut bench = bench(arms, "p99 < 30ms", 40);
             let each =
                 |run: &Run| -> Vec<CapacityRecord> { found(run).into_iter().cloned().collect() };
             bench.study.budget = Some(Duration::from_secs(budget_s * arms.len() as u64));
@@ -368,7 +370,7 @@ fn the_budget_that_a_search_says_is_enough_is_longer_and_lets_it_answer() {
             let enough_s = enough.reduce(f64::max);
             let enough_s = enough_s.unwrap_or_else(|| panic!("none: {short:?}"));
             assert!(enough_s > took.as_secs_f64(), "{took:?}: {short:?}");
-            let mut bench = self::bench(arms, "p99 < 30ms", 20);
+            let mut bench = self::bench(arms, "p99 < 30ms", 40);
             bench.study.budget = Some(Duration::from_secs_f64(enough_s));
             bench.run(&mut |_, _| {}).unwrap();
             let long = each(&bench.read());
@@ -425,7 +427,7 @@ fn what_an_arm_carries_whose_speed_changes_is_found() {
             found.low <= truth && truth <= found.high,
             "{name}, {truth}: {found:?}"
         );
-        assert!(found.high < 1.3 * found.low, "{name}: {found:?}");
+        assert!(found.high < 1.4 * found.low, "{name}: {found:?}");
     }
 }
 

@@ -290,6 +290,7 @@ impl World {
             precision,
             hold_s: HOLD_S,
             time_s,
+            until_held_s: HOLD_S + 25.0,
             burst_s: None,
             ceiling: None,
             closed_rate: windows[0].completed.max(1.0),

@@ -13,7 +13,7 @@ const OVERLOADED: f64 = 0.97;
 const DOUBT: f64 = 0.1;
 /// How far the limit of some minutes may be from that of all time, in units of the scatter: most of a drift that takes
 /// longer than the search does not show in it. Fitted on simulated servers that drift (docs/capacity.md).
-const BETWEEN_MINUTES: f64 = 1.5;
+const BETWEEN_MINUTES: f64 = 2.0;
 /// Seconds of a search until its first claim, hold apart: a ramp, and dwells.
 const BEFORE_HOLD_S: f64 = 55.0;
 
@@ -39,10 +39,7 @@ impl Search {
     /// Answer with the rate that was held.
     pub(super) fn claim(&self, threshold: &Threshold, held: f64, ending: Ending) -> Answer {
         let builds_up = self.builds_up(threshold);
-        let bracket = self
-            .broke_above(Some(held))
-            .map(|hold| hold.rate)
-            .or_else(|| self.dwell_that_broke_above(held));
+        let bracket = self.broke_above(Some(held)).map(|hold| hold.rate);
         let is_capped = held >= self.ceiling * AT_CEILING;
         let interval = match bracket {
             _ if is_capped => (held, self.ceiling.max(held)),

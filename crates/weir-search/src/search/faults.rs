@@ -1,6 +1,6 @@
 //! Targets that stop answering, and generators that are too weak.
 
-use super::{Search, Step};
+use super::{Search, Step, Tried};
 use crate::goal::{Ending, Window};
 
 /// Rate at which a target that stopped answering is asked again, as a share of the highest rate it has held.
@@ -15,12 +15,14 @@ const LESS: f64 = 0.95;
 
 impl Search {
     /// Plans a look if the target stopped answering at a rate below one that held, or at its lowest rates; says whether.
-    /// One that is started anew needs none.
+    /// One that is started anew is looked at if that did not help.
     pub(super) fn is_silent(&mut self) -> bool {
-        let Some(last) = self.tried.last().filter(|_| !self.goal.renews) else {
+        let is_dead = |tried: &Tried| matches!(&tried.result, Err(how) if how.is_dead);
+        let mut latest = self.tried.iter().rev();
+        let Some(last) = latest.next() else {
             return false;
         };
-        let is_dead = matches!(&last.result, Err(how) if how.is_dead);
+        let is_dead = is_dead(last) && (!self.goal.renews || latest.next().is_some_and(is_dead));
         let held = self
             .tried
             .iter()
@@ -31,7 +33,7 @@ impl Search {
             Some(held) => last.rate < held,
             None => self.ramp_rate().is_some_and(|rate| rate < self.lowest()),
         };
-        if !is_dead || !is_low {
+        if !(is_dead && is_low) {
             return false;
         }
         let rate = last.rate.min(GENTLY * held.unwrap_or(last.rate));
@@ -47,7 +49,8 @@ impl Search {
         let answers = |window: &Window| window.completed > ANSWERS * window.due;
         let last_rest_s = self.goal.hold_s.max(LAST_REST_S);
         if holds || windows.iter().all(answers) {
-            self.was_exhausted |= rest_s >= last_rest_s;
+            // One that is started anew had nothing left of what it had used up: it stood still.
+            self.was_exhausted |= rest_s >= last_rest_s && !self.goal.renews;
             self.plan();
         } else if rest_s < last_rest_s {
             let rate = match self.step {

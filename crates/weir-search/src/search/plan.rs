@@ -28,8 +28,8 @@ const SETTLED_UNCERTAINTY: f64 = 0.4;
 const SETTLED_DWELLS: usize = 24;
 /// Largest and smallest step down after a hold that broke because something builds up, logarithms.
 const BUILD_UP_STEPS: (f64, f64) = (0.15, 1.2);
-/// A hold above one that held goes up by this factor at most where little more is expected.
-const NEAR_ESTIMATE: f64 = 1.35;
+/// A hold after the first one that broke is this far, as a share of the logarithm, towards the least rate that must last.
+const TOWARDS_LEAST: f64 = 0.65;
 /// Something builds up if its probability is above this; after a dwell that held where a hold broke, above the second.
 const LIKELY: f64 = 0.5;
 const CONFIRMED: f64 = 0.2;
@@ -223,7 +223,7 @@ impl Search {
         self.was_exhausted
             || self.tried.windows(2).any(|pair| {
                 let (hold, next) = (&pair[0], &pair[1]);
-                let has_broken = hold.is_hold() && !hold.held();
+                let has_broken = !hold.is_as_short_as_a_dwell() && !hold.held();
                 let is_confirmed = !next.is_hold() && next.held();
                 has_broken && chance > if is_confirmed { CONFIRMED } else { LIKELY }
             })
@@ -233,8 +233,9 @@ impl Search {
     fn bracket(&mut self, can_hold: bool) {
         let held = self.held();
         let broke = self.broke_above(held);
+        let narrow = NARROW_BRACKET.max(2.0 * self.goal.precision);
         let is_narrow = match (held, broke) {
-            (Some(held), Some(broke)) => (broke.rate / held).ln() <= NARROW_BRACKET,
+            (Some(held), Some(broke)) => (broke.rate / held).ln() <= narrow,
             _ => false,
         };
         match (held, self.threshold.clone()) {
@@ -256,17 +257,12 @@ impl Search {
 
     /// Rate of the next hold where something builds up.
     fn next_in_bracket(&self, held: Option<f64>) -> f64 {
-        let lasts = self.rate_that_lasts();
         match (held, self.broke_above(held)) {
-            (Some(held), Some(broke)) => {
-                let middle = (held * broke.rate).sqrt();
-                let near = held.max(lasts.unwrap_or(held)) * NEAR_ESTIMATE;
-                middle.min(near)
-            }
+            (Some(held), Some(broke)) => (held * broke.rate).sqrt(),
             (None, Some(broke)) => {
                 let (least, most) = BUILD_UP_STEPS;
-                let step = (broke.rate / lasts.unwrap_or(0.0)).ln();
-                broke.rate * (-step.clamp(least, most)).exp()
+                let step = self.step_to_what_lasts().clamp(least, most);
+                broke.rate * (-step).exp()
             }
             (Some(held), None) => match self.dwell_that_broke_above(held) {
                 Some(broke) => (held * broke).sqrt(),
@@ -280,31 +276,32 @@ impl Search {
         }
     }
 
-    /// Estimate of the rate that a hold has enough for, by the seconds t for which holds of rate r were clean before they
-    /// broke: each has used up a stock S = (r - c) t, which is refilled at the rate c. One hold that broke gives the least
-    /// that lasts, with c = 0; two give c too, which is the most if the refill is larger where more is used up: the
-    /// estimate is between them.
-    fn rate_that_lasts(&self) -> Option<f64> {
+    /// Logarithm of the lowest rate at which a hold broke, less that of a rate which may last, by the seconds t for which
+    /// holds of rate r were clean before they broke: each has used up a stock S = (r - c) t, which is refilled at the rate
+    /// c. One hold gives the least that lasts, with c = 0; a second one gives c too, which is the most if the refill is
+    /// larger where more is used up.
+    fn step_to_what_lasts(&self) -> f64 {
         let hold_s = self.goal.hold_s;
         let mut broke: Vec<(f64, f64)> = self
             .holds()
             .filter_map(|hold| hold.result.err().map(|how| (hold.rate, how.clean_s)))
             .collect();
         broke.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (rate, clean_s) = *broke.first()?;
-        let least = rate * clean_s / hold_s;
-        let most = broke
-            .get(1)
-            .filter(|(_, sooner_s)| *sooner_s < clean_s)
-            .map(|(higher, sooner_s)| {
-                let stock = (higher - rate) * clean_s * sooner_s / (clean_s - sooner_s);
-                rate - stock / clean_s + stock / hold_s
-            });
-        Some((least * most.unwrap_or(least).clamp(least, rate)).sqrt())
+        let Some((rate, clean_s)) = broke.first().copied() else {
+            return 0.0;
+        };
+        let least = clean_s / hold_s;
+        let farthest = -least.ln();
+        let Some((higher, sooner_s)) = broke.get(1).filter(|other| other.1 < clean_s) else {
+            return TOWARDS_LEAST * farthest;
+        };
+        let stock = (higher - rate) * clean_s * sooner_s / (clean_s - sooner_s);
+        let most = 1.0 - stock / rate * (1.0 / clean_s - 1.0 / hold_s);
+        0.5 * (farthest - most.clamp(least, 1.0).ln())
     }
 
     /// The lowest rate above `held` at which a dwell broke.
-    pub(super) fn dwell_that_broke_above(&self, held: f64) -> Option<f64> {
+    fn dwell_that_broke_above(&self, held: f64) -> Option<f64> {
         self.dwells()
             .filter(|dwell| !dwell.held() && dwell.rate > held)
             .map(|dwell| dwell.rate)

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use weir_model::fixture;
-use weir_model::record::{EndRecord, Outcome, Record, SliceRecord, TrialRecord};
+use weir_model::record::{EndRecord, Outcome, PartRecord, Record, SliceRecord, TrialRecord};
 use weir_model::study::Study;
 use weir_parameters::Catalog;
 use weir_record::RunWriter;
@@ -36,7 +36,7 @@ fn study(proxy: &str, arms: &str) -> Study {
         .unwrap_or_else(|errors| panic!("{}", errors.render(false)))
 }
 
-/// A run in which each arm carried so many times as much as the baseline.
+/// A run in which each arm carried so many times as much as the baseline, each block with other instances of the proxies.
 fn run(folder: &Path, study: Study, times: &[f64]) {
     let header = fixture::header(study);
     let mut writer = RunWriter::create(folder, &header, "").expect("a folder");
@@ -49,6 +49,14 @@ fn run(folder: &Path, study: Study, times: &[f64]) {
             writer.append(&Record::Trial(trial)).expect("written");
             index += 1;
         }
+        let instances = PartRecord {
+            load: "closed".to_owned(),
+            first_block: block,
+            blocks: 1,
+            ..PartRecord::default()
+        };
+        let part = Record::Part(Box::new(instances));
+        writer.append(&part).expect("written");
     }
     let end = EndRecord {
         at: String::new(),

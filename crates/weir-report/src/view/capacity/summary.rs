@@ -1,7 +1,8 @@
 //! The table of one screen: the rates that each arm carried, held and broke at.
 
-use weir_analysis::capacity::{Capacity, CapacityFindings, CurvePoint};
+use weir_analysis::capacity::{Capacity, CapacityFindings};
 use weir_analysis::findings::Verdict;
+use weir_model::record::ObservedRecord;
 use weir_model::study::Study;
 
 use super::side_by_side::{end, interval, part, role, verdict};
@@ -44,8 +45,8 @@ fn row(study: &Study, found: &CapacityFindings, arm: &Capacity) -> Row {
     };
     let mut cells = vec![
         Cell::from(carries),
-        trial(highest_held(arm)).into(),
-        trial(lowest_broken(arm)).into(),
+        held(arm).into(),
+        observed(arm.broke).into(),
     ];
     let mut rank = 0;
     if let Some(ratio) = found.ratios.iter().find(|ratio| ratio.arm == arm.arm) {
@@ -71,33 +72,22 @@ fn row(study: &Study, found: &CapacityFindings, arm: &Capacity) -> Row {
         .rank(rank)
 }
 
-/// The highest rate that a long trial held, or a short one where none did.
-fn highest_held(arm: &Capacity) -> Option<&CurvePoint> {
-    highest(&arm.holds).or_else(|| highest(&arm.trials))
+/// The highest rate that a long trial held, or a short one where none did: `4,380 (65 s)`.
+fn held(arm: &Capacity) -> String {
+    let by_hold = ObservedRecord {
+        rate: arm.verified,
+        seconds: arm.held_s,
+    };
+    let by_hold = Some(by_hold).filter(|held| held.rate > 0.0);
+    observed(by_hold.or(arm.carried))
 }
 
-fn highest(trials: &[CurvePoint]) -> Option<&CurvePoint> {
-    trials
-        .iter()
-        .filter(|trial| trial.holds)
-        .max_by(|a, b| a.rate.total_cmp(&b.rate))
-}
-
-/// The lowest rate above that which a trial of any length broke at; the lowest of all where none held.
-fn lowest_broken(arm: &Capacity) -> Option<&CurvePoint> {
-    let held = highest_held(arm).map_or(0.0, |trial| trial.rate);
-    let trials = arm.holds.iter().chain(&arm.trials);
-    let broken = trials.filter(|trial| !trial.holds && trial.rate > held);
-    broken.min_by(|a, b| a.rate.total_cmp(&b.rate))
-}
-
-/// `4,380 (65 s)`.
-fn trial(trial: Option<&CurvePoint>) -> String {
-    trial.map_or_else(
+fn observed(seen: Option<ObservedRecord>) -> String {
+    seen.map_or_else(
         || number::NONE.to_owned(),
-        |trial| {
-            let seconds = number::short_time((trial.seconds * 1e9).round());
-            format!("{} ({seconds})", number::rate(trial.rate))
+        |seen| {
+            let seconds = number::short_time((seen.seconds * 1e9).round());
+            format!("{} ({seconds})", number::rate(seen.rate))
         },
     )
 }

@@ -11,12 +11,7 @@ fn a_target_that_does_not_come_back_is_asked_twice() {
             ..window(trial, bad)
         }
     };
-    // One that could be started anew would need no rest.
-    let lasting = || Goal {
-        renews: false,
-        ..goal()
-    };
-    let (answer, history) = run(lasting(), &mut target);
+    let (answer, history) = run(goal(), &mut target);
     let Ending::Broken(above) = answer.ending else {
         panic!("{answer:?}")
     };
@@ -29,7 +24,7 @@ fn a_target_that_does_not_come_back_is_asked_twice() {
     assert_eq!(looks().count(), 2);
     assert!(looks().all(|(trial, ..)| trial.rate < 500.0));
     // One that was dead before anything held.
-    let (answer, history) = run(lasting(), &mut |trial, _| Window {
+    let (answer, history) = run(goal(), &mut |trial, _| Window {
         completed: 0.0,
         ..window(trial, 1.0)
     });
