@@ -93,9 +93,8 @@ pub struct Search {
     spoilt: (usize, usize),
     /// Whether a dwell broke at once where it should have held: earlier trials may have used something up.
     has_surprised: bool,
-    /// Whether the target stopped answering at a rate that it carries for a shorter time, or until it had rested:
-    /// something was used up.
-    was_exhausted: bool,
+    /// Whether something builds up or is used up, so that only holds tell what lasts.
+    builds_up: bool,
     /// Least value of each bound in a window.
     least: Vec<f64>,
     /// Seconds of dwells, and of all trials; the latter may be so many.
@@ -115,7 +114,7 @@ impl Search {
             unsent: None,
             spoilt: (0, 0),
             has_surprised: false,
-            was_exhausted: false,
+            builds_up: false,
             least: vec![f64::NAN; goal.bounds.len()],
             spent_s: (0.0, 0.0),
             end_s: goal.time_s,
@@ -204,7 +203,7 @@ impl Search {
             return self.after_look(rest_s, windows, result.is_ok());
         }
         self.has_surprised |= self.is_surprise(trial, &result);
-        self.was_exhausted |= self.exhausts(trial, &result);
+        self.builds_up |= self.exhausts(trial, &result);
         self.keep(trial, windows, result);
         self.threshold = Threshold::estimate(&self.data());
         if self.is_silent() {

@@ -12,8 +12,10 @@ const OVERLOADED: f64 = 0.97;
 /// The lower end is the rate that was held, unless the threshold is below that with this probability.
 const DOUBT: f64 = 0.1;
 /// How far the limit of some minutes may be from that of all time, in units of the scatter: most of a drift that takes
-/// longer than the search does not show in it. Fitted on simulated servers that drift (docs/capacity.md).
+/// longer than the search does not show in it. What moves by more than this logarithm does. Fitted on simulated servers
+/// that drift (docs/capacity.md).
 const BETWEEN_MINUTES: f64 = 2.0;
+const UNSEEN: f64 = 0.07;
 /// Seconds of a search until its first claim, hold apart: a ramp, and dwells.
 const BEFORE_HOLD_S: f64 = 55.0;
 
@@ -30,7 +32,8 @@ impl Search {
     /// be doubted by holds and dwells below it that broke.
     pub(super) fn interval(&self, threshold: &Threshold, held: f64) -> (f64, f64) {
         let tail = (1.0 - self.goal.confidence) / 2.0;
-        let beyond = (BETWEEN_MINUTES * threshold.mean_scatter()).exp();
+        let unseen = (BETWEEN_MINUTES * threshold.mean_scatter()).min(UNSEEN);
+        let beyond = unseen.exp();
         let low = threshold.quantile(Kind::Hold, DOUBT) / beyond;
         let high = threshold.quantile(Kind::Hold, 1.0 - tail) * beyond;
         (held.min(low), high.min(self.ceiling).max(held))
@@ -38,12 +41,11 @@ impl Search {
 
     /// Answer with the rate that was held.
     pub(super) fn claim(&self, threshold: &Threshold, held: f64, ending: Ending) -> Answer {
-        let builds_up = self.builds_up(threshold);
         let bracket = self.broke_above(Some(held)).map(|hold| hold.rate);
         let is_capped = held >= self.ceiling * AT_CEILING;
         let interval = match bracket {
             _ if is_capped => (held, self.ceiling.max(held)),
-            Some(broke) if builds_up => (held, broke),
+            Some(broke) if self.builds_up => (held, broke),
             _ => self.interval(threshold, held),
         };
         let tail = (1.0 - self.goal.confidence) / 2.0;
@@ -53,8 +55,8 @@ impl Search {
         );
         Answer {
             interval,
-            is_bracket: builds_up || is_capped,
-            fresh: (builds_up && fresh.0 > held * (1.0 + NARROW_BRACKET)).then_some(fresh),
+            is_bracket: self.builds_up || is_capped,
+            fresh: (self.builds_up && fresh.0 > held * (1.0 + NARROW_BRACKET)).then_some(fresh),
             is_ceiling: interval.1 >= self.ceiling * NEAR_CEILING,
             ..self.nothing(ending)
         }

@@ -50,7 +50,7 @@ impl Search {
         let last_rest_s = self.goal.hold_s.max(LAST_REST_S);
         if holds || windows.iter().all(answers) {
             // One that is started anew had nothing left of what it had used up: it stood still.
-            self.was_exhausted |= rest_s >= last_rest_s && !self.goal.renews;
+            self.builds_up |= rest_s >= last_rest_s && !self.goal.renews;
             self.plan();
         } else if rest_s < last_rest_s {
             let rate = match self.step {

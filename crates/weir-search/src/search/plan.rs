@@ -95,7 +95,8 @@ impl Search {
     /// Plans after the ramp: a dwell or a hold, whichever narrows the answer more, or the end.
     fn refine(&mut self, threshold: &Threshold) {
         let can_hold = self.left_s() >= self.hold(1.0).seconds();
-        if self.builds_up(threshold) {
+        self.builds_up |= self.has_shown_build_up(threshold);
+        if self.builds_up {
             return self.bracket(can_hold);
         }
         let chance = if self.held().is_some() {
@@ -216,17 +217,15 @@ impl Search {
         self.cap(rate * self.lag(trials::DWELL_S))
     }
 
-    /// Whether something builds up: holds break where dwells hold. The dwell at the same rate that follows a hold which
-    /// broke says most of it.
-    pub(super) fn builds_up(&self, threshold: &Threshold) -> bool {
+    /// Whether holds break where dwells hold. The dwell at the same rate that follows a hold which broke says most of it.
+    fn has_shown_build_up(&self, threshold: &Threshold) -> bool {
         let chance = threshold.chance_of_build_up();
-        self.was_exhausted
-            || self.tried.windows(2).any(|pair| {
-                let (hold, next) = (&pair[0], &pair[1]);
-                let has_broken = !hold.is_as_short_as_a_dwell() && !hold.held();
-                let is_confirmed = !next.is_hold() && next.held();
-                has_broken && chance > if is_confirmed { CONFIRMED } else { LIKELY }
-            })
+        self.tried.windows(2).any(|pair| {
+            let (hold, next) = (&pair[0], &pair[1]);
+            let has_broken = !hold.is_as_short_as_a_dwell() && !hold.held();
+            let is_confirmed = !next.is_hold() && next.held();
+            has_broken && chance > if is_confirmed { CONFIRMED } else { LIKELY }
+        })
     }
 
     /// Plans holds alone, between a rate that held and one that broke.
