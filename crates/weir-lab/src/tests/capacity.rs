@@ -220,8 +220,7 @@ fn what_the_origin_is_told_to_carry_is_not_taken_for_the_arms() {
         bench.run(&mut |_, _| {}).unwrap();
         let run = bench.read();
         let found = found(&run)[0];
-        let of = found.ceiling.map(|ceiling| ceiling.of);
-        assert_eq!(of, ceiling, "{at_once}: {found:?}");
+        assert_eq!(found.ceiling.map(|it| it.of), ceiling, "{found:?}");
     }
 }
 
@@ -257,8 +256,7 @@ fn an_arm_that_does_not_come_back_is_not_asked_again_and_again() {
     let took = bench.run(&mut |_, _| {}).unwrap().took;
     let run = bench.read();
     let found = found(&run)[0];
-    let is_said = matches!(found.end, CapacityEnd::Broken(_));
-    assert!(is_said, "{found:?}");
+    assert!(matches!(found.end, CapacityEnd::Broken(_)), "{found:?}");
     assert!(took < Duration::from_secs(60), "{took:?}: {found:?}");
 }
 

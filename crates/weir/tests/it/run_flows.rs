@@ -162,11 +162,7 @@ fn told(ended: &Ended, place: &Place) {
         "Gbit/s",
     ]);
     let whole = place.ends("report 'a run' --full").with_code(0).stdout;
-    for output in [
-        &whole,
-        &place.read("report.html"),
-        &place.read("report.md"),
-    ] {
+    for output in [&whole, &place.read("report.html"), &place.read("report.md")] {
         let output = output.split_whitespace().collect::<Vec<_>>().join(" ");
         output.has_all(&[
             "none resumed: TLS 1.2, ECDHE-RSA-AES256-GCM-SHA384",
