@@ -207,7 +207,7 @@ pub(crate) fn capacities_of_a_controller_are_searched_in_turn(test: &Test) {
     running.signal(Signal::INT);
     let ended = running.end().with_code(130);
     let shown = ended.stdout;
-    shown.has_all(&["one after the other", "unpaired", "cannot be claimed"]);
+    shown.has_all(&["one after the other", "unpaired", "is not claimed"]);
     shown.has("baseline: the controller as it was");
     ended.stderr.has(&format!("weir run --resume tried {ON}"));
     assert_eq!(data(test), BEFORE);
