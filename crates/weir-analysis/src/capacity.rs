@@ -4,7 +4,7 @@
 //! response times against the rate (`curve`), what grew with the load (`growth`), and how the arms compare
 //! (`ratios`). `words` says it in sentences.
 
-use weir_model::record::{BracketRecord, CapacityRecord, Record};
+use weir_model::record::{BracketRecord, CapacityRecord, ObservedRecord, Record};
 use weir_model::study::{Arm, Study};
 use weir_record::Run;
 
@@ -121,6 +121,10 @@ fn of_arm(run: &Run, data: &LoadData<'_>, arm: usize) -> Capacity {
     found.curve = trials.curve();
     found.holds = trials.holds();
     found.trials = trials.singly();
+    if record.is_none() {
+        found.broke = lowest_broken(&found);
+        found.carried = highest_carried(&found);
+    }
     found.knee = curve::knee(&found.curve);
     if found.held_s == 0.0 {
         found.held_s = curve::held(&found);
@@ -129,6 +133,33 @@ fn of_arm(run: &Run, data: &LoadData<'_>, arm: usize) -> Capacity {
     found.ran_out = growth::ran_out(&found);
     found.words = words::answer(&found);
     found
+}
+
+/// The lowest rate above the one that was held, at which a trial of any length broke.
+fn lowest_broken(found: &Capacity) -> Option<ObservedRecord> {
+    let trials = found.trials.iter().chain(&found.holds);
+    trials
+        .filter(|trial| !trial.holds && trial.rate > found.verified)
+        .min_by(|a, b| a.rate.total_cmp(&b.rate))
+        .map(observed)
+}
+
+/// The highest rate that a short trial carried, below each that broke.
+fn highest_carried(found: &Capacity) -> Option<ObservedRecord> {
+    let broke = found.broke.map_or(f64::INFINITY, |broke| broke.rate);
+    found
+        .trials
+        .iter()
+        .filter(|trial| trial.holds && trial.rate < broke)
+        .max_by(|a, b| a.rate.total_cmp(&b.rate))
+        .map(observed)
+}
+
+fn observed(trial: &CurvePoint) -> ObservedRecord {
+    ObservedRecord {
+        rate: trial.rate,
+        seconds: trial.seconds,
+    }
 }
 
 /// What the search's last record says.
@@ -172,6 +203,7 @@ fn so_far(steps: &[&BracketRecord]) -> Capacity {
     let between = steps.iter().rev().find_map(|step| step.between);
     let (low, high) = between.unwrap_or_default();
     let seconds = steps.last().map_or(0.0, |step| step.seconds);
+    let held = steps.iter().rev().find_map(|step| step.held);
     Capacity {
         arm: String::new(),
         load: String::new(),
@@ -184,8 +216,8 @@ fn so_far(steps: &[&BracketRecord]) -> Capacity {
         decides: 0,
         is_bracket: false,
         scatter: None,
-        verified: 0.0,
-        held_s: 0.0,
+        verified: held.map_or(0.0, |held| held.rate),
+        held_s: held.map_or(0.0, |held| held.seconds),
         broke: None,
         carried: None,
         fresh: None,

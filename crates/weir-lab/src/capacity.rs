@@ -26,7 +26,7 @@ mod time;
 use arm::Searched;
 use seen::Frame;
 pub(crate) use time::takes;
-pub use time::{at_most, least};
+pub use time::{at_most, claiming, least};
 
 /// The closed loop before a search: the length of its slices, and its blocks, each of two slices. So many windows tell whether the
 /// speed wanders.

@@ -71,7 +71,7 @@ pub use alone::length_of_check;
 pub use arms::{PATCH, REVERT, STOCK_NOFILE};
 pub use asked::{AskedByArm, asked};
 pub use budget::{LOOK, budget_of, least_blocks, length_of, longest_slice, plan_of, repeats};
-pub use capacity::{at_most as longest_search, least as least_search};
+pub use capacity::{at_most as longest_search, claiming as claiming_search, least as least_search};
 pub use cell::{ArmId, Block, Cell, CellEnd, Outcome, Rates, Renewal, Shared, StepBlock, Steps};
 pub use controlled::{changes_of, edited_text, rights_of};
 pub use error::{Blame, LabError};

@@ -279,11 +279,23 @@ fn what_grew_is_told_at_low_rates_at_the_edge_and_above() {
 fn a_search_that_did_not_end_tells_how_far_it_came() {
     let (_, arm) = found(Vec::new());
     assert_eq!((arm.claimed, arm.end, arm.low), (false, None, 4_750.0));
-    assert!(
-        arm.words[0].contains("is not claimed: the search did not end. Resume the run"),
-        "{:?}",
-        arm.words
+    let carried = "is not claimed: the search did not end. 4,800/s was carried for 1.0 s, 4,860/s broke after 1.0 s. Resume";
+    assert!(arm.words[0].contains(carried), "{:?}", arm.words);
+    let mut held = step(
+        "stock",
+        SearchStage::Hold,
+        (90, 1),
+        Some((4_500.0, 5_000.0)),
     );
+    if let Record::Bracket(step) = &mut held {
+        step.held = Some(ObservedRecord {
+            rate: 4_500.0,
+            seconds: 65.0,
+        });
+    }
+    let (_, arm) = found(vec![held]);
+    let so_far = "So far stock carries 4,500 to 5,000 requests/s within p99 < 30ms and errors < 1%: 4,500/s held for 65 s";
+    assert!(arm.words[0].starts_with(so_far), "{:?}", arm.words);
     let told = sentence(&record("stock", CapacityEnd::Found));
     assert!(told.contains("4,750 to 4,880 requests/s"), "{told}");
 }

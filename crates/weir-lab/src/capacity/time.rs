@@ -16,6 +16,8 @@ const LIKELY_S: f64 = 60.0;
 const LIKELY_HOLDS: f64 = 1.5;
 /// Seconds of trials before the first hold, without which nothing can be claimed.
 const LEAST_S: f64 = 55.0;
+/// Seconds of trials until a rate has held and another one has broken, as a rule.
+const RAMP_S: f64 = 20.0;
 /// Seconds of trials from a hold that broke to the next one.
 const BEFORE_ANOTHER_S: f64 = 25.0;
 /// Trials that are begun end, whatever the budget: seconds.
@@ -66,8 +68,13 @@ fn likely_s(study: &Study) -> f64 {
 }
 
 /// The least with which a study's searches can claim anything, everything included.
-pub fn least(study: &Study) -> Duration {
+pub fn claiming(study: &Study) -> Duration {
     of_all(study, closed::likely_s() + LEAST_S + hold_s(study)) + ENDING
+}
+
+/// The least with which they have tried some rates for some seconds each, everything included.
+pub fn least(study: &Study) -> Duration {
+    of_all(study, closed::likely_s() + RAMP_S) + ENDING
 }
 
 /// What so many seconds of trials of each arm take by the clock.

@@ -236,7 +236,11 @@ fn the_time_of_searches_in_turn_has_the_time_until_arms_are_in_force() {
         is: "ingress-nginx".to_owned(),
         ..ControllerSpec::default()
     });
-    let times = [crate::longest_search, crate::least_search, crate::length_of];
+    let times = [
+        crate::longest_search,
+        crate::claiming_search,
+        crate::length_of,
+    ];
     for time in times {
         let time: fn(&Study) -> Duration = time;
         assert_eq!(time(&in_turn), time(&beside) + SWITCH * 2);

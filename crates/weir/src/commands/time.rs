@@ -76,27 +76,38 @@ pub(crate) fn budget(text: &str) -> Result<Duration, Failure> {
     }
 }
 
-/// Whether searches for what the arms carry can claim anything within the study's budget.
+/// Says what searches for what the arms carry cannot do within the study's budget: hold a rate.
 ///
 /// # Errors
-/// They cannot; what would suffice.
-pub(crate) fn fit_search(study: &Study) -> Result<(), Failure> {
-    let least = weir_lab::least_search(study);
-    let Some(budget) = study.budget.filter(|budget| *budget < least) else {
-        return Ok(());
+/// They can try no rates at all; what would suffice.
+pub(crate) fn fit_search(study: &Study) -> Result<Option<String>, Failure> {
+    let Some(budget) = study.budget else {
+        return Ok(None);
     };
-    let suffices = Duration::from_secs(least.as_secs() + 1);
-    let message = format!(
-        "a budget of {} is too short for any result: a rate is held for {}, and with what comes before the whole run takes \
-         about {}",
-        number::length(budget),
-        number::length(study.search.hold),
-        number::length(suffices),
+    let (least, claiming) = (
+        weir_lab::least_search(study),
+        weir_lab::claiming_search(study),
     );
-    Err(Failure::input(message).hint(format!(
-        "use --budget {}s, or a shorter --hold",
-        suffices.as_secs()
-    )))
+    let hold = number::length(study.search.hold);
+    let suffices_s = claiming.as_secs() + 1;
+    if budget < least {
+        let message = format!(
+            "a budget of {} is too short for any result: with what comes before, the first rates take about {}",
+            number::length(budget),
+            number::length(Duration::from_secs(least.as_secs() + 1)),
+        );
+        return Err(Failure::input(message).hint(format!(
+            "use --budget {}s, or {suffices_s}s if a rate is to be held for {hold}",
+            least.as_secs() + 1
+        )));
+    }
+    Ok((budget < claiming).then(|| {
+        format!(
+            "A budget of {} has no time to hold a rate for {hold}: the answer will be rates that were carried for some \
+             seconds. --budget {suffices_s}s has",
+            number::length(budget)
+        )
+    }))
 }
 
 /// How long a run takes, about, what comes before its first load and the stretches after its plan included.
@@ -115,7 +126,7 @@ pub(crate) fn fit(study: &mut Study, check_alone: bool) -> Result<Option<String>
         return Ok(None);
     };
     if !study.capacity.is_empty() {
-        return fit_search(study).map(|()| None);
+        return fit_search(study);
     }
     study.blocks.at_least = weir_lab::least_blocks(study);
     let lengths = |share: f64, keeps_quantiles: bool| {

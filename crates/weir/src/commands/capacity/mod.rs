@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use weir_analysis::findings::Findings;
 use weir_lab::{Options, Summary};
 use weir_model::record::CapacityEnd;
+use weir_model::record::Remark;
 use weir_report::Pointers;
 use weir_report::foreign::masked;
 use weir_study::Scale;
@@ -115,11 +116,12 @@ fn of_study(name: &str, args: &CapacityArgs, options: Options) -> Result<Summary
     }
     kube::can_be_controlled(&read.study, &options.places)?;
     Tuning::read(args)?.apply(&mut read.study);
-    time::fit_search(&read.study)?;
+    let mut remarks = study::remarks(&read.study, &options.catalog, &machine);
+    remarks.extend(time::fit_search(&read.study)?.map(Remark::of_run));
     public::check(&read.study, &args.lab)?;
     let options = Options {
         folder: run::folder(&args.lab, &read.study.name),
-        remarks: study::remarks(&read.study, &options.catalog, &machine),
+        remarks,
         ..options
     };
     run::carry_out(&options, Some(&read), reporter(args)?)

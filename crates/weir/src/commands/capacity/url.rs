@@ -79,7 +79,7 @@ pub(super) fn search(args: &CapacityArgs, options: &Options) -> Result<Search, F
     let mut study = study(&server, spec, limits, cpus(args, &server, options)?);
     study.search.most_connections = most_connections;
     tuning.apply(&mut study);
-    time::fit_search(&study)?;
+    said.extend(time::fit_search(&study)?);
     let text = command_line();
     Ok(Search {
         read: Read { study, text },
