@@ -122,8 +122,9 @@ fn of_arm(run: &Run, data: &LoadData<'_>, arm: usize) -> Capacity {
     found.holds = trials.holds();
     found.trials = trials.singly();
     if record.is_none() {
-        found.broke = lowest_broken(&found);
-        found.carried = highest_carried(&found);
+        let dwells = trials.dwells();
+        found.broke = lowest_broken(&found, &dwells);
+        found.carried = highest_carried(found.broke, &dwells);
     }
     found.knee = curve::knee(&found.curve);
     if found.held_s == 0.0 {
@@ -136,19 +137,19 @@ fn of_arm(run: &Run, data: &LoadData<'_>, arm: usize) -> Capacity {
 }
 
 /// The lowest rate above the one that was held, at which a trial of any length broke.
-fn lowest_broken(found: &Capacity) -> Option<ObservedRecord> {
-    let trials = found.trials.iter().chain(&found.holds);
-    trials
+fn lowest_broken(found: &Capacity, dwells: &[CurvePoint]) -> Option<ObservedRecord> {
+    dwells
+        .iter()
+        .chain(&found.holds)
         .filter(|trial| !trial.holds && trial.rate > found.verified)
         .min_by(|a, b| a.rate.total_cmp(&b.rate))
         .map(observed)
 }
 
 /// The highest rate that a short trial carried, below each that broke.
-fn highest_carried(found: &Capacity) -> Option<ObservedRecord> {
-    let broke = found.broke.map_or(f64::INFINITY, |broke| broke.rate);
-    found
-        .trials
+fn highest_carried(broke: Option<ObservedRecord>, dwells: &[CurvePoint]) -> Option<ObservedRecord> {
+    let broke = broke.map_or(f64::INFINITY, |broke| broke.rate);
+    dwells
         .iter()
         .filter(|trial| trial.holds && trial.rate < broke)
         .max_by(|a, b| a.rate.total_cmp(&b.rate))

@@ -108,6 +108,14 @@ impl<'a> Trials<'a> {
         steps.filter_map(|step| self.point(step)).collect()
     }
 
+    /// Short trials that ended, each with all of its windows.
+    pub(super) fn dwells(&self) -> Vec<CurvePoint> {
+        let has_ended = |at: &&AtRate<'_>| at.step.is_some();
+        let all: Vec<AtRate<'_>> = self.short().filter(has_ended).copied().collect();
+        let steps = all.chunk_by(|a, b| (a.step, a.rate) == (b.step, b.rate));
+        steps.filter_map(|step| self.point(step)).collect()
+    }
+
     pub(super) fn singly(&self) -> Vec<CurvePoint> {
         self.short().filter_map(|at| self.point(&[*at])).collect()
     }

@@ -197,6 +197,49 @@ fn a_search_goes_on_where_it_was_interrupted() {
     assert!(trials() > before, "none was lost");
 }
 
+/// By a search that is interrupted, and by one whose budget has no time for it.
+#[test]
+fn what_was_carried_is_told_without_a_hold() {
+    let (_server, address) = origin::start(SLOW);
+    let folder = tempfile::tempdir().expect("a folder");
+    let url = format!("http://{address}/");
+    let start = |more: &[&str]| {
+        let words = ["capacity", &url, "-O", "p99 < 50ms"];
+        let mut command = weir([&words, more].concat());
+        Running::start(command.current_dir(folder.path()))
+    };
+    let short = start(&["--budget", "50s", "--out", "short"]).end_of_steps(" left\n");
+    let short = short.with_code(1);
+    short
+        .stderr
+        .has("A budget of 50 s has no time to hold a rate for 1 min 5 s");
+    let said = short
+        .stdout
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    said.has_all(&[
+        "is not claimed",
+        "/s was carried for ",
+        "at least --budget ",
+    ]);
+
+    let mut search = start(&["--out", "stopped", "-q"]);
+    let records = folder.path().join("stopped/records.jsonl");
+    search.wait_until("two rates", |_| {
+        let text = std::fs::read_to_string(&records).unwrap_or_default();
+        text.matches("\"stage\":\"ramp\"").count() >= 2
+    });
+    search.signal(Signal::INT);
+    let stopped = search.end().with_code(130);
+    let said = stopped
+        .stdout
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    said.has_all(&["the search did not end", "/s was carried for 4.0 s"]);
+}
+
 #[test]
 fn a_study_of_one_arm_asks_for_its_capacity() {
     let (_server, address) = origin::start(SLOW);
