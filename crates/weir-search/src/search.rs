@@ -70,11 +70,11 @@ impl Tried {
         self.result.is_ok()
     }
 
-    /// Whether a dwell would have shown the same: a hold that broke as soon says nothing of what builds up.
+    /// Whether a dwell would have shown the same: a hold that was bad as soon says nothing of what builds up.
     fn is_as_short_as_a_dwell(&self) -> bool {
         match &self.result {
             Ok(_) => !self.is_hold(),
-            Err(how) => !self.is_hold() || how.after_s <= trials::DWELL_S,
+            Err(how) => !self.is_hold() || how.clean_s < trials::DWELL_S,
         }
     }
 }
@@ -256,7 +256,7 @@ impl Search {
 
     /// Whether a hold ended with a target that answered hardly anything, although dwells at such rates hold.
     fn exhausts(&self, trial: &Trial, result: &Result<f64, Break>) -> bool {
-        let is_late = |how: &Break| how.is_dead && how.after_s > trials::DWELL_S;
+        let is_late = |how: &Break| how.is_dead && how.clean_s >= trials::DWELL_S;
         let mut dwells = self.dwells();
         trial.stage == Stage::Hold
             && matches!(result, Err(how) if is_late(how))

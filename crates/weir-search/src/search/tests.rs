@@ -383,34 +383,49 @@ fn an_observation_has_its_rate_and_time() {
     assert!(matches!(carried, Observed { rate, seconds } if rate <= 1200.0 && seconds >= 4.0));
 }
 
+/// A target with its limit at 1,200/s, that stands still in these windows of its first holds.
+fn stalled(
+    stalled_holds: usize,
+    windows: std::ops::Range<usize>,
+) -> impl FnMut(&Trial, f64) -> Window {
+    let (mut holds, mut since, mut before) = (0, 0, Stage::Ramp);
+    move |trial, _| {
+        if trial.stage != before {
+            holds += usize::from(is_hold(trial));
+            since = 0;
+        }
+        before = trial.stage;
+        since += 1;
+        let is_stalled = is_hold(trial) && holds <= stalled_holds && windows.contains(&since);
+        let bad = if is_stalled {
+            1.0
+        } else {
+            cliff(trial, 1200.0)
+        };
+        window(trial, bad)
+    }
+}
+
 #[test]
 fn a_search_of_which_no_hold_has_held_goes_on_for_one_more() {
-    // Two holds meet a stall that is longer than they allow.
     for (until_held_s, is_claimed) in [(0.0, false), (90.0, true)] {
-        let mut holds = 0;
-        let mut before = Stage::Ramp;
-        let mut seconds = 0;
-        let mut target = |trial: &Trial, _| {
-            if trial.stage != before {
-                holds += usize::from(is_hold(trial));
-                seconds = 0;
-            }
-            before = trial.stage;
-            seconds += 1;
-            let is_stalled = is_hold(trial) && holds <= 2 && (60..62).contains(&seconds);
-            let bad = if is_stalled {
-                1.0
-            } else {
-                cliff(trial, 1200.0)
-            };
-            window(trial, bad)
-        };
         let goal = Goal {
             until_held_s,
             ..goal()
         };
-        let (answer, _) = run(goal, &mut target);
+        let (answer, _) = run(goal, &mut stalled(2, 60..62));
         assert_eq!(answer.interval.0 > 0.0, is_claimed, "{answer:?}");
         assert!(answer.seconds.1 <= 205.0 + until_held_s, "{answer:?}");
     }
+}
+
+#[test]
+fn a_hold_that_broke_as_soon_as_a_dwell_would_is_no_build_up() {
+    let (answer, _) = run(goal(), &mut stalled(1, 8..10));
+    let (low, high) = answer.interval;
+    assert!(!answer.is_bracket, "{answer:?}");
+    assert!(
+        low <= 1200.0 && 1200.0 <= high && high < 1.2 * low,
+        "{answer:?}"
+    );
 }
