@@ -300,6 +300,15 @@ impl Search {
         self.tried.iter().filter(|tried| tried.is_hold())
     }
 
+    /// The highest rate that a trial of any length has held, requests/s.
+    fn highest_held(&self) -> Option<f64> {
+        self.tried
+            .iter()
+            .filter(|tried| tried.held())
+            .map(|tried| tried.rate)
+            .reduce(f64::max)
+    }
+
     /// The highest rate that a hold has held, requests/s.
     fn held(&self) -> Option<f64> {
         self.holds()

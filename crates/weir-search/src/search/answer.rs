@@ -12,9 +12,9 @@ const OVERLOADED: f64 = 0.97;
 /// The lower end is the rate that was held, unless the threshold is below that with this probability.
 const DOUBT: f64 = 0.1;
 /// How far the limit of some minutes may be from that of all time, in units of the scatter: most of a drift that takes
-/// longer than the search does not show in it. What moves by more than this logarithm does. Fitted on simulated servers
-/// that drift (docs/capacity.md).
+/// longer than the search does not show in it. Fitted on simulated servers that drift (docs/capacity.md).
 const BETWEEN_MINUTES: f64 = 2.0;
+/// The same at most, as a logarithm: a drift that is larger shows in the search.
 const UNSEEN: f64 = 0.07;
 /// Seconds of a search until its first claim, hold apart: a ramp, and dwells.
 const BEFORE_HOLD_S: f64 = 55.0;

@@ -23,12 +23,7 @@ impl Search {
             return false;
         };
         let is_dead = is_dead(last) && (!self.goal.renews || latest.next().is_some_and(is_dead));
-        let held = self
-            .tried
-            .iter()
-            .filter(|tried| tried.held())
-            .map(|tried| tried.rate)
-            .reduce(f64::max);
+        let held = self.highest_held();
         let is_low = match held {
             Some(held) => last.rate < held,
             None => self.ramp_rate().is_some_and(|rate| rate < self.lowest()),
@@ -62,13 +57,7 @@ impl Search {
                 rest_s: last_rest_s,
             };
         } else {
-            let above = self
-                .tried
-                .iter()
-                .filter(|tried| tried.held())
-                .map(|tried| tried.rate)
-                .reduce(f64::max)
-                .unwrap_or(self.goal.closed_rate);
+            let above = self.highest_held().unwrap_or(self.goal.closed_rate);
             self.stop_with(Ending::Broken(above));
         }
     }

@@ -267,11 +267,7 @@ impl Search {
                 Some(broke) => (held * broke).sqrt(),
                 None => held * RAMP_UP,
             },
-            (None, None) => {
-                let dwells = self.dwells().filter(|dwell| dwell.held());
-                let highest = dwells.map(|dwell| dwell.rate).fold(0.0, f64::max);
-                GENTLY * highest
-            }
+            (None, None) => GENTLY * self.highest_held().unwrap_or(0.0),
         }
     }
 
