@@ -1,6 +1,6 @@
 //! Judgement of a trial by its windows.
 
-use crate::goal::{Bound, Trial, Window};
+use crate::goal::{Bound, Stage, Trial, Window};
 
 /// A window of which a smaller share was sent in time says nothing about the target.
 const SENT_IN_TIME: f64 = 0.99;
@@ -8,6 +8,9 @@ const SENT_IN_TIME: f64 = 0.99;
 const AFTERMATH_S: f64 = 3.0;
 /// Fewer windows do not tell how many a trial loses to hold-ups.
 const FEW: usize = 4;
+/// Windows of a trial after its break in which the target may recover, and good ones in a row that show it.
+const WATCHED: usize = 6;
+const RECOVERED: usize = 3;
 
 /// Verdict on a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,6 +36,8 @@ pub(crate) struct Break {
     pub(crate) clean_s: f64,
     /// Whether the target answered hardly anything at the end.
     pub(crate) is_dead: bool,
+    /// Whether the trial was good again soon after it: what stands still for a moment recovers, what is used up does not.
+    pub(crate) recovers: bool,
 }
 
 /// A target that completes less than this share of what is due has stopped answering.
@@ -115,10 +120,21 @@ pub(crate) fn judge(
             .zip(bounds)
             .any(|(bad, bound)| *bad > bound.allowed * needed);
         if is_too_much {
+            let was_good = clean_until.is_some_and(|first| first > 0);
+            let recovery = if was_good {
+                recovery(trial, &windows[index + 1..], bounds)
+            } else {
+                Some(false)
+            };
+            if recovery.is_none() && windows.len() < trial.windows {
+                return Verdict::Open;
+            }
+            let recovers = recovery.unwrap_or(false);
             return Verdict::Broke(Break {
                 after_s: trial.window_s * (index + 1) as f64,
                 clean_s: trial.window_s * clean_until.unwrap_or(*index) as f64,
-                is_dead: window.completed < ALIVE * window.due,
+                is_dead: !recovers && window.completed < ALIVE * window.due,
+                recovers,
             });
         }
         if place + 1 >= trial.needed {
@@ -145,7 +161,25 @@ pub(crate) fn judge(
             after_s: trial.window_s * windows.len() as f64,
             clean_s: trial.window_s * clean_until.unwrap_or(0) as f64,
             is_dead: false,
+            recovers: false,
         })
+    }
+}
+
+/// Whether a target recovers in these windows after a break; None if more of them are needed. The ramp has no time for it.
+fn recovery(trial: &Trial, after: &[Window], bounds: &[Bound]) -> Option<bool> {
+    let is_good = |window: &Window| !breaks(window, bounds);
+    if trial.stage == Stage::Ramp {
+        Some(false)
+    } else if after
+        .windows(RECOVERED)
+        .any(|some| some.iter().all(is_good))
+    {
+        Some(true)
+    } else if after.len() >= WATCHED {
+        Some(false)
+    } else {
+        None
     }
 }
 

@@ -57,6 +57,8 @@ struct Tried {
     lag: f64,
     /// Whether it was expected to hold.
     was_expected: bool,
+    /// Whether the target stood still for a moment in it, and broke only by that.
+    has_lapsed: bool,
     /// Seconds of all trials until its end.
     until_s: f64,
 }
@@ -205,7 +207,7 @@ impl Search {
         self.has_surprised |= self.is_surprise(trial, &result);
         self.builds_up |= self.exhausts(trial, &result);
         self.keep(trial, windows, result);
-        self.threshold = Threshold::estimate(&self.data());
+        self.threshold = Threshold::estimate(&self.data(), self.has_lapsed());
         if self.is_silent() {
             return;
         }
@@ -229,6 +231,7 @@ impl Search {
         self.tried.push(Tried {
             rate: trial.rate,
             stage: trial.stage,
+            has_lapsed: self.is_lapse(trial, &result),
             result,
             worst: worst(windows, &self.goal.bounds),
             due,
@@ -245,13 +248,25 @@ impl Search {
 
     /// Whether a dwell broke from its first window on although it should have held.
     fn is_surprise(&self, trial: &Trial, result: &Result<f64, Break>) -> bool {
-        let broke_at_once = matches!(result, Err(how) if how.clean_s == 0.0);
-        broke_at_once
-            && trial.stage == Stage::Dwell
+        matches!(result, Err(how) if how.clean_s == 0.0) && self.should_hold(trial)
+    }
+
+    /// Whether it is a dwell of a rate that should hold.
+    fn should_hold(&self, trial: &Trial) -> bool {
+        trial.stage == Stage::Dwell
             && self
                 .threshold
                 .as_ref()
                 .is_some_and(|threshold| threshold.chance(Kind::Dwell, trial.rate) > SURPRISE)
+    }
+
+    /// Whether a trial broke after it had been good, as it need not have, and was good again soon after that.
+    fn is_lapse(&self, trial: &Trial, result: &Result<f64, Break>) -> bool {
+        let is_late = |how: &Break| match trial.stage {
+            Stage::Hold => how.clean_s >= trials::DWELL_S,
+            _ => how.clean_s > 0.0 && self.should_hold(trial),
+        };
+        matches!(result, Err(how) if how.recovers && is_late(how))
     }
 
     /// Whether a hold ended with a target that answered hardly anything, although dwells at such rates hold.
@@ -269,6 +284,11 @@ impl Search {
         1.0 + self.goal.longest_limit_s() / seconds
     }
 
+    /// Whether the target stood still for a moment in any trial.
+    fn has_lapsed(&self) -> bool {
+        self.tried.iter().any(|tried| tried.has_lapsed)
+    }
+
     fn data(&self) -> Vec<Datum> {
         self.tried
             .iter()
@@ -284,10 +304,12 @@ impl Search {
     /// Seconds that are left for trials.
     fn left_s(&self) -> f64 {
         let has_failed = self.held().is_none() && self.holds().next().is_some();
-        let further_s = if has_failed {
-            self.goal.until_held_s
-        } else {
-            0.0
+        let has_lapsed = self.holds().any(|hold| hold.has_lapsed);
+        let further_s = match (has_failed, has_lapsed) {
+            (false, _) => 0.0,
+            (true, false) => self.goal.until_held_s,
+            // Whether the next one meets such a moment is chance.
+            (true, true) => 2.0 * self.goal.until_held_s,
         };
         self.end_s + further_s - self.spent_s.1
     }

@@ -38,6 +38,11 @@ const LEAST_DIP: f64 = 0.003;
 /// likely beforehand; the weight of all of them.
 const BUILD_UPS: (f64, f64, i32) = (0.07, 1.12, 35);
 const BUILD_UP_WEIGHT: f64 = 0.15;
+/// Further scatters of holds, where one has lapsed: whether a hold meets a moment at which the target stands still, and how
+/// many, is chance. And the weight of each beforehand.
+const LAPSING: [(f64, f64); 3] = [(0.0, 0.4), (0.12, 0.3), (0.3, 0.3)];
+/// The same of a target of which no hold has lapsed.
+const NOT_LAPSING: [(f64, f64); 1] = [(0.0, 1.0)];
 /// Points of the grid over ln C: of the first pass over all rates, and of the second where the first has left mass.
 const COARSE: usize = 60;
 const FINE: usize = 90;
@@ -68,6 +73,7 @@ struct Cell {
     dwell: f64,
     scatter: f64,
     hold: f64,
+    of_holds: f64,
     builds_up: bool,
     weight: f64,
 }
@@ -76,6 +82,7 @@ struct Cell {
 #[derive(Debug, Clone)]
 pub(crate) struct Threshold {
     cells: Vec<Cell>,
+    has_lapsed: bool,
 }
 
 /// Kind of trial whose threshold is meant.
@@ -149,7 +156,12 @@ fn drops(scatter: f64) -> impl Iterator<Item = (f64, bool, f64)> {
 }
 
 /// Posterior on so many equally spaced values of ln C.
-fn cells(data: &[Datum], (low, high): (f64, f64), points: usize) -> Vec<Cell> {
+fn cells(
+    data: &[Datum],
+    lapses: &[(f64, f64)],
+    (low, high): (f64, f64),
+    points: usize,
+) -> Vec<Cell> {
     let step = (high - low) / (points - 1) as f64;
     let mut without_holds = Vec::with_capacity(points * SCATTER.len());
     for (scatter, prior) in SCATTER {
@@ -168,16 +180,21 @@ fn cells(data: &[Datum], (low, high): (f64, f64), points: usize) -> Vec<Cell> {
         if of_dwells < best + HOPELESS_LOG {
             continue;
         }
-        cells.extend(drops(scatter).map(|(drop, builds_up, prior)| {
-            let hold = dwell - drop;
-            Cell {
-                dwell,
-                scatter,
-                hold,
-                builds_up,
-                weight: of_dwells + prior + log_likelihood(data, true, hold, scatter),
-            }
-        }));
+        for (lapses, of_lapses) in lapses {
+            let of_holds = scatter.hypot(*lapses);
+            cells.extend(drops(scatter).map(|(drop, builds_up, prior)| {
+                let hold = dwell - drop - lapses;
+                let prior = prior + of_lapses.ln();
+                Cell {
+                    dwell,
+                    scatter,
+                    hold,
+                    of_holds,
+                    builds_up,
+                    weight: of_dwells + prior + log_likelihood(data, true, hold, of_holds),
+                }
+            }));
+        }
     }
     let most = cells
         .iter()
@@ -195,8 +212,10 @@ fn cells(data: &[Datum], (low, high): (f64, f64), points: usize) -> Vec<Cell> {
 }
 
 impl Threshold {
-    /// Estimates the threshold; None before any trial.
-    pub(crate) fn estimate(data: &[Datum]) -> Option<Threshold> {
+    /// Estimates the threshold; None before any trial. Of a target of which a hold has lapsed, holds may scatter by more
+    /// than dwells do.
+    pub(crate) fn estimate(data: &[Datum], has_lapsed: bool) -> Option<Threshold> {
+        let lapses: &[(f64, f64)] = if has_lapsed { &LAPSING } else { &NOT_LAPSING };
         let rates = || data.iter().map(|datum| datum.rate.ln());
         let (low, high) = (
             rates().fold(f64::INFINITY, f64::min) - BEYOND,
@@ -205,13 +224,14 @@ impl Threshold {
         if data.is_empty() {
             return None;
         }
-        let coarse = cells(data, (low, high), COARSE);
+        let coarse = cells(data, lapses, (low, high), COARSE);
         let step = (high - low) / (COARSE - 1) as f64;
         let likely = || coarse.iter().filter(|cell| cell.weight > 1e-7);
         let from = likely().map(|cell| cell.dwell).fold(high, f64::min);
         let to = likely().map(|cell| cell.dwell).fold(low, f64::max);
         Some(Threshold {
-            cells: cells(data, (from - step, to + step), FINE),
+            cells: cells(data, lapses, (from - step, to + step), FINE),
+            has_lapsed,
         })
     }
 
@@ -302,8 +322,13 @@ impl Threshold {
     pub(crate) fn chance(&self, kind: Kind, rate: f64) -> f64 {
         let log_rate = rate.ln();
         let (mut holds, mut total) = (0.0, 0.0);
-        for cell in self.cells.iter().filter(|cell| !cell.builds_up) {
-            let z = (Threshold::value(cell, kind) - log_rate) / cell.scatter;
+        let counts = |cell: &&Cell| self.has_lapsed || !cell.builds_up;
+        for cell in self.cells.iter().filter(counts) {
+            let scatter = match kind {
+                Kind::Dwell => cell.scatter,
+                Kind::Hold => cell.of_holds,
+            };
+            let z = (Threshold::value(cell, kind) - log_rate) / scatter;
             holds += cell.weight * chances(z).steady;
             total += cell.weight;
         }

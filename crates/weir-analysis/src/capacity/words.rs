@@ -137,8 +137,21 @@ pub(super) fn answer(found: &Capacity) -> Vec<String> {
             _ => {}
         }
     }
+    all.extend(lapses(found));
     all.extend(Some(found.ran_out.clone()).filter(|text| !text.is_empty()));
     all
+}
+
+/// Sentence about trials that broke only because the server stood still for a moment, if any did.
+fn lapses(found: &Capacity) -> Option<String> {
+    let trials = match found.lapses {
+        0 => return None,
+        1 => "one trial, which broke".to_owned(),
+        several => format!("{several} trials, which broke"),
+    };
+    Some(format!(
+        "It stood still for a moment in {trials} by that alone: whether a longer trial meets such a moment is chance."
+    ))
 }
 
 /// Sentence about how much the limit itself moved, if it did by more than the trials can tell.

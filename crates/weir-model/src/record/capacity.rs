@@ -82,6 +82,9 @@ pub struct CapacityRecord {
     /// Standard deviation of the arm's limit from trial to trial, as a share; absent if too little was seen of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scatter: Option<f64>,
+    /// Trials that broke only because the arm stood still for a moment.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lapses: usize,
     /// The highest rate that a hold has held; 0: none has.
     pub verified: f64,
     /// Length of that hold, seconds; 0 in records of before it was kept.
@@ -122,8 +125,8 @@ pub struct CapacityRecord {
     pub enough_s: Option<f64>,
 }
 
-fn is_zero(number: &f64) -> bool {
-    *number == 0.0
+fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
+    *number == N::default()
 }
 
 fn is_false(flag: &bool) -> bool {

@@ -35,7 +35,13 @@ impl Search {
         let unseen = (BETWEEN_MINUTES * threshold.mean_scatter()).min(UNSEEN);
         let beyond = unseen.exp();
         let low = threshold.quantile(Kind::Hold, DOUBT) / beyond;
-        let high = threshold.quantile(Kind::Hold, 1.0 - tail) * beyond;
+        // Where the target stands still now and then, some holds meet none of it: they break where dwells do.
+        let highest = if self.has_lapsed() {
+            Kind::Dwell
+        } else {
+            Kind::Hold
+        };
+        let high = threshold.quantile(highest, 1.0 - tail) * beyond;
         (held.min(low), high.min(self.ceiling).max(held))
     }
 
@@ -86,6 +92,7 @@ impl Search {
                 .as_ref()
                 .filter(|_| has_both)
                 .map(Threshold::scatter),
+            lapses: self.tried.iter().filter(|tried| tried.has_lapsed).count(),
             held,
             broke,
             carried,

@@ -62,6 +62,10 @@ const ENDS: [(Change, &str); 21] = [
         "Its limit moved by ±5.5 % in these 2 minutes.",
     ),
     (
+        |found| found.lapses = 2,
+        "It stood still for a moment in 2 trials, which broke by that alone:",
+    ),
+    (
         |found| found.end = CapacityEnd::Settled,
         "A longer search would not narrow this.",
     ),

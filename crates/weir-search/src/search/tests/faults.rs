@@ -97,19 +97,44 @@ fn windows_are_judged() {
     search.spoilt = (0, 200);
     let hold = search.hold(1000.0);
     let held = Verdict::Held { seconds: 65.0 };
-    let broke = |after_s: f64, clean_s: f64| {
+    let broke = |after_s: f64, clean_s: f64| Break {
+        after_s,
+        clean_s,
+        is_dead: false,
+        recovers: false,
+    };
+    let lapsed = |after_s: f64, clean_s: f64| {
         Verdict::Broke(Break {
-            after_s,
-            clean_s,
-            is_dead: false,
+            recovers: true,
+            ..broke(after_s, clean_s)
         })
     };
+    let broke = |after_s: f64, clean_s: f64| Verdict::Broke(broke(after_s, clean_s));
     let good = ".".repeat(64);
     let long = |text: &str, times: usize| text.repeat(times);
     let rows: Vec<(&str, String, Trial, Verdict)> = vec![
         ("not over", good.clone(), hold, Verdict::Open),
         ("over", format!("{good}."), hold, held),
-        ("too much is bad", "....x".to_owned(), hold, broke(5.0, 4.0)),
+        (
+            "may be good again",
+            "....x..xx..".to_owned(),
+            hold,
+            broke(5.0, 4.0),
+        ),
+        (
+            "too much is bad",
+            "....xxxxxxx".to_owned(),
+            hold,
+            broke(5.0, 4.0),
+        ),
+        ("is not over", "....x.x..".to_owned(), hold, Verdict::Open),
+        (
+            "is good again",
+            "....xx...".to_owned(),
+            hold,
+            lapsed(5.0, 4.0),
+        ),
+        ("was never good", "x".to_owned(), hold, broke(1.0, 0.0)),
         ("hold-ups are nobody's", format!("..s{good}"), hold, held),
         (
             "nor is the backlog after them",
@@ -119,7 +144,7 @@ fn windows_are_judged() {
         ),
         (
             "but not for ever",
-            "......sxxxx".to_owned(),
+            "......sxxxxxxxxxx".to_owned(),
             hold,
             broke(11.0, 10.0),
         ),
@@ -134,13 +159,13 @@ fn windows_are_judged() {
         ),
         (
             "recovers once",
-            format!("xxx{good}x"),
+            format!("xxx{good}xxxxxxx"),
             Trial { lead: 10, ..hold },
             broke(68.0, 67.0),
         ),
         (
             "does not recover",
-            long("x", 11),
+            long("x", 17),
             Trial { lead: 10, ..hold },
             broke(11.0, 10.0),
         ),
@@ -185,4 +210,30 @@ fn a_machine_that_stands_still_is_not_the_target() {
             "{every}: {answer:?}"
         );
     }
+}
+
+#[test]
+fn a_target_that_stands_still_for_a_second_is_not_used_up() {
+    // It carries 1,200/s for as long as one likes, and once stands still for a second of a hold.
+    let mut seconds_of_hold = 0;
+    let mut target = |trial: &Trial, _| {
+        seconds_of_hold += i32::from(trial.stage == Stage::Hold);
+        let bad = if seconds_of_hold == 30 { 1.0 } else { 0.0 };
+        window(trial, cliff(trial, 1200.0).max(bad))
+    };
+    let (answer, history) = run(
+        Goal {
+            time_s: 300.0,
+            ..goal()
+        },
+        &mut target,
+    );
+    let holds = history
+        .iter()
+        .filter(|(trial, ..)| trial.stage == Stage::Hold);
+    let rates: Vec<f64> = holds.map(|(trial, ..)| trial.rate).collect();
+    assert!(rates.iter().all(|rate| *rate > 600.0), "{rates:?}");
+    let (low, high) = answer.interval;
+    assert!(low <= 1200.0 && 1200.0 <= high, "{answer:?}");
+    assert!(!answer.is_bracket, "{answer:?}");
 }
