@@ -26,7 +26,8 @@ pub fn sentence(found: &LimiterFindings) -> String {
             };
             let partly =
                 partly(found).map(|partly| format!("Only {partly}, and this speaks for these."));
-            let behind = first.behind.as_ref().and_then(behind);
+            let asked = found.stretch.rate.unwrap_or_default();
+            let behind = first.behind.as_ref().and_then(|next| behind(next, asked));
             let parts = [Some(named), partly, advice, behind];
             parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
         }
@@ -174,8 +175,9 @@ fn tried(one: &ConfirmationRecord) -> String {
     }
 }
 
-/// What comes next.
-fn behind(behind: &Behind) -> Option<String> {
+/// What comes next. The rate at which it is reached is told if it is above what was asked for: an arm that was overloaded
+/// completed less, and a rate in proportion to that says nothing.
+fn behind(behind: &Behind, asked: f64) -> Option<String> {
     match behind {
         Behind::Limiter(limiter) => Some(format!("The next limit: {}.", limiter_name(limiter))),
         Behind::Resource {
@@ -184,6 +186,7 @@ fn behind(behind: &Behind) -> Option<String> {
             at_rate,
         } if *used >= NEXT => {
             let means = &Quantities::builtin().get(quantity)?.means;
+            let at_rate = at_rate.filter(|rate| *rate > asked);
             let at = at_rate.map(|rate| format!(", reached at about {}", shown(rate, "/s")));
             Some(format!(
                 "The next limit: {means}, at {:.0} %{}.",

@@ -218,11 +218,8 @@ fn what_was_carried_is_told_without_a_hold() {
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ");
-    said.has_all(&[
-        "is not claimed",
-        "/s was carried for ",
-        "at least --budget ",
-    ]);
+    said.has_all(&["is not claimed", "at least --budget "]);
+    assert!(tells_of_a_trial(&said), "{said}");
 
     let mut search = start(&["--out", "stopped", "-q"]);
     let records = folder.path().join("stopped/records.jsonl");
@@ -237,7 +234,15 @@ fn what_was_carried_is_told_without_a_hold() {
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ");
-    said.has_all(&["the search did not end", "/s was carried for 4.0 s"]);
+    said.has("the search did not end");
+    assert!(tells_of_a_trial(&said), "{said}");
+}
+
+/// Whether it is told what a short trial has shown; beside other load, any of them may break.
+fn tells_of_a_trial(said: &str) -> bool {
+    ["/s was carried for ", "/s broke after "]
+        .iter()
+        .any(|words| said.contains(words))
 }
 
 #[test]
