@@ -120,22 +120,8 @@ pub(crate) fn judge(
             .zip(bounds)
             .any(|(bad, bound)| *bad > bound.allowed * needed);
         if is_too_much {
-            let was_good = clean_until.is_some_and(|first| first > 0);
-            let recovery = if was_good {
-                recovery(trial, &windows[index + 1..], bounds)
-            } else {
-                Some(false)
-            };
-            if recovery.is_none() && windows.len() < trial.windows {
-                return Verdict::Open;
-            }
-            let recovers = recovery.unwrap_or(false);
-            return Verdict::Broke(Break {
-                after_s: trial.window_s * (index + 1) as f64,
-                clean_s: trial.window_s * clean_until.unwrap_or(*index) as f64,
-                is_dead: !recovers && window.completed < ALIVE * window.due,
-                recovers,
-            });
+            let clean_count = clean_until.unwrap_or(*index);
+            return broke(trial, windows, bounds, (clean_count, *index));
         }
         if place + 1 >= trial.needed {
             let seconds = trial.window_s * needed;
@@ -164,6 +150,32 @@ pub(crate) fn judge(
             recovers: false,
         })
     }
+}
+
+/// Verdict on a trial that broke in the second of these windows and was clean until the first: open for as long as the
+/// target may recover.
+fn broke(
+    trial: &Trial,
+    windows: &[Window],
+    bounds: &[Bound],
+    (clean_count, index): (usize, usize),
+) -> Verdict {
+    let recovery = if clean_count > 0 {
+        recovery(trial, &windows[index + 1..], bounds)
+    } else {
+        Some(false)
+    };
+    if recovery.is_none() && windows.len() < trial.windows {
+        return Verdict::Open;
+    }
+    let recovers = recovery.unwrap_or(false);
+    let last = &windows[index];
+    Verdict::Broke(Break {
+        after_s: trial.window_s * (index + 1) as f64,
+        clean_s: trial.window_s * clean_count as f64,
+        is_dead: !recovers && last.completed < ALIVE * last.due,
+        recovers,
+    })
 }
 
 /// Whether a target recovers in these windows after a break; None if more of them are needed. The ramp has no time for it.

@@ -42,7 +42,7 @@ pub struct Capacity {
     /// Whether `low` to `high` may be taken for the capacity: a long trial near `low` has held. If not, they are what
     /// the search had come to, and 0 where it had come to nothing.
     pub claimed: bool,
-    /// Lower end of the interval of the capacity.
+    /// Lower end of the interval of the capacity; where it is not claimed, of what the search had come to.
     pub low: f64,
     /// Its upper end.
     pub high: f64,

@@ -62,11 +62,11 @@ fn bracket(edge: f64, (low, high): (f64, f64)) -> Vec<BracketPoint> {
 /// What a search of such a server found.
 fn capacity(arm: &str, server: f64) -> Capacity {
     let edge = server - 4.605 / 0.03;
-    let ramp = [0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 1.06].map(|share| share * server);
-    let ladder = [0.96, 0.98, 0.99, 1.004, 1.01, 1.02].map(|share| share * edge);
-    let ramp = ramp.map(|rate| point(server, rate, SearchStage::Ramp, 2.0));
-    let ladder = ladder.map(|rate| point(server, rate, SearchStage::Dwell, 5.0));
-    let trials: Vec<CurvePoint> = ramp.into_iter().chain(ladder).collect();
+    let ramp = [0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 1.06]
+        .map(|share| point(server, share * server, SearchStage::Ramp, 2.0));
+    let dwells = [0.96, 0.98, 0.99, 1.004, 1.01, 1.02]
+        .map(|share| point(server, share * edge, SearchStage::Dwell, 5.0));
+    let trials: Vec<CurvePoint> = ramp.into_iter().chain(dwells).collect();
     let mut curve = trials.clone();
     curve.sort_by(|a, b| a.rate.total_cmp(&b.rate));
     let (low, high) = (0.985 * edge, 1.01 * edge);
@@ -124,11 +124,8 @@ fn capacity(arm: &str, server: f64) -> Capacity {
         bracket: bracket(edge, (low, high)),
         words: Vec::new(),
     };
-    found.words = vec![
-        carries(&found),
-        "p99 < 30ms decides.".to_owned(),
-        found.ran_out.clone(),
-    ];
+    let decides = "p99 < 30ms decides.".to_owned();
+    found.words = vec![carries(&found), decides, found.ran_out.clone()];
     found
 }
 

@@ -281,11 +281,11 @@ pub(crate) fn processes_in(folder: &Path) -> Vec<u32> {
 
 /// Those among them that are proxies, or are about to become one.
 pub(crate) fn proxies_in(folder: &Path) -> Vec<u32> {
-    let weir = fs::canonicalize(env!("CARGO_BIN_EXE_weir")).expect("it was built");
     let is_proxy = |pid: &u32| {
         let program = fs::read_link(format!("/proc/{pid}/exe"));
-        // One that ends has none any more.
-        program.is_ok_and(|program| program != weir) || is_launched(*pid)
+        // One that ends has none any more. An agent's is a copy of weir, and has files of the proxies open now and then.
+        let is_other = program.is_ok_and(|program| program.file_name() != Some("weir".as_ref()));
+        is_other || is_launched(*pid)
     };
     let mut found = processes_in(folder);
     found.retain(is_proxy);

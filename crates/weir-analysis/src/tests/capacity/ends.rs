@@ -17,7 +17,7 @@ fn unclaimed(found: &mut CapacityRecord, end: CapacityEnd) {
 }
 
 /// What the last record says, and words of the answer.
-const ENDS: [(Change, &str); 21] = [
+const ENDS: [(Change, &str); 22] = [
     (
         |found| found.end = CapacityEnd::Budget,
         "A longer search (--budget) would narrow this.",

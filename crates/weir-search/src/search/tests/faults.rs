@@ -85,7 +85,52 @@ fn a_known_ceiling_is_not_exceeded_and_an_answer_near_it_is_marked() {
     }
 }
 
-/// Verdicts on windows of a hold at 1,000/s: `.` good, `x` all bad, `s` spoilt and all bad, `u` not sent in time.
+/// Verdicts on windows of a hold: `.` good, `x` all bad, `s` spoilt and all bad, `u` not sent in time. The target may
+/// recover in the first ten of some.
+fn judged() -> Vec<(&'static str, String, usize, Verdict)> {
+    let held = Verdict::Held { seconds: 65.0 };
+    let breaks = |after_s: f64, clean_s: f64, recovers| {
+        Verdict::Broke(Break {
+            after_s,
+            clean_s,
+            is_dead: false,
+            recovers,
+        })
+    };
+    let broke = |after_s, clean_s| breaks(after_s, clean_s, false);
+    let good = ".".repeat(64);
+    let with = |text: &str| text.replace('G', &good);
+    let long = |sign: &str, times| sign.repeat(times);
+    vec![
+        ("not over", with("G"), 0, Verdict::Open),
+        ("over", with("G."), 0, held),
+        ("too much is bad", with("....xxxxxxx"), 0, broke(5.0, 4.0)),
+        ("may be good again", with("....x.x.."), 0, Verdict::Open),
+        (
+            "is good again",
+            with("....xx..."),
+            0,
+            breaks(5.0, 4.0, true),
+        ),
+        ("is not for long", with("....x..xx.."), 0, broke(5.0, 4.0)),
+        ("was never good", with("x"), 0, broke(1.0, 0.0)),
+        ("hold-ups are nobody's", with("..sG"), 0, held),
+        ("nor is the backlog after them", with("..sxxG"), 0, held),
+        (
+            "but not for ever",
+            with("......sxxxxxxxxxx"),
+            0,
+            broke(11.0, 10.0),
+        ),
+        ("most of it spoilt", long("s", 97), 0, Verdict::Spoilt),
+        ("late now and then", with("..uG"), 0, held),
+        ("late", long("u", 33), 0, Verdict::Unsent(0.7)),
+        ("recovers", with("xxxG."), 10, held),
+        ("recovers once", with("xxxGxxxxxxx"), 10, broke(68.0, 67.0)),
+        ("does not recover", long("x", 17), 10, broke(11.0, 10.0)),
+    ]
+}
+
 #[test]
 fn windows_are_judged() {
     let mut search = Search::new(goal());
@@ -95,82 +140,11 @@ fn windows_are_judged() {
         Ok(1.0),
     );
     search.spoilt = (0, 200);
-    let hold = search.hold(1000.0);
-    let held = Verdict::Held { seconds: 65.0 };
-    let broke = |after_s: f64, clean_s: f64| Break {
-        after_s,
-        clean_s,
-        is_dead: false,
-        recovers: false,
-    };
-    let lapsed = |after_s: f64, clean_s: f64| {
-        Verdict::Broke(Break {
-            recovers: true,
-            ..broke(after_s, clean_s)
-        })
-    };
-    let broke = |after_s: f64, clean_s: f64| Verdict::Broke(broke(after_s, clean_s));
-    let good = ".".repeat(64);
-    let long = |text: &str, times: usize| text.repeat(times);
-    let rows: Vec<(&str, String, Trial, Verdict)> = vec![
-        ("not over", good.clone(), hold, Verdict::Open),
-        ("over", format!("{good}."), hold, held),
-        (
-            "may be good again",
-            "....x..xx..".to_owned(),
-            hold,
-            broke(5.0, 4.0),
-        ),
-        (
-            "too much is bad",
-            "....xxxxxxx".to_owned(),
-            hold,
-            broke(5.0, 4.0),
-        ),
-        ("is not over", "....x.x..".to_owned(), hold, Verdict::Open),
-        (
-            "is good again",
-            "....xx...".to_owned(),
-            hold,
-            lapsed(5.0, 4.0),
-        ),
-        ("was never good", "x".to_owned(), hold, broke(1.0, 0.0)),
-        ("hold-ups are nobody's", format!("..s{good}"), hold, held),
-        (
-            "nor is the backlog after them",
-            format!("..sxx{good}"),
-            hold,
-            held,
-        ),
-        (
-            "but not for ever",
-            "......sxxxxxxxxxx".to_owned(),
-            hold,
-            broke(11.0, 10.0),
-        ),
-        ("most of it spoilt", long("s", 97), hold, Verdict::Spoilt),
-        ("late now and then", format!("..u{good}"), hold, held),
-        ("late", long("u", 33), hold, Verdict::Unsent(0.7)),
-        (
-            "recovers",
-            format!("xxx{good}."),
-            Trial { lead: 10, ..hold },
-            held,
-        ),
-        (
-            "recovers once",
-            format!("xxx{good}xxxxxxx"),
-            Trial { lead: 10, ..hold },
-            broke(68.0, 67.0),
-        ),
-        (
-            "does not recover",
-            long("x", 17),
-            Trial { lead: 10, ..hold },
-            broke(11.0, 10.0),
-        ),
-    ];
-    for (name, text, trial, expected) in rows {
+    for (name, text, lead, expected) in judged() {
+        let trial = Trial {
+            lead,
+            ..search.hold(1000.0)
+        };
         let windows: Vec<Window> = text
             .chars()
             .map(|sign| Window {
