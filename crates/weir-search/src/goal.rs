@@ -198,8 +198,8 @@ pub struct Answer {
     pub is_bracket: bool,
     /// Standard deviation of the limit from trial to trial, as a share; None if too little was seen.
     pub scatter: Option<f64>,
-    /// Trials that broke only because the target stood still for a moment.
-    pub lapses: usize,
+    /// Trials that broke only because the target stalled: stood still for a moment, and recovered.
+    pub stalls: usize,
     /// The highest rate that a hold has held.
     pub held: Option<Observed>,
     /// The lowest rate above [`Answer::held`] that broke.

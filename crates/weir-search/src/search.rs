@@ -57,8 +57,8 @@ struct Tried {
     lag: f64,
     /// Whether it was expected to hold.
     was_expected: bool,
-    /// Whether the target stood still for a moment in it, and broke only by that.
-    has_lapsed: bool,
+    /// Whether the target stalled: it stood still for a moment, and the trial broke only by that.
+    has_stalled: bool,
     /// Seconds of all trials until its end.
     until_s: f64,
 }
@@ -207,7 +207,7 @@ impl Search {
         self.has_surprised |= self.is_surprise(trial, &result);
         self.builds_up |= self.exhausts(trial, &result);
         self.keep(trial, windows, result);
-        self.threshold = Threshold::estimate(&self.data(), self.has_lapsed());
+        self.threshold = Threshold::estimate(&self.data(), self.has_stalled());
         if self.is_silent() {
             return;
         }
@@ -231,7 +231,7 @@ impl Search {
         self.tried.push(Tried {
             rate: trial.rate,
             stage: trial.stage,
-            has_lapsed: self.is_lapse(trial, &result),
+            has_stalled: self.is_stall(trial, &result),
             result,
             worst: worst(windows, &self.goal.bounds),
             due,
@@ -261,7 +261,7 @@ impl Search {
     }
 
     /// Whether a trial broke after it had been good, as it need not have, and was good again soon after that.
-    fn is_lapse(&self, trial: &Trial, result: &Result<f64, Break>) -> bool {
+    fn is_stall(&self, trial: &Trial, result: &Result<f64, Break>) -> bool {
         let is_late = |how: &Break| match trial.stage {
             Stage::Hold => how.clean_s >= trials::DWELL_S,
             _ => how.clean_s > 0.0 && self.should_hold(trial),
@@ -284,9 +284,9 @@ impl Search {
         1.0 + self.goal.longest_limit_s() / seconds
     }
 
-    /// Whether the target stood still for a moment in any trial.
-    fn has_lapsed(&self) -> bool {
-        self.tried.iter().any(|tried| tried.has_lapsed)
+    /// Whether the target has stalled in any trial.
+    fn has_stalled(&self) -> bool {
+        self.tried.iter().any(|tried| tried.has_stalled)
     }
 
     fn data(&self) -> Vec<Datum> {
@@ -304,11 +304,11 @@ impl Search {
     /// Seconds that are left for trials.
     fn left_s(&self) -> f64 {
         let has_failed = self.held().is_none() && self.holds().next().is_some();
-        let has_lapsed = self.holds().any(|hold| hold.has_lapsed);
-        let further_s = match (has_failed, has_lapsed) {
+        let has_stalled = self.holds().any(|hold| hold.has_stalled);
+        let further_s = match (has_failed, has_stalled) {
             (false, _) => 0.0,
             (true, false) => self.goal.until_held_s,
-            // Whether the next one meets such a moment is chance.
+            // Whether the next one meets a stall is chance.
             (true, true) => 2.0 * self.goal.until_held_s,
         };
         self.end_s + further_s - self.spent_s.1

@@ -6,6 +6,8 @@
 //! is a psychometric function, as in the estimation of thresholds in psychophysics (Watson & Pelli 1983, QUEST;
 //! Kontsevich & Tyler 1999), with lapses on both sides. The posterior of (C, σ, δ) is computed on a grid.
 //!
+//! A target that has stalled may have holds that scatter by more than its dwells do, and lie lower.
+//!
 //! σ stands in place of any detection of changes: a target that drifts has a larger σ, and its interval is wider.
 
 use std::sync::OnceLock;
@@ -38,11 +40,11 @@ const LEAST_DIP: f64 = 0.003;
 /// likely beforehand; the weight of all of them.
 const BUILD_UPS: (f64, f64, i32) = (0.07, 1.12, 35);
 const BUILD_UP_WEIGHT: f64 = 0.15;
-/// Further scatters of holds, where one has lapsed: whether a hold meets a moment at which the target stands still, and how
-/// many, is chance. And the weight of each beforehand.
-const LAPSING: [(f64, f64); 3] = [(0.0, 0.4), (0.12, 0.3), (0.3, 0.3)];
-/// The same of a target of which no hold has lapsed.
-const NOT_LAPSING: [(f64, f64); 1] = [(0.0, 1.0)];
+/// What stalls add to the scatter of holds, and take from their threshold: how many stalls a hold meets is chance. And the
+/// weight of each beforehand, once the target has stalled.
+const STALLING: [(f64, f64); 3] = [(0.0, 0.4), (0.12, 0.3), (0.3, 0.3)];
+/// The same of a target that has not stalled.
+const NOT_STALLING: [(f64, f64); 1] = [(0.0, 1.0)];
 /// Points of the grid over ln C: of the first pass over all rates, and of the second where the first has left mass.
 const COARSE: usize = 60;
 const FINE: usize = 90;
@@ -73,7 +75,7 @@ struct Cell {
     dwell: f64,
     scatter: f64,
     hold: f64,
-    of_holds: f64,
+    hold_scatter: f64,
     builds_up: bool,
     weight: f64,
 }
@@ -82,7 +84,7 @@ struct Cell {
 #[derive(Debug, Clone)]
 pub(crate) struct Threshold {
     cells: Vec<Cell>,
-    has_lapsed: bool,
+    has_stalled: bool,
 }
 
 /// Kind of trial whose threshold is meant.
@@ -158,7 +160,7 @@ fn drops(scatter: f64) -> impl Iterator<Item = (f64, bool, f64)> {
 /// Posterior on so many equally spaced values of ln C.
 fn cells(
     data: &[Datum],
-    lapses: &[(f64, f64)],
+    stalls: &[(f64, f64)],
     (low, high): (f64, f64),
     points: usize,
 ) -> Vec<Cell> {
@@ -180,18 +182,18 @@ fn cells(
         if of_dwells < best + HOPELESS_LOG {
             continue;
         }
-        for (lapses, of_lapses) in lapses {
-            let of_holds = scatter.hypot(*lapses);
+        for (stalls, weight) in stalls {
+            let hold_scatter = scatter.hypot(*stalls);
+            let known = of_dwells + weight.ln();
             cells.extend(drops(scatter).map(|(drop, builds_up, prior)| {
-                let hold = dwell - drop - lapses;
-                let prior = prior + of_lapses.ln();
+                let hold = dwell - drop - stalls;
                 Cell {
                     dwell,
                     scatter,
                     hold,
-                    of_holds,
+                    hold_scatter,
                     builds_up,
-                    weight: of_dwells + prior + log_likelihood(data, true, hold, of_holds),
+                    weight: known + prior + log_likelihood(data, true, hold, hold_scatter),
                 }
             }));
         }
@@ -212,10 +214,13 @@ fn cells(
 }
 
 impl Threshold {
-    /// Estimates the threshold; None before any trial. Of a target of which a hold has lapsed, holds may scatter by more
-    /// than dwells do.
-    pub(crate) fn estimate(data: &[Datum], has_lapsed: bool) -> Option<Threshold> {
-        let lapses: &[(f64, f64)] = if has_lapsed { &LAPSING } else { &NOT_LAPSING };
+    /// Estimates the threshold; None before any trial. Holds of a target that has stalled may scatter by more than dwells.
+    pub(crate) fn estimate(data: &[Datum], has_stalled: bool) -> Option<Threshold> {
+        let stalls: &[(f64, f64)] = if has_stalled {
+            &STALLING
+        } else {
+            &NOT_STALLING
+        };
         let rates = || data.iter().map(|datum| datum.rate.ln());
         let (low, high) = (
             rates().fold(f64::INFINITY, f64::min) - BEYOND,
@@ -224,14 +229,14 @@ impl Threshold {
         if data.is_empty() {
             return None;
         }
-        let coarse = cells(data, lapses, (low, high), COARSE);
+        let coarse = cells(data, stalls, (low, high), COARSE);
         let step = (high - low) / (COARSE - 1) as f64;
         let likely = || coarse.iter().filter(|cell| cell.weight > 1e-7);
         let from = likely().map(|cell| cell.dwell).fold(high, f64::min);
         let to = likely().map(|cell| cell.dwell).fold(low, f64::max);
         Some(Threshold {
-            cells: cells(data, lapses, (from - step, to + step), FINE),
-            has_lapsed,
+            cells: cells(data, stalls, (from - step, to + step), FINE),
+            has_stalled,
         })
     }
 
@@ -318,15 +323,16 @@ impl Threshold {
             .sum()
     }
 
-    /// Chance that a trial at this rate holds, lapses apart, if nothing builds up.
+    /// Chance that a trial at this rate holds, lapses apart, if nothing builds up or the target has stalled: what takes holds
+    /// down may be either.
     pub(crate) fn chance(&self, kind: Kind, rate: f64) -> f64 {
         let log_rate = rate.ln();
         let (mut holds, mut total) = (0.0, 0.0);
-        let counts = |cell: &&Cell| self.has_lapsed || !cell.builds_up;
+        let counts = |cell: &&Cell| self.has_stalled || !cell.builds_up;
         for cell in self.cells.iter().filter(counts) {
             let scatter = match kind {
                 Kind::Dwell => cell.scatter,
-                Kind::Hold => cell.of_holds,
+                Kind::Hold => cell.hold_scatter,
             };
             let z = (Threshold::value(cell, kind) - log_rate) / scatter;
             holds += cell.weight * chances(z).steady;

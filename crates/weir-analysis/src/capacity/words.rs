@@ -137,14 +137,14 @@ pub(super) fn answer(found: &Capacity) -> Vec<String> {
             _ => {}
         }
     }
-    all.extend(lapses(found));
+    all.extend(stalls(found));
     all.extend(Some(found.ran_out.clone()).filter(|text| !text.is_empty()));
     all
 }
 
 /// Sentence about trials that broke only because the server stood still for a moment, if any did.
-fn lapses(found: &Capacity) -> Option<String> {
-    let trials = match found.lapses {
+fn stalls(found: &Capacity) -> Option<String> {
+    let trials = match found.stalls {
         0 => return None,
         1 => "one trial, which broke".to_owned(),
         several => format!("{several} trials, which broke"),

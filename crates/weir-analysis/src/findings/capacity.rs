@@ -62,9 +62,9 @@ pub struct Capacity {
     /// Standard deviation of the limit from trial to trial, as a share; `None` where too little was seen of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scatter: Option<f64>,
-    /// Trials that broke only because the arm stood still for a moment.
+    /// Trials that broke only because the arm stalled: stood still for a moment, and recovered.
     #[serde(default)]
-    pub lapses: usize,
+    pub stalls: usize,
     /// The highest rate that a hold has held; 0: none has.
     pub verified: f64,
     /// How long that hold lasted, seconds.

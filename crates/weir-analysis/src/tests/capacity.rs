@@ -101,7 +101,7 @@ fn record(arm: &str, end: CapacityEnd) -> CapacityRecord {
         high: 4_880.0,
         is_bracket: false,
         scatter: Some(0.016),
-        lapses: 0,
+        stalls: 0,
         verified: 4_750.0,
         held_s: 65.0,
         broke: Some(ObservedRecord {

@@ -41,7 +41,7 @@ impl Frame {
             high: finite(answer.interval.1, answer.interval.0),
             is_bracket: answer.is_bracket,
             scatter: answer.scatter,
-            lapses: answer.lapses,
+            stalls: answer.stalls,
             verified: answer.held.map_or(0.0, |held| held.rate),
             held_s: answer.held.map_or(0.0, |held| held.seconds),
             broke: answer.broke.map(observed),

@@ -82,9 +82,9 @@ pub struct CapacityRecord {
     /// Standard deviation of the arm's limit from trial to trial, as a share; absent if too little was seen of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scatter: Option<f64>,
-    /// Trials that broke only because the arm stood still for a moment.
+    /// Trials that broke only because the arm stalled: stood still for a moment, and recovered.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub lapses: usize,
+    pub stalls: usize,
     /// The highest rate that a hold has held; 0: none has.
     pub verified: f64,
     /// Length of that hold, seconds; 0 in records of before it was kept.

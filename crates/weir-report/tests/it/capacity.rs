@@ -88,7 +88,7 @@ fn capacity(arm: &str, server: f64) -> Capacity {
         decides: 0,
         is_bracket: false,
         scatter: Some(0.016),
-        lapses: 0,
+        stalls: 0,
         verified: low,
         held_s: 65.0,
         broke: Some(ObservedRecord {

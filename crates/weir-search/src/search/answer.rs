@@ -36,7 +36,7 @@ impl Search {
         let beyond = unseen.exp();
         let low = threshold.quantile(Kind::Hold, DOUBT) / beyond;
         // Where the target stands still now and then, some holds meet none of it: they break where dwells do.
-        let highest = if self.has_lapsed() {
+        let highest = if self.has_stalled() {
             Kind::Dwell
         } else {
             Kind::Hold
@@ -92,7 +92,7 @@ impl Search {
                 .as_ref()
                 .filter(|_| has_both)
                 .map(Threshold::scatter),
-            lapses: self.tried.iter().filter(|tried| tried.has_lapsed).count(),
+            stalls: self.tried.iter().filter(|tried| tried.has_stalled).count(),
             held,
             broke,
             carried,

@@ -17,8 +17,8 @@ const RAMP_ENDS: f64 = 1.08;
 const DWELLS_BEFORE_HOLD: usize = 4;
 /// The same after a hold that broke, if none has held.
 const DWELLS_AFTER_FAILURE: usize = 2;
-/// The next hold after one in which the target stood still is asked for this share of its rate at least.
-const AFTER_LAPSE: f64 = 0.6;
+/// The next hold after one in which the target stalled is asked for this share of its rate at least.
+const AFTER_STALL: f64 = 0.6;
 /// Chance of success at which the first hold is tried, and at which a further one is: a claim can be risked for more.
 const HOLD_CHANCE: f64 = 0.85;
 const NEXT_HOLD_CHANCE: f64 = 0.65;
@@ -145,18 +145,14 @@ impl Search {
         }
     }
 
-    /// Rate of a hold that succeeds with this chance; not far below one that broke because the target stood still.
+    /// Rate of a hold that succeeds with this chance; not far below those that broke because the target stalled.
     fn hold_rate(&self, threshold: &Threshold, chance: f64) -> f64 {
-        let lapsed = self.holds().filter(|hold| hold.has_lapsed);
-        let least = lapsed
-            .map(|hold| AFTER_LAPSE * hold.rate)
-            .fold(f64::INFINITY, f64::min);
-        let rate = threshold.rate_of_chance(chance);
-        if least.is_finite() {
-            rate.max(least)
-        } else {
-            rate
-        }
+        let least = self
+            .holds()
+            .filter(|hold| hold.has_stalled)
+            .map(|hold| AFTER_STALL * hold.rate)
+            .reduce(f64::min);
+        threshold.rate_of_chance(chance).max(least.unwrap_or(0.0))
     }
 
     /// A rate as far as it can be tried.
@@ -238,7 +234,7 @@ impl Search {
         let chance = threshold.chance_of_build_up();
         self.tried.windows(2).any(|pair| {
             let (hold, next) = (&pair[0], &pair[1]);
-            let has_broken = !hold.is_as_short_as_a_dwell() && !hold.held() && !hold.has_lapsed;
+            let has_broken = !hold.is_as_short_as_a_dwell() && !hold.held() && !hold.has_stalled;
             let is_confirmed = !next.is_hold() && next.held();
             has_broken && chance > if is_confirmed { CONFIRMED } else { LIKELY }
         })

@@ -62,7 +62,7 @@ const ENDS: [(Change, &str); 22] = [
         "Its limit moved by ±5.5 % in these 2 minutes.",
     ),
     (
-        |found| found.lapses = 2,
+        |found| found.stalls = 2,
         "It stood still for a moment in 2 trials, which broke by that alone:",
     ),
     (
