@@ -61,6 +61,10 @@ pub(crate) struct CapacityArgs {
     #[arg(long, value_name = "TIME", help_heading = SEARCH)]
     pub(crate) budget: Option<String>,
 
+    /// Refused: a search has no duration of its own.
+    #[arg(short, long, value_name = "TIME", hide = true)]
+    pub(crate) duration: Option<String>,
+
     /// Seed of the order in which rates are tried [default: 1]
     #[arg(long, value_name = "N", help_heading = SEARCH)]
     pub(crate) seed: Option<u64>,

@@ -32,6 +32,7 @@ fn what_cannot_be_searched_for_is_refused_before_anything_is_asked() {
         (&[nobody, "-O", "p99 < 10s", "-T", "2s"], "-T 2s: requests that take longer fail"),
         (&[nobody, "-R", "100"], "-R: the search chooses the rates"),
         (&[nobody, "-n", "100"], "-n: the search chooses how long it sends"),
+        (&[nobody, "-d", "30s"], "-d: the search chooses how long it sends; --budget is the time for all of it"),
         (&[nobody, "--trace", "x"], "--trace: a trace has its own rates"),
         (&[nobody, "--connection", "hold:1s"], "--connection: held connections send nothing"),
         (&[nobody, "--place", "proxy=a"], "--place: for a URL only generators are started"),

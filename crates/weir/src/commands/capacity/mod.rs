@@ -146,6 +146,7 @@ fn said_by_study(args: &CapacityArgs) -> Option<&'static str> {
     let all = [
         (args.objective.is_some(), "--objective"),
         (args.cpus.is_some(), "--cpus"),
+        (args.duration.is_some(), "--duration"),
         (is_flow, "options for requests, connections and TLS"),
     ];
     let said = all.into_iter().find(|(is_said, _)| *is_said);

@@ -98,6 +98,7 @@ fn refuse_idle(args: &CapacityArgs, options: &Options) -> Result<(), Failure> {
         (flow.rate.is_some(), "-R", "the search chooses the rates"),
         (flow.trace.is_some(), "--trace", "a trace has its own rates, but the search chooses the rates"),
         (flow.requests.is_some(), "-n", "the search chooses how long it sends"),
+        (args.duration.is_some(), "-d", "the search chooses how long it sends; --budget is the time for all of it, --hold that of a long trial"),
         (flow.connection.as_ref().is_some_and(holds), "--connection", "held connections send nothing"),
         (is_placed(Role::Proxy) || is_placed(Role::Origin), "--place", "for a URL only generators are started: generator=HOST,HOST"),
         (lab.confirm, "--confirm", "weir did not start the server and cannot change it; the option is for studies"),
