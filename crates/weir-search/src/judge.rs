@@ -1,6 +1,6 @@
 //! Judgement of a trial by its windows.
 
-use crate::goal::{Bound, Stage, Trial, Window};
+use crate::goal::{Bound, Trial, Window};
 
 /// A window of which a smaller share was sent in time says nothing about the target.
 const SENT_IN_TIME: f64 = 0.99;
@@ -86,12 +86,13 @@ fn counted<'w>(
     counted
 }
 
-/// Judges what has been seen of a trial. With `spoilt_count`, windows that the machine spoilt count as others do.
+/// Judges what has been seen of a trial. With `spoilt_count`, windows that the machine spoilt count as others do; with
+/// `is_watched`, a trial that breaks goes on until it is known whether the target recovers.
 pub(crate) fn judge(
     trial: &Trial,
     windows: &[Window],
     bounds: &[Bound],
-    spoilt_count: bool,
+    (spoilt_count, is_watched): (bool, bool),
 ) -> Verdict {
     let unsent = windows.iter().filter(|window| window.sent < SENT_IN_TIME);
     let needed = trial.needed as f64;
@@ -115,13 +116,20 @@ pub(crate) fn judge(
         if breaks(window, bounds) {
             clean_until.get_or_insert(*index);
         }
-        let is_too_much = bad
-            .iter()
-            .zip(bounds)
-            .any(|(bad, bound)| *bad > bound.allowed * needed);
-        if is_too_much {
+        if exceeds(&bad, bounds, needed) {
             let clean_count = clean_until.unwrap_or(*index);
-            return broke(trial, windows, bounds, (clean_count, *index));
+            let recovers = recovery(&windows[index + 1..], bounds);
+            let may_go_on = is_watched && clean_count > 0 && windows.len() < trial.windows;
+            if recovers.is_none() && may_go_on {
+                return Verdict::Open;
+            }
+            let recovers = recovers == Some(true);
+            return Verdict::Broke(Break {
+                after_s: trial.window_s * (index + 1) as f64,
+                clean_s: trial.window_s * clean_count as f64,
+                is_dead: !recovers && window.completed < ALIVE * window.due,
+                recovers,
+            });
         }
         if place + 1 >= trial.needed {
             let seconds = trial.window_s * needed;
@@ -132,13 +140,9 @@ pub(crate) fn judge(
         return Verdict::Open;
     }
     let share = counted.len() as f64;
-    let is_within = bad
-        .iter()
-        .zip(bounds)
-        .all(|(bad, bound)| *bad <= bound.allowed * share);
     if 2 * counted.len() < trial.needed {
         Verdict::Spoilt
-    } else if is_within {
+    } else if !exceeds(&bad, bounds, share) {
         Verdict::Held {
             seconds: trial.window_s * share,
         }
@@ -152,38 +156,17 @@ pub(crate) fn judge(
     }
 }
 
-/// Verdict on a trial that broke in the second of these windows and was clean until the first: open for as long as the
-/// target may recover.
-fn broke(
-    trial: &Trial,
-    windows: &[Window],
-    bounds: &[Bound],
-    (clean_count, index): (usize, usize),
-) -> Verdict {
-    let recovery = if clean_count > 0 {
-        recovery(trial, &windows[index + 1..], bounds)
-    } else {
-        Some(false)
-    };
-    if recovery.is_none() && windows.len() < trial.windows {
-        return Verdict::Open;
-    }
-    let recovers = recovery.unwrap_or(false);
-    let last = &windows[index];
-    Verdict::Broke(Break {
-        after_s: trial.window_s * (index + 1) as f64,
-        clean_s: trial.window_s * clean_count as f64,
-        is_dead: !recovers && last.completed < ALIVE * last.due,
-        recovers,
-    })
+/// Whether so many windows may not have this many bad ones in sum, of any bound.
+fn exceeds(bad: &[f64], bounds: &[Bound], windows: f64) -> bool {
+    bad.iter()
+        .zip(bounds)
+        .any(|(bad, bound)| *bad > bound.allowed * windows)
 }
 
-/// Whether a target recovers in these windows after a break; None if more of them are needed. The ramp has no time for it.
-fn recovery(trial: &Trial, after: &[Window], bounds: &[Bound]) -> Option<bool> {
+/// Whether a target recovers in these windows after a break; None if more of them are needed.
+fn recovery(after: &[Window], bounds: &[Bound]) -> Option<bool> {
     let is_good = |window: &Window| !breaks(window, bounds);
-    if trial.stage == Stage::Ramp {
-        Some(false)
-    } else if after
+    if after
         .windows(RECOVERED)
         .any(|some| some.iter().all(is_good))
     {

@@ -155,7 +155,14 @@ impl Search {
 
     fn judge(&self, trial: &Trial, windows: &[Window]) -> Verdict {
         let spoilt_count = self.is_mostly_spoilt(windows);
-        judge(trial, windows, &self.goal.bounds, spoilt_count)
+        // Of others it would not be believed that the target stalled.
+        let is_watched = trial.stage == Stage::Hold || self.should_hold(trial);
+        judge(
+            trial,
+            windows,
+            &self.goal.bounds,
+            (spoilt_count, is_watched),
+        )
     }
 
     /// Whether the machine spoils most windows, these included: then they count, because this machine is like that.

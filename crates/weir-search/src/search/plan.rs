@@ -18,7 +18,7 @@ const DWELLS_BEFORE_HOLD: usize = 4;
 /// The same after a hold that broke, if none has held.
 const DWELLS_AFTER_FAILURE: usize = 2;
 /// The next hold after one in which the target stalled is asked for this share of its rate at least.
-const AFTER_STALL: f64 = 0.6;
+const AFTER_STALL: f64 = 0.8;
 /// Chance of success at which the first hold is tried, and at which a further one is: a claim can be risked for more.
 const HOLD_CHANCE: f64 = 0.85;
 const NEXT_HOLD_CHANCE: f64 = 0.65;
@@ -37,6 +37,8 @@ const LIKELY: f64 = 0.5;
 const CONFIRMED: f64 = 0.2;
 /// Dwells after the ramp without which no answer is precise: what drifts over minutes shows in none of one minute.
 const PRECISE_DWELLS: usize = 8;
+/// A dwell is at most this far from the threshold, as a logarithm: farther away it tells hardly anything.
+const FARTHEST: f64 = 0.35;
 /// Steps that a dwell goes farther from the threshold for each in a row that contradicted it, at most.
 const MOST_DOUBLINGS: u32 = 4;
 /// The lowest rate that is tried, requests/s.
@@ -225,6 +227,7 @@ impl Search {
             .count() as u32;
         let off = threshold.scatter().max(threshold.uncertainty())
             * f64::from(1_u32 << contradictions.min(MOST_DOUBLINGS));
+        let off = off.min(FARTHEST.max(threshold.uncertainty()));
         let rate = (mean + if is_above { off } else { -off }).exp();
         self.cap(rate * self.lag(trials::DWELL_S))
     }
