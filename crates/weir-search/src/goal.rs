@@ -60,6 +60,7 @@ pub struct Goal {
     /// Seconds of trials altogether, rests included, before the burst.
     pub time_s: f64,
     /// Further seconds, if holds were tried in that time and none has held: for another one at a lower rate.
+    /// A target whose holds stalled has [`Goal::MOST_FURTHER`] times as many.
     pub until_held_s: f64,
     /// Length of the bursts to search for too, seconds.
     pub burst_s: Option<f64>,
@@ -72,6 +73,9 @@ pub struct Goal {
 }
 
 impl Goal {
+    /// How many times [`Goal::until_held_s`] a search may go on, at most.
+    pub const MOST_FURTHER: f64 = 2.0;
+
     /// The least share of responses that a bound allows to break it, 0..1.
     pub(crate) fn least_allowed(&self) -> f64 {
         let allowed = self.bounds.iter().map(|bound| bound.allowed);

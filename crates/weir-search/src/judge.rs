@@ -92,7 +92,8 @@ pub(crate) fn judge(
     trial: &Trial,
     windows: &[Window],
     bounds: &[Bound],
-    (spoilt_count, is_watched): (bool, bool),
+    spoilt_count: bool,
+    is_watched: bool,
 ) -> Verdict {
     let unsent = windows.iter().filter(|window| window.sent < SENT_IN_TIME);
     let needed = trial.needed as f64;

@@ -157,12 +157,7 @@ impl Search {
         let spoilt_count = self.is_mostly_spoilt(windows);
         // Of others it would not be believed that the target stalled.
         let is_watched = trial.stage == Stage::Hold || self.should_hold(trial);
-        judge(
-            trial,
-            windows,
-            &self.goal.bounds,
-            (spoilt_count, is_watched),
-        )
+        judge(trial, windows, &self.goal.bounds, spoilt_count, is_watched)
     }
 
     /// Whether the machine spoils most windows, these included: then they count, because this machine is like that.
@@ -311,12 +306,16 @@ impl Search {
     /// Seconds that are left for trials.
     fn left_s(&self) -> f64 {
         let has_failed = self.held().is_none() && self.holds().next().is_some();
-        let has_stalled = self.holds().any(|hold| hold.has_stalled);
-        let further_s = match (has_failed, has_stalled) {
-            (false, _) => 0.0,
-            (true, false) => self.goal.until_held_s,
-            // Whether the next one meets a stall is chance.
-            (true, true) => 2.0 * self.goal.until_held_s,
+        // Whether the next hold meets a stall is chance.
+        let times = if self.holds().any(|hold| hold.has_stalled) {
+            Goal::MOST_FURTHER
+        } else {
+            1.0
+        };
+        let further_s = if has_failed {
+            times * self.goal.until_held_s
+        } else {
+            0.0
         };
         self.end_s + further_s - self.spent_s.1
     }

@@ -182,11 +182,11 @@ fn cells(
         if of_dwells < best + HOPELESS_LOG {
             continue;
         }
-        for (stalls, weight) in stalls {
-            let hold_scatter = scatter.hypot(*stalls);
+        for (stall, weight) in stalls {
+            let hold_scatter = scatter.hypot(*stall);
             let known = of_dwells + weight.ln();
             cells.extend(drops(scatter).map(|(drop, builds_up, prior)| {
-                let hold = dwell - drop - stalls;
+                let hold = dwell - drop - stall;
                 Cell {
                     dwell,
                     scatter,

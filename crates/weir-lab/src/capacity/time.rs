@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use weir_model::study::Study;
+use weir_search::Goal;
 
 use super::arm::Searched;
 use super::closed;
@@ -50,7 +51,7 @@ pub fn at_most(study: &Study) -> Duration {
     let closed_s = closed::most_s(connections, study.search.most_connections);
     let all = of_all(
         study,
-        closed_s + trials_s(study, closed_s) + until_held_s(study),
+        closed_s + trials_s(study, closed_s) + Goal::MOST_FURTHER * until_held_s(study),
     );
     all.min(study.budget.unwrap_or(all))
 }
