@@ -167,9 +167,7 @@ fn assert_is_the_generators(place: &Place) {
         panic!("one answer")
     };
     let ceiling = found.ceiling.map(|ceiling| ceiling.of);
-    // On a machine that is busy besides, hold-ups spoil most windows, and nothing is claimed of anybody.
-    let is_told = ceiling == Some(CeilingOf::Generator) || found.end == CapacityEnd::Spoilt;
-    assert!(is_told, "{found:?}");
+    assert_eq!(ceiling, Some(CeilingOf::Generator), "{found:?}");
 }
 
 #[test]
@@ -187,7 +185,11 @@ fn a_generator_that_is_held_up_is_not_taken_for_the_server() {
         thread::sleep(stopped / 2);
     }
     run.end().with_code(0);
-    assert_is_the_generators(&place);
+    // On a machine that is busy besides, hold-ups spoil most windows, and nothing is claimed of anybody.
+    let records = place.records();
+    if !matches!(found(&records)[..], [one] if one.end == CapacityEnd::Spoilt) {
+        assert_is_the_generators(&place);
+    }
     server.signal(Signal::TERM);
     server.end().with_code(0);
 }
