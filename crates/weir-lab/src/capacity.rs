@@ -188,12 +188,17 @@ impl Capacity {
             cell.load.main.connections = connections;
             return self.measure(cell, SearchStage::Closed);
         }
-        // Whoever has had least time is next. One whose time is over waits for what the others leave.
+        // Whoever has had least time is next. One whose time is over waits for what the others leave: of these, one that
+        // has a claim ends first.
         let mut open = self.those(Searched::is_searching);
         open.sort_by(|a, b| {
             let (a, b) = (&self.arms[*a], &self.arms[*b]);
+            let order = |arm: &Searched| {
+                let waits = arm.is_out_of_time();
+                (waits, waits && arm.held().is_none())
+            };
             let by_time = a.seconds().total_cmp(&b.seconds());
-            a.is_out_of_time().cmp(&b.is_out_of_time()).then(by_time)
+            order(a).cmp(&order(b)).then(by_time)
         });
         let Some(&first) = open.first() else {
             self.steps.push_back(Step::Done);

@@ -11,6 +11,8 @@ const FEW: usize = 4;
 /// Windows of a trial after its break in which the target may recover, and good ones in a row that show it.
 const WATCHED: usize = 6;
 const RECOVERED: usize = 3;
+/// A trial breaks suddenly if no more than this share of its bad responses came before the last bad windows in a row.
+const BEFORE_SUDDEN: f64 = 0.2;
 
 /// Verdict on a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,7 +34,7 @@ pub(crate) enum Verdict {
 pub(crate) struct Break {
     /// Seconds after which it was certain.
     pub(crate) after_s: f64,
-    /// Seconds before it without a bad window.
+    /// Seconds before it without a bad window; before the last bad ones in a row, if these alone made the trial break.
     pub(crate) clean_s: f64,
     /// Whether the target answered hardly anything at the end.
     pub(crate) is_dead: bool,
@@ -108,7 +110,9 @@ pub(crate) fn judge(
     }
     let mut bad = vec![0.0; bounds.len()];
     let mut clean_until = None;
+    let mut last_run = Run::default();
     for (place, (index, window)) in counted.iter().enumerate() {
+        last_run.take(*index, breaks(window, bounds), &bad);
         // By requests: a window in which few were due counts for little.
         let weight = window.due / trial.rate;
         for (sum, share) in bad.iter_mut().zip(&window.bad) {
@@ -118,7 +122,7 @@ pub(crate) fn judge(
             clean_until.get_or_insert(*index);
         }
         if exceeds(&bad, bounds, needed) {
-            let clean_count = clean_until.unwrap_or(*index);
+            let clean_count = last_run.sudden_from(&bad).or(clean_until).unwrap_or(*index);
             let recovers = recovery(&windows[index + 1..], bounds);
             let may_go_on = is_watched && clean_count > 0 && windows.len() < trial.windows;
             if recovers.is_none() && may_go_on {
@@ -154,6 +158,31 @@ pub(crate) fn judge(
             is_dead: false,
             recovers: false,
         })
+    }
+}
+
+/// Bad windows in a row.
+#[derive(Default)]
+struct Run {
+    /// Index of the first of them, and the sums of bad shares before it, for each bound; None after a good window.
+    begin: Option<(usize, Vec<f64>)>,
+}
+
+impl Run {
+    /// Takes in a window, before which the sums of bad shares were these.
+    fn take(&mut self, index: usize, is_bad: bool, before: &[f64]) {
+        if !is_bad {
+            self.begin = None;
+        } else if self.begin.is_none() {
+            self.begin = Some((index, before.to_vec()));
+        }
+    }
+
+    /// Index of its first window, if hardly any of these sums came before it.
+    fn sudden_from(&self, sums: &[f64]) -> Option<usize> {
+        let (index, before) = self.begin.as_ref()?;
+        let few = |before: f64| before <= BEFORE_SUDDEN * sums.iter().copied().fold(0.0, f64::max);
+        before.iter().copied().all(few).then_some(*index)
     }
 }
 

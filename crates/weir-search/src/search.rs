@@ -72,6 +72,11 @@ impl Tried {
         self.result.is_ok()
     }
 
+    /// Whether it is a hold of a target that answered well at first, and hardly anything at the end.
+    fn has_died_late(&self) -> bool {
+        self.is_hold() && matches!(&self.result, Err(how) if how.is_dead && how.clean_s > 0.0)
+    }
+
     /// Whether a dwell would have shown the same: a hold that was bad as soon says nothing of what builds up.
     fn is_as_short_as_a_dwell(&self) -> bool {
         match &self.result {
@@ -271,13 +276,15 @@ impl Search {
         matches!(result, Err(how) if how.recovers && is_late(how))
     }
 
-    /// Whether a hold ended with a target that answered hardly anything, although dwells at such rates hold.
+    /// Whether a hold ended with a target that answered hardly anything, later than dwells of such rates which held.
     fn exhausts(&self, trial: &Trial, result: &Result<f64, Break>) -> bool {
-        let is_late = |how: &Break| how.is_dead && how.clean_s >= trials::DWELL_S;
-        let mut dwells = self.dwells();
+        let Err(how) = result else {
+            return false;
+        };
+        let mut dwells = self.dwells().filter(|dwell| dwell.rate >= trial.rate);
         trial.stage == Stage::Hold
-            && matches!(result, Err(how) if is_late(how))
-            && dwells.any(|dwell| dwell.held() && dwell.rate >= trial.rate)
+            && how.is_dead
+            && dwells.any(|dwell| dwell.result.is_ok_and(|held_s| how.after_s >= held_s))
     }
 
     /// Factor by which a rate may be above the capacity and still hold for so many seconds: its backlog takes as long to

@@ -217,3 +217,20 @@ pub fn limiter_name(limiter: &str) -> String {
     };
     limiter.split('_').map(word).collect::<Vec<_>>().join(" ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_of_the_next_limit_is_told_if_it_is_above_what_was_asked_for() {
+        let next = Behind::Resource {
+            quantity: "cpu_all".to_owned(),
+            used: 0.8,
+            at_rate: Some(4000.0),
+        };
+        let told = |asked| behind(&next, asked).expect("a sentence");
+        assert!(told(3000.0).ends_with("at 80 %, reached at about 4,000/s."));
+        assert!(told(5000.0).ends_with("at 80 %."), "{}", told(5000.0));
+    }
+}

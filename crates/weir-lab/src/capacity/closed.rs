@@ -17,6 +17,8 @@ const SLICES: f64 = 2.0;
 const GROWS: f64 = 1.5;
 /// With half of them it completes half as much at least. One that does not has broken, or is another now.
 const LEAST: f64 = 0.25;
+/// Loops in which the machine stood still for more of the time do not tell what connections let through.
+const HELD_UP: f64 = 0.1;
 /// More connections than the server takes are not tried again: of its answers this share were errors.
 const REFUSED: f64 = 0.01;
 
@@ -134,9 +136,11 @@ impl ClosedLoops {
             }
             Step::Half => {
                 let share = rate(&slices) / rate(&self.whole);
-                match LEAST < share && share * GROWS < 1.0 {
-                    true => self.raised(),
-                    false => Some(self.settled(false)),
+                let is_half = LEAST < share && share * GROWS < 1.0;
+                if is_half && !is_held_up(&slices) && !is_held_up(&self.whole) {
+                    self.raised()
+                } else {
+                    Some(self.settled(false))
                 }
             }
             Step::Twice if is_refused => Some(self.settled(true)),
@@ -172,9 +176,60 @@ impl ClosedLoops {
     }
 }
 
+/// Whether the machine stood still for much of the time of a loop.
+fn is_held_up(slices: &[SliceRecord]) -> bool {
+    let held_up_ns: u64 = slices.iter().map(|slice| slice.held_up.worst_ns()).sum();
+    let measured_ns: u64 = slices.iter().map(|slice| slice.measured_ns).sum();
+    held_up_ns as f64 > HELD_UP * measured_ns as f64
+}
+
 /// Responses per second.
 pub(crate) fn rate(slices: &[SliceRecord]) -> f64 {
     let measured: u64 = slices.iter().map(|slice| slice.measured_ns).sum();
     let completed: u64 = slices.iter().map(|slice| slice.completed).sum();
     completed as f64 / (measured.max(1) as f64 / 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::fixture;
+    use weir_model::record::{HeldUp, HoldUps};
+
+    use super::*;
+
+    /// A block whose connections completed so much, while the generator stood still for so long.
+    fn block(completed: u64, held_up_ms: u64) -> TrialRecord {
+        let slice = SliceRecord {
+            measured_ns: 500_000_000,
+            completed,
+            completed_whole: completed,
+            held_up: HoldUps {
+                generator: Some(HeldUp {
+                    late_ns: held_up_ms * 1_000_000,
+                    ..HeldUp::default()
+                }),
+                ..HoldUps::default()
+            },
+            ..SliceRecord::default()
+        };
+        TrialRecord {
+            slices: vec![slice],
+            ..fixture::trial("closed", "stock", 1)
+        }
+    }
+
+    #[test]
+    fn loops_of_a_machine_that_stands_still_do_not_tell_what_connections_let_through() {
+        for (held_up_ms, are_the_limit) in [(20, true), (200, false)] {
+            let mut loops = ClosedLoops::new(10, None);
+            let settled = loop {
+                let (connections, _) = loops.wanted();
+                let completed = u64::from(connections) * 100;
+                if let Some(settled) = loops.take(&block(completed, held_up_ms), 0.5) {
+                    break settled;
+                }
+            };
+            assert_eq!(settled.are_the_limit, are_the_limit, "{held_up_ms} ms");
+        }
+    }
 }

@@ -147,14 +147,18 @@ impl Search {
         }
     }
 
-    /// Rate of a hold that succeeds with this chance; not far below those that broke because the target stalled.
+    /// Rate of a hold that succeeds with this chance; not far below those that broke because the target stalled, nor below
+    /// the rate at which half of the dwells hold, if some of them stalled. The last hold before a claim risks nothing.
     fn hold_rate(&self, threshold: &Threshold, chance: f64) -> f64 {
-        let least = self
-            .holds()
-            .filter(|hold| hold.has_stalled)
-            .map(|hold| AFTER_STALL * hold.rate)
-            .reduce(f64::min);
-        threshold.rate_of_chance(chance).max(least.unwrap_or(0.0))
+        let is_last = self.held().is_none() && self.left_s() < 2.0 * self.hold(1.0).seconds();
+        if is_last {
+            return threshold.rate_of_chance(chance);
+        }
+        let of_dwells = self.has_stalled().then(|| threshold.mean().exp());
+        let of_holds = self.holds().filter(|hold| hold.has_stalled);
+        let stalled = of_holds.map(|hold| hold.rate).reduce(f64::min);
+        let least = AFTER_STALL * stalled.or(of_dwells).unwrap_or(0.0);
+        threshold.rate_of_chance(chance).max(least)
     }
 
     /// A rate as far as it can be tried.
@@ -232,14 +236,16 @@ impl Search {
         self.cap(rate * self.lag(trials::DWELL_S))
     }
 
-    /// Whether holds break where dwells hold. The dwell at the same rate that follows a hold which broke says most of it.
+    /// Whether holds break where dwells hold. The dwell at the same rate that follows a hold which broke says most of it:
+    /// everything, if the hold ended with a target that answered hardly anything.
     fn has_shown_build_up(&self, threshold: &Threshold) -> bool {
         let chance = threshold.chance_of_build_up();
         self.tried.windows(2).any(|pair| {
             let (hold, next) = (&pair[0], &pair[1]);
             let has_broken = !hold.is_as_short_as_a_dwell() && !hold.held() && !hold.has_stalled;
             let is_confirmed = !next.is_hold() && next.held();
-            has_broken && chance > if is_confirmed { CONFIRMED } else { LIKELY }
+            let is_likely = chance > if is_confirmed { CONFIRMED } else { LIKELY };
+            has_broken && is_likely || hold.has_died_late() && is_confirmed
         })
     }
 

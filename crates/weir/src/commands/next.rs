@@ -19,14 +19,14 @@ pub(crate) fn of_run(run: &Run, findings: &Findings) -> Vec<(String, String)> {
 /// After a look at the report of a run, which may have been cut short.
 pub(crate) fn of_report(run: &Run, findings: &Findings) -> Vec<(String, String)> {
     let resume = (run.outcome() != Some(Outcome::Complete)).then(|| {
-        let command = format!("weir {} --resume {}", asker(run), folder(run));
+        let command = format!("weir {} --resume {}", subcommand(run), folder(run));
         (command, "goes on with the run".to_owned())
     });
     resume.into_iter().chain(of_run(run, findings)).collect()
 }
 
 /// Subcommand of weir that made the run: only `weir capacity` asks servers by their URL.
-fn asker(run: &Run) -> &'static str {
+fn subcommand(run: &Run) -> &'static str {
     let study = &run.header.study;
     let mut external = study
         .arms

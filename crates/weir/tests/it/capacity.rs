@@ -186,6 +186,12 @@ fn a_search_goes_on_where_it_was_interrupted() {
         trials.count()
     };
     let before = trials();
+    let mut report = weir(["report", "a run"]);
+    let report = Running::start(report.current_dir(folder.path())).end();
+    report
+        .with_code(0)
+        .stdout
+        .has("weir capacity --resume 'a run'");
     let mut command = weir(["capacity", "--resume", "a run", "--format", "json"]);
     let mut search = Running::start(command.current_dir(folder.path()));
     search.wait_until("another trial", |_| trials() > before);
@@ -204,7 +210,7 @@ fn what_was_carried_is_told_without_a_hold() {
     let folder = tempfile::tempdir().expect("a folder");
     let url = format!("http://{address}/");
     let start = |more: &[&str]| {
-        let words = ["capacity", &url, "-O", "p99 < 50ms"];
+        let words = ["capacity", &url, "-O", "p99 < 500ms"];
         let mut command = weir([&words, more].concat());
         Running::start(command.current_dir(folder.path()))
     };
@@ -219,7 +225,7 @@ fn what_was_carried_is_told_without_a_hold() {
         .collect::<Vec<_>>()
         .join(" ");
     said.has_all(&["is not claimed", "at least --budget "]);
-    assert!(tells_of_a_trial(&said), "{said}");
+    said.has("/s was carried for ");
 
     let mut search = start(&["--out", "stopped", "-q"]);
     let records = folder.path().join("stopped/records.jsonl");
@@ -235,14 +241,7 @@ fn what_was_carried_is_told_without_a_hold() {
         .collect::<Vec<_>>()
         .join(" ");
     said.has("the search did not end");
-    assert!(tells_of_a_trial(&said), "{said}");
-}
-
-/// Whether it is told what a short trial has shown; beside other load, any of them may break.
-fn tells_of_a_trial(said: &str) -> bool {
-    ["/s was carried for ", "/s broke after "]
-        .iter()
-        .any(|words| said.contains(words))
+    said.has("/s was carried for ");
 }
 
 #[test]

@@ -113,6 +113,12 @@ fn judged() -> Vec<(&'static str, String, usize, Verdict)> {
             breaks(5.0, 4.0, true),
         ),
         ("is not for long", with("....x..xx.."), 0, broke(5.0, 4.0)),
+        (
+            "was good but for a moment",
+            with("b....xxxxxxx"),
+            0,
+            broke(6.0, 5.0),
+        ),
         ("was never good", with("x"), 0, broke(1.0, 0.0)),
         ("hold-ups are nobody's", with("..sG"), 0, held),
         ("nor is the backlog after them", with("..sxxG"), 0, held),
@@ -129,6 +135,15 @@ fn judged() -> Vec<(&'static str, String, usize, Verdict)> {
         ("recovers once", with("xxxGxxxxxxx"), 10, broke(68.0, 67.0)),
         ("does not recover", long("x", 17), 10, broke(11.0, 10.0)),
     ]
+}
+
+/// Share of bad responses in a window of this sign.
+fn share(sign: char) -> f64 {
+    match sign {
+        '.' => 0.0,
+        'b' => 0.05,
+        _ => 1.0,
+    }
 }
 
 #[test]
@@ -150,7 +165,7 @@ fn windows_are_judged() {
             .map(|sign| Window {
                 sent: if sign == 'u' { 0.7 } else { 1.0 },
                 is_held_up: sign == 's',
-                ..window(&trial, if sign == '.' { 0.0 } else { 1.0 })
+                ..window(&trial, share(sign))
             })
             .collect();
         assert_eq!(search.judge(&trial, &windows), expected, "{name}");
