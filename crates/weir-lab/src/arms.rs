@@ -76,7 +76,7 @@ pub(crate) struct Arms<'a> {
 
 /// Right answers in a row after which new settings are held to have settled, and how long that may take.
 const SETTLED: u32 = 5;
-const SETTLED_WITHIN: Duration = Duration::from_secs(60);
+const SETTLED_WITHIN: Duration = Duration::from_secs(120);
 const BETWEEN_ANSWERS: Duration = Duration::from_millis(50);
 
 /// How long a proxy takes to end, about.
@@ -227,7 +227,14 @@ impl<'a> Arms<'a> {
             }
         }
         for load in &bench.study.loads {
-            self.ask_once(load, id)?;
+            let answer = self.ask_once(load, id);
+            // What routes to its pods may still change.
+            let is_retried = answer.is_err() && self.controlled.is_some();
+            if is_retried {
+                self.ask_once(load, id)
+            } else {
+                answer
+            }?;
         }
         events(Event::ArmReady {
             address: started.listen.to_string(),

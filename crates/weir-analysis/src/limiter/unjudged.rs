@@ -5,6 +5,9 @@ use weir_limits::{Absent, Derivation, Quantities, Role, Unknown};
 use super::words::limiter_name;
 use crate::findings::LimiterFindings;
 
+/// Quantity that is given with the load.
+const ORIGIN_TIME: &str = "origin_time";
+
 /// Where a quantity comes from that is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
@@ -18,17 +21,20 @@ enum Source {
     GeneratorHost,
     /// A time at a low load, which it is held against.
     LowLoad,
+    /// How long the origin took to respond.
+    OriginTime,
     /// Figures of the load.
     Load,
 }
 
 impl Source {
-    const ALL: [Source; 6] = [
+    const ALL: [Source; 7] = [
         Source::ProxyHost,
         Source::Proxy,
         Source::Origin,
         Source::LowLoad,
         Source::GeneratorHost,
+        Source::OriginTime,
         Source::Load,
     ];
 
@@ -41,6 +47,7 @@ impl Source {
             Source::ProxyHost => "the server's processes and host, which could not be read",
             Source::GeneratorHost => "the generator's host, which could not be read",
             Source::LowLoad => "a time at a low load, and there was none",
+            Source::OriginTime => "the time of the origin's responses, which was not measured",
             Source::Load => "figures of the load that are not known",
         }
     }
@@ -56,6 +63,9 @@ impl Source {
             }
             Source::GeneratorHost => "run weir as root there",
             Source::LowLoad => "a longer run has one",
+            Source::OriginTime => {
+                "a load at that rate, in a study in which weir starts proxy and origin, measures it"
+            }
             Source::Load => "the report names them",
         }
     }
@@ -64,6 +74,9 @@ impl Source {
     fn of(quantity: &str, found: &LimiterFindings) -> Source {
         if found.evidence.quantities.contains_key(quantity) {
             return Source::LowLoad;
+        }
+        if quantity == ORIGIN_TIME {
+            return Source::OriginTime;
         }
         let known = Quantities::builtin().get(quantity);
         match known.map(|known| &known.from) {
@@ -220,6 +233,12 @@ mod tests {
                 &[origin],
                 "What limits shop is not known: origin could not be judged, because it shows only in the origin server, of \
                  which nothing could be read; a study in which weir starts proxy and origin reads it.",
+            ),
+            (
+                &[("origin", "origin_time", None)],
+                "What limits shop is not known: origin could not be judged, because it shows only in the time of the origin's \
+                 responses, which was not measured; a load at that rate, in a study in which weir starts proxy and origin, \
+                 measures it.",
             ),
             (
                 &[

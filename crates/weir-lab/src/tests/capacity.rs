@@ -21,7 +21,7 @@ pub(super) fn capacity(services: f64) -> f64 {
     services - 100_f64.ln() / 0.03
 }
 
-fn exponential(services: f64) -> ArmModel {
+pub(super) fn exponential(services: f64) -> ArmModel {
     ArmModel {
         service: Distribution::Exponential {
             mean_ns: 1e9 / services,
@@ -322,65 +322,6 @@ fn a_machine_that_stands_still_is_not_taken_for_the_arm() {
 }
 
 #[test]
-fn a_budget_counts_the_closed_loops_before_a_search() {
-    // Connections are doubled four times: 16 s. No interval is ever narrow enough.
-    let mut bench = bench(&[("stock", 2000.0)], "p99 < 400ms", 5);
-    let arm = ArmModel {
-        service: Distribution::Exponential { mean_ns: 40e6 },
-        workers: 64,
-        ..ArmModel::default()
-    };
-    bench.model.arms.insert("stock".to_owned(), arm);
-    bench.study.loads[0].main.connections = 4;
-    bench.study.search.most_connections = Some(64);
-    bench.study.search.precision = 0.001;
-    let budget = Duration::from_secs(110);
-    bench.study.budget = Some(budget);
-    let took = bench.run(&mut |_, _| {}).unwrap().took;
-    let run = bench.read();
-    let found = found(&run)[0];
-    assert_eq!(found.connections, 64, "{found:?}");
-    assert!(took <= budget, "{took:?}: {found:?}");
-    assert!(
-        took > budget - Duration::from_secs(40),
-        "{took:?}: {found:?}"
-    );
-}
-
-#[test]
-fn the_budget_that_a_search_says_is_enough_is_longer_and_lets_it_answer() {
-    for arms in [
-        &[("stock", 2000.0)][..],
-        &[("stock", 2000.0), ("other", 1500.0)],
-    ] {
-        for budget_s in [30, 45] {
-            let mut bench = bench(arms, "p99 < 30ms", 40);
-            let each =
-                |run: &Run| -> Vec<CapacityRecord> { found(run).into_iter().cloned().collect() };
-            bench.study.budget = Some(Duration::from_secs(budget_s * arms.len() as u64));
-            let took = bench.run(&mut |_, _| {}).unwrap().took;
-            let short = each(&bench.read());
-            let is_short = |found: &&CapacityRecord| matches!(found.end, CapacityEnd::TooShort(_));
-            let enough = short
-                .iter()
-                .filter(is_short)
-                .filter_map(|found| found.enough_s);
-            let enough_s = enough.reduce(f64::max);
-            let enough_s = enough_s.unwrap_or_else(|| panic!("none: {short:?}"));
-            assert!(enough_s > took.as_secs_f64(), "{took:?}: {short:?}");
-            let mut bench = self::bench(arms, "p99 < 30ms", 40);
-            bench.study.budget = Some(Duration::from_secs_f64(enough_s));
-            bench.run(&mut |_, _| {}).unwrap();
-            let long = each(&bench.read());
-            assert!(
-                long.iter().all(|found| found.verified > 0.0),
-                "{enough_s}: {long:?}"
-            );
-        }
-    }
-}
-
-#[test]
 fn what_an_arm_carries_whose_speed_changes_is_found() {
     let slower_by_turns: Vec<(f64, f64)> = (1..200)
         .map(|turn| {
@@ -426,75 +367,5 @@ fn what_an_arm_carries_whose_speed_changes_is_found() {
             "{name}, {truth}: {found:?}"
         );
         assert!(found.high < 1.4 * found.low, "{name}: {found:?}");
-    }
-}
-
-#[test]
-fn a_budget_is_kept_whatever_a_search_has_to_ask_again() {
-    let stalls = || (1..40).map(|turn| 26.0 * f64::from(turn)..26.0 * f64::from(turn) + 13.0);
-    let forgetful = TimeWait {
-        per_request: 1.0,
-        lasts_s: 60.0,
-        room: 60_000.0,
-        factor: 8.0,
-    };
-    type Spoil = Box<dyn Fn(&mut Bench)>;
-    let stalled = |arm: &'static str| -> Spoil {
-        Box::new(move |bench| {
-            let arm = bench.model.arms.get_mut(arm).unwrap();
-            arm.faults = stalls().map(Fault::Stall).collect();
-        })
-    };
-    let rows: [(&str, u64, u64, Spoil); 5] = [
-        ("nothing", 5, 100, Box::new(|_| {})),
-        ("stalls", 10, 100, stalled("stock")),
-        ("long stalls", 20, 120, stalled("other")),
-        (
-            "a memory",
-            20,
-            120,
-            Box::new(move |bench| {
-                let arm = bench.model.arms.get_mut("stock").unwrap();
-                arm.time_wait = Some(forgetful);
-            }),
-        ),
-        (
-            "a speed that changes",
-            5,
-            100,
-            Box::new(|bench| {
-                let times = |turn: u32| if turn.is_multiple_of(2) { 0.5 } else { 2.0 };
-                let steps = (1..200).map(|turn| (15.0 * f64::from(turn), times(turn)));
-                bench.model.machine.noise.steps = steps.collect();
-            }),
-        ),
-    ];
-    for (name, hold_s, each_s, spoil) in rows {
-        for arms in [
-            &[("stock", 2000.0), ("other", 1500.0)][..],
-            &[("other", 1500.0), ("stock", 2000.0)],
-        ] {
-            let mut bench = bench(arms, "p99 < 30ms", hold_s);
-            spoil(&mut bench);
-            let budget = Duration::from_secs(each_s * arms.len() as u64);
-            bench.study.budget = Some(budget);
-            let mut lefts = Vec::new();
-            let summary = bench.run(&mut |event, _| {
-                if let Event::Bracket { bracket, left } = event {
-                    let passed = Duration::from_secs_f64(bracket.passed_s.unwrap_or(f64::MAX));
-                    lefts.push(passed + *left);
-                }
-            });
-            let took = summary.unwrap().took;
-            let run = bench.read();
-            let found = found(&run);
-            assert!(took <= budget, "{name}: {took:?}: {found:?}");
-            assert_eq!(found.len(), arms.len(), "{name}: each has an answer");
-            let last = lefts.iter().max();
-            assert!(
-                last <= Some(&budget),
-                "{name}: what is left is more than there is"
-            );
-        }
     }
 }

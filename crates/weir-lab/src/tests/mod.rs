@@ -3,6 +3,7 @@
 mod alone;
 mod bench;
 mod capacity;
+mod capacity_budget;
 mod elsewhere;
 mod faults;
 mod generators;

@@ -146,7 +146,7 @@ const ROWS: &[(ProxyKind, &str, &str, &str, &str)] = &[
     (Envoy, "envoy_rate_limited=70", "rate_limit", "", "envoy_rate_limited=0"),
     (Httpd, "cpu=0.9 proxy_waits=7", "cpu", "access_log", "proxy_waits=0.5"),
     (Nginx, "busiest_process=0.1>0.99 busiest_thread=?", "cpu_one_worker", "worker_processes", "busiest_process=0.1>0.85"),
-    (Envoy, "busiest_thread=0.1>0.99", "cpu_one_worker", "concurrency", "busiest_thread=0.1>0.8"),
+    (Envoy, "process_threads=4 busiest_thread=0.1>0.99", "cpu_one_worker", "concurrency", "process_threads=4 busiest_thread=0.1>0.8"),
     (Haproxy, "worker_use=0.1>0.99 haproxy_idle=1", "cpu_one_worker", "nbthread", "worker_use=0.1>0.8"),
     (Nginx, "cpu_softirq_busiest=0.95 softnet_squeezed=40", "softirq", "net.core.rps_sock_flow_entries", "cpu_softirq_busiest=0.5"),
     (Nginx, "softnet_dropped=40 syn_modes=0.001", "softirq", "net.core.netdev_max_backlog", "softnet_dropped=0 syn_modes=0"),

@@ -173,8 +173,11 @@ impl Search {
 
     /// Rates between which the capacity is believed to be, requests/s.
     pub(super) fn between(&self) -> Option<(f64, f64)> {
-        if let Some(answer) = &self.answer {
-            return Some(answer.interval).filter(|(low, _)| *low > 0.0);
+        let ends = self.answer.as_ref().map(|answer| answer.interval);
+        let claim = ends.filter(|(low, _)| *low > 0.0);
+        // Where only the time is over, it may get some more.
+        if claim.is_some() || self.answer.is_some() && !self.is_out_of_time() {
+            return claim;
         }
         let threshold = self.threshold.as_ref()?;
         match self.held() {

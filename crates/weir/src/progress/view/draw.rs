@@ -261,7 +261,7 @@ fn forest((low, high): (f64, f64), ratio: f64, extent: f64, width: usize) -> Str
     cells.collect()
 }
 
-/// `stock  9,000–10,200  ░░░████░░`: what is left of the first bracket.
+/// `stock  9,000–10,200  ░░░████░░  9,000/s held for 65 s`: what is left of the first bracket, and the claim so far.
 fn bracket(one: &Bracket, width: usize) -> Line<'static> {
     let column = if width < WIDE { 12 } else { width / 4 };
     let name = shown(&one.now.arm);
@@ -273,7 +273,14 @@ fn bracket(one: &Bracket, width: usize) -> Line<'static> {
         "{:>17} ",
         format!("{}–{}", number::rate(low), number::rate(high))
     );
-    let room = width.saturating_sub(column + 18).min(41);
+    let held = one.now.held.map_or_else(String::new, |held| {
+        format!(
+            "  {}/s held for {:.0} s",
+            number::rate(held.rate),
+            held.seconds
+        )
+    });
+    let room = width.saturating_sub(column + 18 + held.len()).min(41);
     let (first, last) = one.first.unwrap_or((low, high));
     let (first, last) = (first.min(low), last.max(high));
     let place = |value: f64| {
@@ -292,6 +299,7 @@ fn bracket(one: &Bracket, width: usize) -> Line<'static> {
     Line::from(vec![
         Span::raw(text),
         Span::styled(cells.collect::<String>(), Style::new().fg(color)),
+        Span::raw(held),
     ])
 }
 

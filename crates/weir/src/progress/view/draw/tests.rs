@@ -8,7 +8,7 @@ use ratatui_core::terminal::Terminal;
 use weir_lab::Event as LabEvent;
 use weir_model::load::{ErrorCount, ErrorKind};
 use weir_model::progress::LoadInterval;
-use weir_model::record::{BracketRecord, SearchStage, ValidityReason};
+use weir_model::record::{BracketRecord, ObservedRecord, SearchStage, ValidityReason};
 use weir_model::study::Until;
 
 use super::*;
@@ -181,7 +181,7 @@ fn a_run() {
 
 #[test]
 fn a_search() {
-    let bracket = |arm: &str, between| {
+    let bracket = |arm: &str, between, held| {
         let bracket = BracketRecord {
             arm: arm.to_owned(),
             load: "closed".to_owned(),
@@ -190,17 +190,21 @@ fn a_search() {
             blocks: 4,
             seconds: 10.0,
             between,
-            held: None,
+            held,
             passed_s: None,
         };
         let left = Duration::from_secs(400);
         Event::Lab(LabEvent::Bracket { bracket, left })
     };
+    let held = ObservedRecord {
+        rate: 9000.0,
+        seconds: 65.0,
+    };
     let events = [
         run_begun("127.0.0.1-8080"),
-        bracket("server", Some((4000.0, 16_000.0))),
-        bracket("other", None),
-        bracket("server", Some((9000.0, 10_200.0))),
+        bracket("server", Some((4000.0, 16_000.0)), None),
+        bracket("other", None, None),
+        bracket("server", Some((9000.0, 10_200.0)), Some(held)),
     ];
     pictures("search", &events);
 }
