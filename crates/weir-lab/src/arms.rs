@@ -228,13 +228,11 @@ impl<'a> Arms<'a> {
         }
         for load in &bench.study.loads {
             let answer = self.ask_once(load, id);
-            // What routes to its pods may still change.
-            let is_retried = answer.is_err() && self.controlled.is_some();
-            if is_retried {
-                self.ask_once(load, id)
-            } else {
-                answer
-            }?;
+            answer.or_else(|error| match &self.controlled {
+                // What routes to its pods may still change.
+                Some(_) => self.ask_once(load, id),
+                None => Err(error),
+            })?;
         }
         events(Event::ArmReady {
             address: started.listen.to_string(),

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use weir_model::load::Spacing;
 use weir_model::record::{CapacityEnd, CapacityRecord};
 use weir_record::Run;
 use weir_simulation::{ArmModel, Distribution, Fault, TimeWait};
