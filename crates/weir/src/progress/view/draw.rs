@@ -273,13 +273,13 @@ fn bracket(one: &Bracket, width: usize) -> Line<'static> {
         "{:>17} ",
         format!("{}–{}", number::rate(low), number::rate(high))
     );
-    let held = one.now.held.map_or_else(String::new, |held| {
-        format!(
-            "  {}/s held for {:.0} s",
-            number::rate(held.rate),
-            held.seconds
-        )
-    });
+    let held = match one.now.held {
+        Some(held) if width >= WIDE => {
+            let rate = number::rate(held.rate);
+            format!("  {rate}/s held for {:.0} s", held.seconds)
+        }
+        _ => String::new(),
+    };
     let room = width.saturating_sub(column + 18 + held.len()).min(41);
     let (first, last) = one.first.unwrap_or((low, high));
     let (first, last) = (first.min(low), last.max(high));
