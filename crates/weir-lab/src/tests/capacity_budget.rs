@@ -13,7 +13,7 @@ use crate::Event;
 #[test]
 fn time_that_an_arm_with_a_claim_leaves_is_for_one_without() {
     let arms = [("stock", 2000.0), ("other", 2000.0)];
-    for budget_s in [200, 215, 230] {
+    for budget_s in [264, 270, 282] {
         let mut bench = bench(&arms, "p99 < 30ms", 30);
         let forgetful = ArmModel {
             time_wait: Some(TimeWait {
