@@ -227,12 +227,7 @@ impl<'a> Arms<'a> {
             }
         }
         for load in &bench.study.loads {
-            let answer = self.ask_once(load, id);
-            answer.or_else(|error| match &self.controlled {
-                // What routes to its pods may still change.
-                Some(_) => self.ask_once(load, id),
-                None => Err(error),
-            })?;
+            self.ask_once(load, id)?;
         }
         events(Event::ArmReady {
             address: started.listen.to_string(),
