@@ -148,7 +148,7 @@ impl Search {
     }
 
     /// Rate of a hold that succeeds with this chance; not far below those that broke because the target stalled, nor below
-    /// the rate at which half of the dwells hold, if some of them stalled. The last hold before a claim risks nothing.
+    /// the rate at which half of the dwells hold, if some of them stalled. Where no further hold has time, the chance alone counts.
     fn hold_rate(&self, threshold: &Threshold, chance: f64) -> f64 {
         let is_last = self.held().is_none() && self.left_s() < 2.0 * self.hold(1.0).seconds();
         if is_last {

@@ -74,9 +74,7 @@ fn a_search_that_is_interrupted_and_killed_finds_what_a_server_carries() {
     let mut rates: Vec<f64> = all.iter().filter_map(|trial| trial.rate_intended).collect();
     rates.dedup();
     assert_eq!(rates.iter().filter(|rate| **rate == rates[0]).count(), 1);
-    let [found] = found(&run)[..] else {
-        panic!("one answer")
-    };
+    let found = only_answer(&run);
     assert!(
         matches!(
             found.end,
@@ -154,11 +152,17 @@ fn a_server_that_dies_is_said_to_have_broken() {
     server.end();
     run.end().with_code(0);
     let run = place.records();
-    let [found] = found(&run)[..] else {
-        panic!("one answer")
-    };
+    let found = only_answer(&run);
     let is_told = matches!(found.end, CapacityEnd::Broken(_) | CapacityEnd::Never);
     assert!(is_told && found.verified == 0.0, "{found:?}");
+}
+
+/// Answer of a run that has one arm.
+fn only_answer(run: &Run) -> &CapacityRecord {
+    let [answer] = found(run)[..] else {
+        panic!("one answer")
+    };
+    answer
 }
 
 #[test]
@@ -177,9 +181,7 @@ fn a_generator_that_is_held_up_is_not_taken_for_the_server() {
     }
     run.end().with_code(0);
     let records = place.records();
-    let [found] = found(&records)[..] else {
-        panic!("one answer")
-    };
+    let found = only_answer(&records);
     // On a machine that is busy besides, hold-ups spoil so much that nothing is claimed of anybody.
     let is_claimed = found.verified > 0.0 || found.high > 0.0;
     let ceiling = found.ceiling.map(|ceiling| ceiling.of);
@@ -233,9 +235,7 @@ fn a_generator_with_a_quota_is_not_taken_for_the_server() {
     let run = Running::start(&mut behind(&before, &line));
     run.end_of_steps(" left\n").with_code(0);
     let run = place.records();
-    let [found] = found(&run)[..] else {
-        panic!("one answer")
-    };
+    let found = only_answer(&run);
     let ceiling = found.ceiling.map(|ceiling| ceiling.of);
     assert_eq!(ceiling, Some(CeilingOf::Generator), "{found:?}");
     server.signal(Signal::TERM);
@@ -289,9 +289,7 @@ fn a_server_that_breaks_above_a_rate_is_said_to_and_is_not_asked_on_and_on() {
     place.run(&study(&at, "p90 < 50ms")).end().with_code(0);
     assert!(begun.elapsed() < Duration::from_secs(45), "{begun:?}");
     let run = place.records();
-    let [found] = found(&run)[..] else {
-        panic!("one answer")
-    };
+    let found = only_answer(&run);
     let is_told = matches!(found.end, CapacityEnd::Broken(_));
     assert!(is_told && found.verified == 0.0, "{found:?}");
 }
