@@ -44,12 +44,11 @@ fn exchange(
     let until = Instant::now() + timeout;
     loop {
         let length = match stream.read(&mut buffer) {
-            // On a bypassed socket a receive may be woken before there is anything for it; one with a timeout ends
-            // by EINTR in a process that was stopped and continues (signal(7)).
-            Err(error)
-                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
-                    && Instant::now() < until =>
-            {
+            // A receive with a timeout ends so in a process that was stopped and continues (signal(7)). However long
+            // that was, the response may be there.
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            // On a bypassed socket a receive may be woken before there is anything for it.
+            Err(error) if error.kind() == ErrorKind::WouldBlock && Instant::now() < until => {
                 continue;
             }
             read => read?,
@@ -94,6 +93,7 @@ mod tests {
         }
     }
 
+    /// Status code of the response that these reads give, or the error of one of them.
     fn status_of(reads: impl IntoIterator<Item = io::Result<&'static [u8]>>) -> io::Result<u16> {
         let requests = RequestSet::plain(b"GET / HTTP/1.1\r\n\r\n".to_vec(), false);
         let stream = Script(reads.into_iter().collect());
