@@ -160,10 +160,36 @@ impl Capacity {
         let left_s = time::of_trials_s(share) * open as f64;
         let usual_s = time::trials_s(study, 0.0);
         let unused_s: f64 = self.arms.iter().map(|arm| arm.unused_s(usual_s)).sum();
-        for arm in &mut self.arms {
-            let part = arm.unused_s(usual_s) / unused_s.max(1e-9);
-            arm.has_left(left_s * part);
+        let part = |arm: &Searched| arm.unused_s(usual_s) / unused_s.max(1e-9);
+        let first = self
+            .first_served(left_s)
+            .map(|(arm, hold_s)| (arm, hold_s.max(left_s * part(&self.arms[arm]))));
+        let (rest_s, rest) = match first {
+            Some((arm, first_s)) => (left_s - first_s, 1.0 - part(&self.arms[arm])),
+            None => (left_s, 1.0),
+        };
+        let parts_s: Vec<f64> = (self.arms.iter().enumerate())
+            .map(|(id, arm)| match first {
+                Some((first, first_s)) if first == id => first_s,
+                _ => rest_s * part(arm) / rest.max(1e-9),
+            })
+            .collect();
+        for (arm, part_s) in self.arms.iter_mut().zip(parts_s) {
+            arm.has_left(part_s);
         }
+    }
+
+    /// The arm that has the time for its next hold before the others share the rest, and that time: one whose claim
+    /// nothing else narrows, once all have a claim.
+    fn first_served(&self, left_s: f64) -> Option<(ArmId, f64)> {
+        let mut open = self.arms.iter().filter(|arm| arm.is_open());
+        if !open.all(|arm| arm.held().is_some()) {
+            return None;
+        }
+        let needed = self.arms.iter().map(Searched::hold_needed_s).enumerate();
+        needed
+            .filter_map(|(arm, hold_s)| Some((arm, hold_s?)))
+            .find(|(_, hold_s)| *hold_s <= left_s)
     }
 
     /// An arm has its answer: the time that it has left is for the others.

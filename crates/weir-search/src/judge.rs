@@ -36,14 +36,19 @@ pub(crate) struct Break {
     pub(crate) after_s: f64,
     /// Seconds before it without a bad window; before the last bad ones in a row, if these alone made the trial break.
     pub(crate) clean_s: f64,
-    /// Whether the target answered hardly anything at the end.
+    /// Whether the target answered hardly anything when it broke.
     pub(crate) is_dead: bool,
+    /// Whether it completed a small part of what was due in the last window that was seen. A queue that is a little too
+    /// short goes on at full speed, and one that loses speed under backlog at most of it.
+    pub(crate) has_collapsed: bool,
     /// Whether the trial was good again soon after it: what stands still for a moment recovers, what is used up does not.
     pub(crate) recovers: bool,
 }
 
 /// A target that completes less than this share of what is due has stopped answering.
 const ALIVE: f64 = 0.1;
+/// And one that completes less than this share has collapsed.
+const COLLAPSED: f64 = 0.35;
 
 fn breaks(window: &Window, bounds: &[Bound]) -> bool {
     window
@@ -133,6 +138,7 @@ pub(crate) fn judge(
                 after_s: trial.window_s * (index + 1) as f64,
                 clean_s: trial.window_s * clean_count as f64,
                 is_dead: !recovers && window.completed < ALIVE * window.due,
+                has_collapsed: !recovers && has_collapsed(windows),
                 recovers,
             });
         }
@@ -156,9 +162,16 @@ pub(crate) fn judge(
             after_s: trial.window_s * windows.len() as f64,
             clean_s: trial.window_s * clean_until.unwrap_or(0) as f64,
             is_dead: false,
+            has_collapsed: has_collapsed(windows),
             recovers: false,
         })
     }
+}
+
+fn has_collapsed(windows: &[Window]) -> bool {
+    windows
+        .last()
+        .is_some_and(|last| last.completed < COLLAPSED * last.due)
 }
 
 /// Bad windows in a row.

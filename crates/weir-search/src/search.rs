@@ -3,7 +3,7 @@
 use crate::burst::Bursts;
 use crate::goal::{Answer, Ending, Goal, Progress, Stage, Trial, Window};
 use crate::judge::{Break, Verdict, judge, worst};
-use crate::threshold::{Datum, Kind, Threshold};
+use crate::threshold::{Datum, Kind, Stalls, Threshold};
 
 mod answer;
 mod faults;
@@ -18,9 +18,11 @@ const WINDOWS_TO_KNOW: usize = 8;
 /// A dwell that breaks at once is a surprise if its chance to hold was so high.
 const SURPRISE: f64 = 0.9;
 /// Seconds in which a threshold moves by its scatter, as a random walk.
-const MOVES_S: f64 = 60.0;
+const MOVES_S: f64 = 50.0;
 /// A bracket of holds is narrow enough when its ends are apart by this logarithm, or by as much as was asked for.
 const NARROW_BRACKET: f64 = 0.1;
+/// A rate that is higher by this factor is so by more than most targets scatter.
+const CLEARLY: f64 = 1.05;
 /// A rate this near to the ceiling counts as the ceiling.
 const AT_CEILING: f64 = 0.98;
 
@@ -72,9 +74,9 @@ impl Tried {
         self.result.is_ok()
     }
 
-    /// Whether it is a hold of a target that answered well at first, and hardly anything at the end.
-    fn has_died_late(&self) -> bool {
-        self.is_hold() && matches!(&self.result, Err(how) if how.is_dead && how.clean_s > 0.0)
+    /// Whether it is a hold of a target that answered well at first, and a small part of what was due at the end.
+    fn has_collapsed_late(&self) -> bool {
+        self.is_hold() && matches!(&self.result, Err(how) if how.has_collapsed && how.clean_s > 0.0)
     }
 
     /// Whether a dwell would have shown the same: a hold that was bad as soon says nothing of what builds up.
@@ -214,7 +216,7 @@ impl Search {
         self.has_surprised |= self.is_surprise(trial, &result);
         self.builds_up |= self.exhausts(trial, &result);
         self.keep(trial, windows, result);
-        self.threshold = Threshold::estimate(&self.data(), self.has_stalled());
+        self.threshold = Threshold::estimate(&self.data(), self.stalls());
         if self.is_silent() {
             return;
         }
@@ -276,15 +278,20 @@ impl Search {
         matches!(result, Err(how) if how.recovers && is_late(how))
     }
 
-    /// Whether a hold ended with a target that answered hardly anything, later than dwells of such rates which held.
+    /// Whether a hold ended with a target that answered hardly anything, later than dwells of such rates which held; or
+    /// with one that had collapsed, later than dwells of clearly higher rates.
     fn exhausts(&self, trial: &Trial, result: &Result<f64, Break>) -> bool {
-        let Err(how) = result else {
-            return false;
+        let factor = match result {
+            Err(how) if how.is_dead => 1.0,
+            Err(how) if how.has_collapsed => CLEARLY,
+            _ => return false,
         };
-        let mut dwells = self.dwells().filter(|dwell| dwell.rate >= trial.rate);
+        let after_s = result.map_or_else(|how| how.after_s, |held_s| held_s);
+        let mut dwells = self
+            .dwells()
+            .filter(|dwell| dwell.rate >= factor * trial.rate);
         trial.stage == Stage::Hold
-            && how.is_dead
-            && dwells.any(|dwell| dwell.result.is_ok_and(|held_s| how.after_s >= held_s))
+            && dwells.any(|dwell| dwell.result.is_ok_and(|held_s| after_s >= held_s))
     }
 
     /// Factor by which a rate may be above the capacity and still hold for so many seconds: its backlog takes as long to
@@ -295,7 +302,14 @@ impl Search {
 
     /// Whether the target has stalled in any trial.
     fn has_stalled(&self) -> bool {
-        self.tried.iter().any(|tried| tried.has_stalled)
+        self.stalls().count > 0
+    }
+
+    fn stalls(&self) -> Stalls {
+        Stalls {
+            count: self.tried.iter().filter(|tried| tried.has_stalled).count(),
+            holds: self.tried.iter().map(|tried| tried.seconds).sum::<f64>() / self.goal.hold_s,
+        }
     }
 
     fn data(&self) -> Vec<Datum> {
@@ -305,6 +319,7 @@ impl Search {
                 rate: tried.rate / tried.lag,
                 is_hold: !tried.is_as_short_as_a_dwell(),
                 held: tried.held(),
+                has_stalled: tried.has_stalled,
                 spread: (1.0 + (self.spent_s.1 - tried.until_s) / MOVES_S).sqrt(),
             })
             .collect()

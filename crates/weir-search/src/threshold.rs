@@ -40,11 +40,8 @@ const LEAST_DIP: f64 = 0.003;
 /// likely beforehand; the weight of all of them.
 const BUILD_UPS: (f64, f64, i32) = (0.07, 1.12, 35);
 const BUILD_UP_WEIGHT: f64 = 0.15;
-/// What stalls add to the scatter of holds, and take from their threshold: how many stalls a hold meets is chance. And the
-/// weight of each beforehand, once the target has stalled.
-const STALLING: [(f64, f64); 3] = [(0.0, 0.4), (0.12, 0.3), (0.3, 0.3)];
-/// The same of a target that has not stalled.
-const NOT_STALLING: [(f64, f64); 1] = [(0.0, 1.0)];
+/// What stalls add to the scatter of holds, and take from their threshold, if most holds meet one: how many is chance.
+const STALLING: [f64; 2] = [0.12, 0.3];
 /// Points of the grid over ln C: of the first pass over all rates, and of the second where the first has left mass.
 const COARSE: usize = 60;
 const FINE: usize = 90;
@@ -65,6 +62,8 @@ pub(crate) struct Datum {
     pub(crate) is_hold: bool,
     /// Whether the objective held.
     pub(crate) held: bool,
+    /// Whether it broke only by a stall: that says nothing of a dwell's threshold, nor of a hold's if few holds meet one.
+    pub(crate) has_stalled: bool,
     /// Factor on σ for it, 1 or more: an old trial says less of a threshold that moves.
     pub(crate) spread: f64,
 }
@@ -85,6 +84,43 @@ struct Cell {
 pub(crate) struct Threshold {
     cells: Vec<Cell>,
     has_stalled: bool,
+}
+
+/// Stalls of the target: moments in which it stood still.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Stalls {
+    pub(crate) count: usize,
+    /// Holds that all trials were as long as.
+    pub(crate) holds: f64,
+}
+
+impl Stalls {
+    /// Probability that most holds meet one: that they come so often, as a Poisson process whose frequency may be any
+    /// beforehand (Gelman and others, Bayesian Data Analysis, 3rd edition, section 2.6).
+    pub(crate) fn chance_of_most(self) -> f64 {
+        if self.count == 0 {
+            return 0.0;
+        }
+        let most = std::f64::consts::LN_2 * self.holds;
+        let (mut term, mut sum) = (1.0, 1.0);
+        for count in 1..=self.count {
+            term *= most / count as f64;
+            sum += term;
+        }
+        (-most).exp() * sum
+    }
+
+    /// What stalls add to the scatter of holds, and take from their threshold, with the probability of each.
+    fn of_holds(self) -> Vec<(f64, f64)> {
+        let most = self.chance_of_most();
+        let share = most / STALLING.len() as f64;
+        let steady = (0.0, 1.0 - most);
+        let stalling = STALLING.map(|stall| (stall, share));
+        std::iter::once(steady)
+            .chain(stalling)
+            .filter(|(_, chance)| *chance > 0.0)
+            .collect()
+    }
 }
 
 /// Kind of trial whose threshold is meant.
@@ -125,19 +161,17 @@ fn chances(z: f64) -> Chances {
     table[step.round() as usize]
 }
 
-fn log_likelihood(data: &[Datum], is_hold: bool, threshold: f64, scatter: f64) -> f64 {
-    data.iter()
-        .filter(|datum| datum.is_hold == is_hold)
-        .map(|datum| {
-            let deviation = scatter * datum.spread;
-            let chances = chances((threshold - datum.rate.ln()) / deviation);
-            if datum.held {
-                chances.holds
-            } else {
-                chances.breaks
-            }
-        })
-        .sum()
+fn log_likelihood<'d>(data: impl Iterator<Item = &'d Datum>, threshold: f64, scatter: f64) -> f64 {
+    data.map(|datum| {
+        let deviation = scatter * datum.spread;
+        let chances = chances((threshold - datum.rate.ln()) / deviation);
+        if datum.held {
+            chances.holds
+        } else {
+            chances.breaks
+        }
+    })
+    .sum()
 }
 
 /// Values of δ for a σ: the value, whether it is of something that builds up, and its logarithmic prior weight.
@@ -164,12 +198,16 @@ fn cells(
     (low, high): (f64, f64),
     points: usize,
 ) -> Vec<Cell> {
+    let dwells = || {
+        data.iter()
+            .filter(|datum| !datum.is_hold && !datum.has_stalled)
+    };
     let step = (high - low) / (points - 1) as f64;
     let mut without_holds = Vec::with_capacity(points * SCATTER.len());
     for (scatter, prior) in SCATTER {
         for point in 0..points {
             let dwell = low + step * point as f64;
-            let weight = prior.ln() + log_likelihood(data, false, dwell, scatter);
+            let weight = prior.ln() + log_likelihood(dwells(), dwell, scatter);
             without_holds.push((dwell, scatter, weight));
         }
     }
@@ -177,6 +215,10 @@ fn cells(
     let best = without_holds
         .iter()
         .fold(f64::NEG_INFINITY, |best, (.., weight)| best.max(*weight));
+    let stalled = data
+        .iter()
+        .filter(|datum| datum.is_hold && datum.has_stalled);
+    let stalled = stalled.count() as f64;
     let mut cells = Vec::new();
     for (dwell, scatter, of_dwells) in without_holds {
         if of_dwells < best + HOPELESS_LOG {
@@ -184,16 +226,20 @@ fn cells(
         }
         for (stall, weight) in stalls {
             let hold_scatter = scatter.hypot(*stall);
-            let known = of_dwells + weight.ln();
+            let lapses = stalled * if *stall == 0.0 { LAPSE.ln() } else { 0.0 };
+            let known = of_dwells + weight.ln() + lapses;
             cells.extend(drops(scatter).map(|(drop, builds_up, prior)| {
                 let hold = dwell - drop - stall;
+                let holds = data
+                    .iter()
+                    .filter(|datum| datum.is_hold && !(datum.has_stalled && *stall == 0.0));
                 Cell {
                     dwell,
                     scatter,
                     hold,
                     hold_scatter,
                     builds_up,
-                    weight: known + prior + log_likelihood(data, true, hold, hold_scatter),
+                    weight: known + prior + log_likelihood(holds, hold, hold_scatter),
                 }
             }));
         }
@@ -215,12 +261,8 @@ fn cells(
 
 impl Threshold {
     /// Estimates the threshold; None before any trial. Holds of a target that has stalled may scatter by more than dwells.
-    pub(crate) fn estimate(data: &[Datum], has_stalled: bool) -> Option<Threshold> {
-        let stalls: &[(f64, f64)] = if has_stalled {
-            &STALLING
-        } else {
-            &NOT_STALLING
-        };
+    pub(crate) fn estimate(data: &[Datum], stalls: Stalls) -> Option<Threshold> {
+        let of_holds = stalls.of_holds();
         let rates = || data.iter().map(|datum| datum.rate.ln());
         let (low, high) = (
             rates().fold(f64::INFINITY, f64::min) - BEYOND,
@@ -229,14 +271,14 @@ impl Threshold {
         if data.is_empty() {
             return None;
         }
-        let coarse = cells(data, stalls, (low, high), COARSE);
+        let coarse = cells(data, &of_holds, (low, high), COARSE);
         let step = (high - low) / (COARSE - 1) as f64;
         let likely = || coarse.iter().filter(|cell| cell.weight > 1e-7);
         let from = likely().map(|cell| cell.dwell).fold(high, f64::min);
         let to = likely().map(|cell| cell.dwell).fold(low, f64::max);
         Some(Threshold {
-            cells: cells(data, stalls, (from - step, to + step), FINE),
-            has_stalled,
+            cells: cells(data, &of_holds, (from - step, to + step), FINE),
+            has_stalled: stalls.count > 0,
         })
     }
 

@@ -70,6 +70,14 @@ impl Searched {
         matches!(&self.state, State::Searching(search) if search.is_out_of_time())
     }
 
+    /// Seconds of the hold without which nothing narrows its claim further, if it is of that kind.
+    pub(crate) fn hold_needed_s(&self) -> Option<f64> {
+        match &self.state {
+            State::Searching(search) => search.hold_needed_s(),
+            _ => None,
+        }
+    }
+
     /// Whether it has not been answered.
     pub(crate) fn is_searching(&self) -> bool {
         matches!(self.state, State::Searching(_))

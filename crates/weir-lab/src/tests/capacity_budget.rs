@@ -10,21 +10,26 @@ use super::bench::Bench;
 use super::capacity::{bench, exponential, found, has_claim};
 use crate::Event;
 
+/// An arm whose requests take one of so many ports for a minute each.
+fn forgetful(room: f64) -> ArmModel {
+    ArmModel {
+        time_wait: Some(TimeWait {
+            per_request: 1.0,
+            lasts_s: 60.0,
+            room,
+            factor: 8.0,
+        }),
+        ..exponential(2000.0)
+    }
+}
+
 #[test]
 fn time_that_an_arm_with_a_claim_leaves_is_for_one_without() {
     let arms = [("stock", 2000.0), ("other", 2000.0)];
     for budget_s in [264, 270, 282] {
         let mut bench = bench(&arms, "p99 < 30ms", 30);
-        let forgetful = ArmModel {
-            time_wait: Some(TimeWait {
-                per_request: 1.0,
-                lasts_s: 60.0,
-                room: 30_000.0,
-                factor: 8.0,
-            }),
-            ..exponential(2000.0)
-        };
-        bench.model.arms.insert("other".to_owned(), forgetful);
+        let other = forgetful(30_000.0);
+        bench.model.arms.insert("other".to_owned(), other);
         bench.study.budget = Some(Duration::from_secs(budget_s));
         bench.run(&mut |_, _| {}).unwrap();
         let run = bench.read();
@@ -34,6 +39,26 @@ fn time_that_an_arm_with_a_claim_leaves_is_for_one_without() {
             "{budget_s} s: {found:?}"
         );
     }
+}
+
+#[test]
+fn a_hold_without_which_nothing_narrows_a_claim_comes_before_dwells_of_others() {
+    let mut bench = bench(&[("stock", 2000.0), ("other", 2000.0)], "p99 < 30ms", 65);
+    bench
+        .model
+        .arms
+        .insert("other".to_owned(), forgetful(60_000.0));
+    bench.study.budget = Some(Duration::from_secs(444));
+    bench.run(&mut |_, _| {}).unwrap();
+    let run = bench.read();
+    let found = found(&run);
+    let other = found.iter().find(|one| one.arm == "other").unwrap();
+    // 60,000 ports for a minute each; a hold of 65 s may use a few more.
+    assert!(other.low <= 1020.0 && other.high >= 1000.0, "{other:?}");
+    assert!(
+        other.is_bracket && other.high < 1.3 * other.low,
+        "{other:?}"
+    );
 }
 
 #[test]

@@ -150,6 +150,12 @@ const SERVERS: &[Server] = &[
         ..NOISY
     },
     Server {
+        name: "D/D/1, stalls of 150 ms, one in five minutes",
+        stalls: (0.15, 300.0),
+        capacity: 1_996.7,
+        ..NOISY
+    },
+    Server {
         name: "M/M/1, becomes 15 % slower",
         change: (40.0, 1.0 / 0.85),
         capacity: 1_551.2,
@@ -213,6 +219,13 @@ const SERVERS: &[Server] = &[
         name: "penalty 20 %, no noise",
         penalty: 0.2,
         capacity: 2_001.3,
+        ..EVEN
+    },
+    Server {
+        name: "collapses: a fifth of its speed under backlog, speed wanders 2 %",
+        penalty: 0.8,
+        noise: 0.02,
+        capacity: 1_942.5,
         ..EVEN
     },
     Server {

@@ -13,9 +13,10 @@ const OVERLOADED: f64 = 0.97;
 const DOUBT: f64 = 0.1;
 /// How far the limit of some minutes may be from that of all time, in units of the scatter: most of a drift that takes
 /// longer than the search does not show in it. Fitted on simulated servers that drift (docs/capacity.md).
-const BETWEEN_MINUTES: f64 = 2.0;
+const BETWEEN_MINUTES: f64 = 6.0;
 /// The same at most, as a logarithm: a drift that is larger shows in the search.
-const UNSEEN: f64 = 0.07;
+const USUAL_S: f64 = 200.0;
+const UNSEEN: f64 = 0.10;
 /// Seconds of a search until its first claim, hold apart: a ramp, and dwells.
 const BEFORE_HOLD_S: f64 = 55.0;
 
@@ -32,16 +33,15 @@ impl Search {
     /// be doubted by holds and dwells below it that broke.
     pub(super) fn interval(&self, threshold: &Threshold, held: f64) -> (f64, f64) {
         let tail = (1.0 - self.goal.confidence) / 2.0;
-        let unseen = (BETWEEN_MINUTES * threshold.mean_scatter()).min(UNSEEN);
-        let beyond = unseen.exp();
-        let low = threshold.quantile(Kind::Hold, DOUBT) / beyond;
-        // Where the target stands still now and then, some holds meet none of it: they break where dwells do.
-        let highest = if self.has_stalled() {
-            Kind::Dwell
-        } else {
-            Kind::Hold
-        };
-        let high = threshold.quantile(highest, 1.0 - tail) * beyond;
+        let usual = (USUAL_S / self.spent_s.1).min(1.0).sqrt();
+        let unseen = usual * (BETWEEN_MINUTES * threshold.mean_scatter()).min(UNSEEN);
+        // Whether a hold meets a stall is chance: one that met none says little of the next.
+        let stalling = self.stalls().chance_of_most();
+        let doubt = DOUBT + stalling * (tail - DOUBT);
+        let of_holds = |probability| threshold.quantile(Kind::Hold, probability).ln();
+        let middle = of_holds(0.5);
+        let low = (middle - (middle - of_holds(doubt)).hypot(unseen)).exp();
+        let high = (middle + (of_holds(1.0 - tail) - middle).hypot(unseen)).exp();
         (held.min(low), high.min(self.ceiling).max(held))
     }
 
@@ -92,7 +92,7 @@ impl Search {
                 .as_ref()
                 .filter(|_| has_both)
                 .map(Threshold::scatter),
-            stalls: self.tried.iter().filter(|tried| tried.has_stalled).count(),
+            stalls: self.stalls().count,
             held,
             broke,
             carried,
@@ -141,6 +141,13 @@ impl Search {
         } else {
             self.end(self.too_short());
         }
+    }
+
+    /// Seconds without which nothing narrows its claim further: those of a hold, where something builds up.
+    pub fn hold_needed_s(&self) -> Option<f64> {
+        let ending = self.answer.as_ref().map(|answer| answer.ending);
+        let is_open = matches!(ending, None | Some(Ending::Time));
+        (is_open && self.builds_up && self.held().is_some()).then(|| self.hold(1.0).seconds())
     }
 
     /// Keeps the answer, and goes on to bursts if they were asked for.

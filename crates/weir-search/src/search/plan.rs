@@ -3,7 +3,7 @@
 use super::faults::GENTLY;
 use super::{AT_CEILING, NARROW_BRACKET, Search, Step, Tried, trials};
 use crate::goal::{Ending, Stage};
-use crate::threshold::Threshold;
+use crate::threshold::{Kind, Threshold};
 
 /// First rate of a ramp, as a share of what a closed loop has completed.
 const FIRST: f64 = 0.75;
@@ -32,6 +32,8 @@ const SETTLED_DWELLS: usize = 24;
 const BUILD_UP_STEPS: (f64, f64) = (0.15, 1.2);
 /// A hold after the first one that broke is this far, as a share of the logarithm, towards the least rate that must last.
 const TOWARDS_LEAST: f64 = 0.65;
+/// The last hold that there is time for is so much lower than a rate that must last, as a logarithm.
+const SURELY: f64 = 0.1;
 /// Something builds up if its probability is above this; after a dwell that held where a hold broke, above the second.
 const LIKELY: f64 = 0.5;
 const CONFIRMED: f64 = 0.2;
@@ -148,17 +150,23 @@ impl Search {
     }
 
     /// Rate of a hold that succeeds with this chance; not far below those that broke because the target stalled, nor below
-    /// the rate at which half of the dwells hold, if some of them stalled. Where no further hold has time, the chance alone counts.
+    /// the rate at which half of the dwells hold, if some of them stalled. Where no further hold has time, the chance alone counts, that something builds up
+    /// included.
     fn hold_rate(&self, threshold: &Threshold, chance: f64) -> f64 {
-        let is_last = self.held().is_none() && self.left_s() < 2.0 * self.hold(1.0).seconds();
-        if is_last {
-            return threshold.rate_of_chance(chance);
+        if self.is_last_hold() {
+            let low = threshold.quantile(Kind::Hold, 1.0 - chance);
+            return low.min(threshold.rate_of_chance(chance));
         }
         let of_dwells = self.has_stalled().then(|| threshold.mean().exp());
         let of_holds = self.holds().filter(|hold| hold.has_stalled);
         let stalled = of_holds.map(|hold| hold.rate).reduce(f64::min);
         let least = AFTER_STALL * stalled.or(of_dwells).unwrap_or(0.0);
         threshold.rate_of_chance(chance).max(least)
+    }
+
+    /// Whether there is time for one hold more, and none has held: it is the only one that can give a claim.
+    fn is_last_hold(&self) -> bool {
+        self.held().is_none() && self.left_s() < 2.0 * self.hold(1.0).seconds()
     }
 
     /// A rate as far as it can be tried.
@@ -245,7 +253,7 @@ impl Search {
             let has_broken = !hold.is_as_short_as_a_dwell() && !hold.held() && !hold.has_stalled;
             let is_confirmed = !next.is_hold() && next.held();
             let is_likely = chance > if is_confirmed { CONFIRMED } else { LIKELY };
-            has_broken && is_likely || hold.has_died_late() && is_confirmed
+            has_broken && is_likely || hold.has_collapsed_late() && is_confirmed
         })
     }
 
@@ -306,8 +314,12 @@ impl Search {
         let Some((rate, clean_s)) = broke.first().copied() else {
             return 0.0;
         };
-        let least = clean_s / hold_s;
+        // A hold that comes after others may last longer than one alone.
+        let least = (clean_s / hold_s).min(1.0);
         let farthest = -least.ln();
+        if self.is_last_hold() {
+            return farthest + SURELY;
+        }
         let Some((higher, sooner_s)) = broke.get(1).filter(|other| other.1 < clean_s) else {
             return TOWARDS_LEAST * farthest;
         };

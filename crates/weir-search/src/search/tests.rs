@@ -71,7 +71,7 @@ fn a_limit_is_found_wherever_it_is() {
         let (answer, history) = run(goal(), &mut |trial, _| window(trial, cliff(trial, edge)));
         let (low, high) = answer.interval;
         assert!(low <= edge && edge <= high, "{edge}: {answer:?}");
-        assert!((high / low).ln() < 0.13, "{edge}: {answer:?}");
+        assert!((high / low).ln() < 0.17, "{edge}: {answer:?}");
         assert_eq!(answer.held.map(|held| held.seconds), Some(65.0), "{edge}");
         assert!(
             answer
@@ -214,7 +214,7 @@ fn a_server_that_is_slower_under_backlog_is_covered() {
         );
         let (low, high) = answer.interval;
         assert!(low <= 2000.0 && 2000.0 <= high, "{penalty}: {answer:?}");
-        assert!((high / low).ln() < 0.11, "{penalty}: {answer:?}");
+        assert!((high / low).ln() < 0.15, "{penalty}: {answer:?}");
     }
 }
 
@@ -290,7 +290,7 @@ fn the_mean_of_a_queue_has_its_limit_where_the_search_finds_it() {
         let (answer, _) = run(Goal { bounds, ..goal() }, &mut target);
         let (low, high) = answer.interval;
         assert!(
-            low <= truth && truth <= high && (high / low).ln() < 0.14,
+            low <= truth && truth <= high && (high / low).ln() < 0.19,
             "{answer:?}"
         );
     }
@@ -425,7 +425,7 @@ fn a_hold_that_broke_as_soon_as_a_dwell_would_is_no_build_up() {
     let (low, high) = answer.interval;
     assert!(!answer.is_bracket, "{answer:?}");
     assert!(
-        low <= 1200.0 && 1200.0 <= high && high < 1.2 * low,
+        low <= 1200.0 && 1200.0 <= high && high < 1.25 * low,
         "{answer:?}"
     );
 }

@@ -94,6 +94,7 @@ fn judged() -> Vec<(&'static str, String, usize, Verdict)> {
             after_s,
             clean_s,
             is_dead: false,
+            has_collapsed: false,
             recovers,
         })
     };
@@ -225,4 +226,71 @@ fn a_target_that_stands_still_for_a_second_is_not_used_up() {
     let (low, high) = answer.interval;
     assert!(low <= 1200.0 && 1200.0 <= high, "{answer:?}");
     assert!(!answer.is_bracket, "{answer:?}");
+}
+
+/// A search after its ramp: dwells of 1,500/s and more held, up to 1,600/s.
+fn ramped(goal: Goal) -> Search {
+    let mut search = Search::new(goal);
+    while let Ok(dwell) = search.propose()
+        && dwell.stage == Stage::Ramp
+    {
+        search.observe(
+            &dwell,
+            &vec![window(&dwell, cliff(&dwell, 1600.0)); dwell.windows],
+        );
+    }
+    search
+}
+
+/// Has it take in a hold that is good in the seconds for which this says so, and has this many completions when it is bad.
+fn hold(search: &mut Search, trial: &Trial, is_good: fn(i32) -> bool, completed: f64) {
+    search.step = Step::Hold(trial.rate);
+    let seconds = 0..i32::try_from(trial.windows).expect("some windows");
+    let windows = seconds.map(|second| match is_good(second) {
+        true => window(trial, 0.0),
+        false => Window {
+            completed,
+            ..window(trial, 1.0)
+        },
+    });
+    search.observe(trial, &windows.collect::<Vec<_>>());
+}
+
+#[test]
+fn a_hold_that_collapses_far_below_dwells_that_held_shows_build_up() {
+    for (rate, completed, builds_up) in [
+        (1400.0, 280.0, true),
+        // The threshold may scatter by as much.
+        (1550.0, 310.0, false),
+        // A queue is a little too short.
+        (1400.0, 1390.0, false),
+        (1550.0, 0.0, true),
+    ] {
+        let mut search = ramped(goal());
+        let trial = search.hold(rate);
+        hold(&mut search, &trial, |second| second < 20, completed);
+        assert_eq!(search.builds_up, builds_up, "{rate}, {completed}");
+    }
+}
+
+#[test]
+fn a_hold_may_break_later_than_one_alone_would_last() {
+    // The target recovers for 20 s from the trial before, and breaks 70 s after the beginning of the hold.
+    let mut search = ramped(Goal {
+        renews: false,
+        time_s: 900.0,
+        ..goal()
+    });
+    search.builds_up = true;
+    let sooner = |second| (20..40).contains(&second);
+    let later = |second| (20..70).contains(&second);
+    for (rate, is_good) in [(1500.0, sooner as fn(i32) -> bool), (1400.0, later)] {
+        let trial = Trial {
+            lead: 20,
+            ..search.hold(rate)
+        };
+        hold(&mut search, &trial, is_good, rate);
+    }
+    let next = search.propose().expect("another trial");
+    assert!(next.rate < 1400.0, "{next:?}");
 }
