@@ -179,16 +179,15 @@ impl Capacity {
         }
     }
 
-    /// The arm that has the time for its next hold before the others share the rest, and that time: one whose claim
-    /// nothing else narrows, once all have a claim.
+    /// The arm that has the time for its next hold before the others share the rest, and that time: one that needs a hold
+    /// while all others have a claim.
     fn first_served(&self, left_s: f64) -> Option<(ArmId, f64)> {
-        let mut open = self.arms.iter().filter(|arm| arm.is_open());
-        if !open.all(|arm| arm.held().is_some()) {
-            return None;
-        }
+        let has_claim = |arm: &Searched| !arm.is_open() || arm.held().is_some();
+        let without = self.those(|arm| !has_claim(arm));
         let needed = self.arms.iter().map(Searched::hold_needed_s).enumerate();
         needed
             .filter_map(|(arm, hold_s)| Some((arm, hold_s?)))
+            .filter(|(arm, _)| without.iter().all(|other| other == arm))
             .find(|(_, hold_s)| *hold_s <= left_s)
     }
 

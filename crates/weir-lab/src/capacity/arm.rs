@@ -70,7 +70,7 @@ impl Searched {
         matches!(&self.state, State::Searching(search) if search.is_out_of_time())
     }
 
-    /// Seconds of the hold without which nothing narrows its claim further, if it is of that kind.
+    /// Seconds of the hold without which it has no claim, or nothing narrows it.
     pub(crate) fn hold_needed_s(&self) -> Option<f64> {
         match &self.state {
             State::Searching(search) => search.hold_needed_s(),

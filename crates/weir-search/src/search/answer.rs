@@ -11,12 +11,13 @@ const NEAR_CEILING: f64 = 0.9;
 const OVERLOADED: f64 = 0.97;
 /// The lower end is the rate that was held, unless the threshold is below that with this probability.
 const DOUBT: f64 = 0.1;
-/// How far the limit of some minutes may be from that of all time, in units of the scatter: most of a drift that takes
-/// longer than the search does not show in it. Fitted on simulated servers that drift (docs/capacity.md).
+/// How far the limit of the minutes of a search may be from that of all time, in units of the scatter: most of a drift that
+/// takes longer than the search does not show in it. Fitted on simulated servers that drift (docs/capacity.md).
 const BETWEEN_MINUTES: f64 = 6.0;
 /// The same at most, as a logarithm: a drift that is larger shows in the search.
-const USUAL_S: f64 = 200.0;
 const UNSEEN: f64 = 0.10;
+/// Seconds of trials for which these two were fitted. More of a drift shows in a longer search.
+const USUAL_S: f64 = 200.0;
 /// Seconds of a search until its first claim, hold apart: a ramp, and dwells.
 const BEFORE_HOLD_S: f64 = 55.0;
 
@@ -143,11 +144,12 @@ impl Search {
         }
     }
 
-    /// Seconds without which nothing narrows its claim further: those of a hold, where something builds up.
+    /// Seconds of a hold, if without one there is no claim, or nothing narrows it because something builds up.
     pub fn hold_needed_s(&self) -> Option<f64> {
         let ending = self.answer.as_ref().map(|answer| answer.ending);
-        let is_open = matches!(ending, None | Some(Ending::Time));
-        (is_open && self.builds_up && self.held().is_some()).then(|| self.hold(1.0).seconds())
+        let is_open = matches!(ending, None | Some(Ending::Time | Ending::TooShort(_)));
+        let needs_hold = self.builds_up || self.held().is_none();
+        (is_open && needs_hold).then(|| self.hold(1.0).seconds())
     }
 
     /// Keeps the answer, and goes on to bursts if they were asked for.
