@@ -58,10 +58,26 @@ fn breaks(window: &Window, bounds: &[Bound]) -> bool {
         .any(|(bad, bound)| *bad > bound.allowed)
 }
 
-/// Windows that count, with their index. Windows that the machine spoilt do not, unless it spoils most of them
+/// Windows that count, with their index.
+fn counted<'w>(
+    trial: &Trial,
+    windows: &'w [Window],
+    bounds: &[Bound],
+    spoilt_count: bool,
+) -> Vec<(usize, &'w Window)> {
+    let aftermath = (AFTERMATH_S / trial.window_s).round() as usize;
+    let counted = counted_after(trial, windows, bounds, spoilt_count, aftermath);
+    // Of a target that is bad all the time, frequent hold-ups would leave nothing.
+    if windows.len() >= FEW && 2 * counted.len() < windows.len() {
+        return counted_after(trial, windows, bounds, spoilt_count, 0);
+    }
+    counted
+}
+
+/// The same, where bad windows do not count up to so many after one that was spoilt. Windows that the machine spoilt do not, unless it spoils most of them
 /// (`spoilt_count`), nor do those that were not sent in time, nor bad ones at the beginning as long as the target may
 /// recover from the trial before.
-fn counted<'w>(
+fn counted_after<'w>(
     trial: &Trial,
     windows: &'w [Window],
     bounds: &[Bound],
@@ -107,12 +123,7 @@ pub(crate) fn judge(
     if 2 * unsent.clone().count() > trial.needed {
         return Verdict::Unsent(unsent.map(|window| window.sent).fold(1.0, f64::min));
     }
-    let aftermath = (AFTERMATH_S / trial.window_s).round() as usize;
-    let mut counted = counted(trial, windows, bounds, spoilt_count, aftermath);
-    // Of a target that is bad all the time, frequent hold-ups would leave nothing.
-    if windows.len() >= FEW && 2 * counted.len() < windows.len() {
-        counted = self::counted(trial, windows, bounds, spoilt_count, 0);
-    }
+    let counted = counted(trial, windows, bounds, spoilt_count);
     let mut bad = vec![0.0; bounds.len()];
     let mut clean_until = None;
     let mut last_run = Run::default();

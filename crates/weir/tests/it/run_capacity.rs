@@ -83,7 +83,7 @@ fn a_search_that_is_interrupted_and_killed_finds_what_a_server_carries() {
         "{found:?}"
     );
     // A queue of 50 ms is 100 requests: nearly all of the 2,000/s. What else runs here may take some.
-    within(found.high, 1000.0..2200.0);
+    within(found.high, 1000.0..2500.0);
     within(found.saturated, 1000.0..2100.0);
     server.signal(Signal::TERM);
     server.end().with_code(0);
