@@ -58,7 +58,7 @@ fn breaks(window: &Window, bounds: &[Bound]) -> bool {
         .any(|(bad, bound)| *bad > bound.allowed)
 }
 
-/// Windows that count, with their index.
+/// Windows of a trial that count, with their index.
 fn counted<'w>(
     trial: &Trial,
     windows: &'w [Window],
@@ -74,9 +74,9 @@ fn counted<'w>(
     counted
 }
 
-/// The same, where bad windows do not count up to so many after one that was spoilt. Windows that the machine spoilt do not, unless it spoils most of them
-/// (`spoilt_count`), nor do those that were not sent in time, nor bad ones at the beginning as long as the target may
-/// recover from the trial before.
+/// Windows that count, with their index, where up to `aftermath` bad ones after a spoilt one do not. Windows that the
+/// machine spoilt do not, unless it spoils most of them (`spoilt_count`), nor do those that were not sent in time, nor bad
+/// ones at the beginning as long as the target may recover from the trial before.
 fn counted_after<'w>(
     trial: &Trial,
     windows: &'w [Window],

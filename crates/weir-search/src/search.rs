@@ -281,12 +281,11 @@ impl Search {
     /// Whether a hold ended with a target that answered hardly anything, later than dwells of such rates which held; or
     /// with one that had collapsed, later than dwells of clearly higher rates.
     fn exhausts(&self, trial: &Trial, result: &Result<f64, Break>) -> bool {
-        let factor = match result {
-            Err(how) if how.is_dead => 1.0,
-            Err(how) if how.has_collapsed => CLEARLY,
+        let (factor, after_s) = match result {
+            Err(how) if how.is_dead => (1.0, how.after_s),
+            Err(how) if how.has_collapsed => (CLEARLY, how.after_s),
             _ => return false,
         };
-        let after_s = result.map_or_else(|how| how.after_s, |held_s| held_s);
         let mut dwells = self
             .dwells()
             .filter(|dwell| dwell.rate >= factor * trial.rate);

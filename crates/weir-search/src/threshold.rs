@@ -215,10 +215,10 @@ fn cells(
     let best = without_holds
         .iter()
         .fold(f64::NEG_INFINITY, |best, (.., weight)| best.max(*weight));
-    let stalled = data
+    let stalled_holds = data
         .iter()
-        .filter(|datum| datum.is_hold && datum.has_stalled);
-    let stalled = stalled.count() as f64;
+        .filter(|datum| datum.is_hold && datum.has_stalled)
+        .count();
     let mut cells = Vec::new();
     for (dwell, scatter, of_dwells) in without_holds {
         if of_dwells < best + HOPELESS_LOG {
@@ -226,8 +226,9 @@ fn cells(
         }
         for (stall, weight) in stalls {
             let hold_scatter = scatter.hypot(*stall);
-            let lapses = stalled * if *stall == 0.0 { LAPSE.ln() } else { 0.0 };
-            let known = of_dwells + weight.ln() + lapses;
+            // If few holds meet a stall, those that did have lapsed.
+            let lapses = if *stall == 0.0 { stalled_holds } else { 0 };
+            let known = of_dwells + weight.ln() + lapses as f64 * LAPSE.ln();
             cells.extend(drops(scatter).map(|(drop, builds_up, prior)| {
                 let hold = dwell - drop - stall;
                 let holds = data

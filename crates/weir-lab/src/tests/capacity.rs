@@ -32,6 +32,19 @@ pub(super) fn exponential(services: f64) -> ArmModel {
 
 /// Arms with one worker each that serve so many requests per second, asked for their capacity; a rate has to be held for
 /// so many seconds.
+/// An arm whose requests take one of so many ports for a minute each.
+pub(super) fn forgetful(room: f64) -> ArmModel {
+    ArmModel {
+        time_wait: Some(TimeWait {
+            per_request: 1.0,
+            lasts_s: 60.0,
+            room,
+            factor: 8.0,
+        }),
+        ..exponential(2000.0)
+    }
+}
+
 pub(super) fn bench(arms: &[(&str, f64)], limits: &str, hold_s: u64) -> Bench {
     let names: Vec<&str> = arms.iter().map(|(name, _)| *name).collect();
     let mut model = Model::default();
@@ -263,16 +276,8 @@ fn an_arm_that_does_not_come_back_is_not_asked_again_and_again() {
 #[test]
 fn what_does_not_last_is_told_from_what_does() {
     let mut bench = bench(&[("stock", 2000.0)], "p99 < 30ms", 65);
-    let forgetful = ArmModel {
-        time_wait: Some(TimeWait {
-            per_request: 1.0,
-            lasts_s: 60.0,
-            room: 60_000.0,
-            factor: 8.0,
-        }),
-        ..exponential(2000.0)
-    };
-    bench.model.arms.insert("stock".to_owned(), forgetful);
+    let stock = forgetful(60_000.0);
+    bench.model.arms.insert("stock".to_owned(), stock);
     let took = bench.run(&mut |_, _| {}).unwrap().took;
     let run = bench.read();
     let found = found(&run)[0];

@@ -7,21 +7,8 @@ use weir_record::Run;
 use weir_simulation::{ArmModel, Distribution, Fault, TimeWait};
 
 use super::bench::Bench;
-use super::capacity::{bench, exponential, found, has_claim};
+use super::capacity::{bench, forgetful, found, has_claim};
 use crate::Event;
-
-/// An arm whose requests take one of so many ports for a minute each.
-fn forgetful(room: f64) -> ArmModel {
-    ArmModel {
-        time_wait: Some(TimeWait {
-            per_request: 1.0,
-            lasts_s: 60.0,
-            room,
-            factor: 8.0,
-        }),
-        ..exponential(2000.0)
-    }
-}
 
 #[test]
 fn time_that_an_arm_with_a_claim_leaves_is_for_one_without() {

@@ -246,12 +246,15 @@ fn ramped(goal: Goal) -> Search {
 fn hold(search: &mut Search, trial: &Trial, is_good: fn(i32) -> bool, completed: f64) {
     search.step = Step::Hold(trial.rate);
     let seconds = 0..i32::try_from(trial.windows).expect("some windows");
-    let windows = seconds.map(|second| match is_good(second) {
-        true => window(trial, 0.0),
-        false => Window {
-            completed,
-            ..window(trial, 1.0)
-        },
+    let windows = seconds.map(|second| {
+        if is_good(second) {
+            window(trial, 0.0)
+        } else {
+            Window {
+                completed,
+                ..window(trial, 1.0)
+            }
+        }
     });
     search.observe(trial, &windows.collect::<Vec<_>>());
 }
