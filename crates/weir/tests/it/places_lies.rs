@@ -160,7 +160,7 @@ fn told(lie: &str, number: usize, mut said: Value) -> Vec<u8> {
         ("histogram", _) if body["event"]["slice"].is_object() => {
             body["event"]["slice"]["data"]["response"] = CLAIMS.into();
         }
-        ("slices", _) if body["event"]["slice"].is_object() => return frame(&said).repeat(1000),
+        ("slices", _) if body["event"]["slice"].is_object() => return frame(&said).repeat(100),
         ("arms", _) if body["done"]["arms"].is_array() => {
             let arms = body["done"]["arms"].as_array_mut().expect("it is one");
             let first = arms.first().cloned().expect("an arm");
