@@ -5,6 +5,7 @@
 //! A search is told nothing but what stands in the records, and what it does follows from that. So a run that goes on
 //! reads its records to it again, and it is where it was.
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -213,18 +214,8 @@ impl Capacity {
             cell.load.main.connections = connections;
             return self.measure(cell, SearchStage::Closed);
         }
-        // Whoever has had least time is next. One whose time is over waits for what the others leave: of these, one that
-        // has a claim ends first.
         let mut open = self.those(Searched::is_searching);
-        open.sort_by(|a, b| {
-            let (a, b) = (&self.arms[*a], &self.arms[*b]);
-            let order = |arm: &Searched| {
-                let waits = arm.is_out_of_time();
-                (waits, waits && arm.held().is_none())
-            };
-            let by_time = a.seconds().total_cmp(&b.seconds());
-            order(a).cmp(&order(b)).then(by_time)
-        });
+        open.sort_by(|a, b| order(&self.arms[*a], &self.arms[*b]));
         let Some(&first) = open.first() else {
             self.steps.push_back(Step::Done);
             return;
@@ -397,4 +388,16 @@ impl Proposer for Capacity {
         self.untold = Some((asked, outcome.blocks.len() as u32));
         Ok(())
     }
+}
+
+/// Which of two arms is next: whoever has had less time. One whose time is over waits for what the others leave; of these,
+/// one that has a claim ends first, and the one with the narrower claim before the other: what it leaves narrows that.
+fn order(a: &Searched, b: &Searched) -> Ordering {
+    let by_time = a.seconds().total_cmp(&b.seconds());
+    let waits = (a.is_out_of_time(), b.is_out_of_time());
+    if waits != (true, true) {
+        return waits.0.cmp(&waits.1).then(by_time);
+    }
+    let by_claim = a.held().is_none().cmp(&b.held().is_none());
+    by_claim.then(a.width().total_cmp(&b.width())).then(by_time)
 }

@@ -124,6 +124,12 @@ impl Searched {
         between.filter(|(low, high)| low.is_finite() && high.is_finite())
     }
 
+    /// Logarithm of the ratio of these rates; 0 where they are not known.
+    pub(crate) fn width(&self) -> f64 {
+        let between = self.between().filter(|(low, _)| *low > 0.0);
+        between.map_or(0.0, |(low, high)| (high / low).ln())
+    }
+
     /// The highest rate that a hold has held so far.
     pub(crate) fn held(&self) -> Option<ObservedRecord> {
         self.search()?.progress().held.map(observed)

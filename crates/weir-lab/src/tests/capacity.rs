@@ -30,8 +30,6 @@ pub(super) fn exponential(services: f64) -> ArmModel {
     }
 }
 
-/// Arms with one worker each that serve so many requests per second, asked for their capacity; a rate has to be held for
-/// so many seconds.
 /// An arm whose requests take one of so many ports for a minute each.
 pub(super) fn forgetful(room: f64) -> ArmModel {
     ArmModel {
@@ -45,6 +43,8 @@ pub(super) fn forgetful(room: f64) -> ArmModel {
     }
 }
 
+/// Arms with one worker each that serve so many requests per second, asked for their capacity; a rate has to be held for
+/// so many seconds.
 pub(super) fn bench(arms: &[(&str, f64)], limits: &str, hold_s: u64) -> Bench {
     let names: Vec<&str> = arms.iter().map(|(name, _)| *name).collect();
     let mut model = Model::default();

@@ -1,8 +1,9 @@
 //! Searches for capacity with a budget.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use weir_model::record::{CapacityEnd, CapacityRecord};
+use weir_model::record::{CapacityEnd, CapacityRecord, Record};
 use weir_record::Run;
 use weir_simulation::{ArmModel, Distribution, Fault, TimeWait};
 
@@ -175,4 +176,39 @@ fn a_budget_is_kept_whatever_a_search_has_to_ask_again() {
             );
         }
     }
+}
+
+#[test]
+fn of_arms_whose_time_is_over_the_one_with_the_narrowest_claim_ends_first() {
+    let width = |(low, high): (f64, f64)| (high / low).ln();
+    let mut pairs = 0;
+    for budget_s in (300..=480).step_by(20) {
+        let mut bench = bench(&[("stock", 2000.0), ("other", 1500.0)], "p99 < 30ms", 30);
+        bench.study.search.precision = 0.001;
+        bench.study.budget = Some(Duration::from_secs(budget_s));
+        bench.run(&mut |_, _| {}).unwrap();
+        let run = bench.read();
+        let mut between = BTreeMap::new();
+        for record in &run.records {
+            match record {
+                Record::Bracket(known) => {
+                    between.insert(known.arm.clone(), known.between);
+                }
+                Record::Capacity(first) => {
+                    let others = between.iter().filter(|(arm, _)| **arm != first.arm);
+                    let Some((_, Some(other))) = others.last() else {
+                        panic!("nothing is known of the other arm");
+                    };
+                    if first.end == CapacityEnd::Budget {
+                        let own = width((first.low, first.high));
+                        assert!(own <= width(*other), "{budget_s} s: {first:?}, {other:?}");
+                        pairs += 1;
+                    }
+                    break;
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(pairs >= 5, "{pairs}");
 }
