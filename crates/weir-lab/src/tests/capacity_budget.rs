@@ -195,8 +195,8 @@ fn of_arms_whose_time_is_over_the_one_with_the_narrowest_claim_ends_first() {
                     between.insert(known.arm.clone(), known.between);
                 }
                 Record::Capacity(first) => {
-                    let others = between.iter().filter(|(arm, _)| **arm != first.arm);
-                    let Some((_, Some(other))) = others.last() else {
+                    let mut others = between.iter().filter(|(arm, _)| **arm != first.arm);
+                    let Some((_, Some(other))) = others.next() else {
                         panic!("nothing is known of the other arm");
                     };
                     if first.end == CapacityEnd::Budget {
