@@ -214,9 +214,9 @@ impl Capacity {
             cell.load.main.connections = connections;
             return self.measure(cell, SearchStage::Closed);
         }
-        let mut open = self.those(Searched::is_searching);
-        open.sort_by(|a, b| order(&self.arms[*a], &self.arms[*b]));
-        let Some(&first) = open.first() else {
+        let open = self.those(Searched::is_searching).into_iter();
+        let next = open.min_by(|a, b| turn_order(&self.arms[*a], &self.arms[*b]));
+        let Some(first) = next else {
             self.steps.push_back(Step::Done);
             return;
         };
@@ -392,12 +392,14 @@ impl Proposer for Capacity {
 
 /// Which of two arms is next: whoever has had less time. One whose time is over waits for what the others leave; of these,
 /// one that has a claim ends first, and the one with the narrower claim before the other: what it leaves narrows that.
-fn order(a: &Searched, b: &Searched) -> Ordering {
+fn turn_order(a: &Searched, b: &Searched) -> Ordering {
     let by_time = a.seconds().total_cmp(&b.seconds());
-    let waits = (a.is_out_of_time(), b.is_out_of_time());
-    if waits != (true, true) {
-        return waits.0.cmp(&waits.1).then(by_time);
+    match (a.is_out_of_time(), b.is_out_of_time()) {
+        (false, false) => by_time,
+        (true, true) => {
+            let by_claim = a.held().is_none().cmp(&b.held().is_none());
+            by_claim.then(a.width().total_cmp(&b.width())).then(by_time)
+        }
+        (a_waits, b_waits) => a_waits.cmp(&b_waits),
     }
-    let by_claim = a.held().is_none().cmp(&b.held().is_none());
-    by_claim.then(a.width().total_cmp(&b.width())).then(by_time)
 }

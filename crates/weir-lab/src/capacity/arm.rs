@@ -124,7 +124,7 @@ impl Searched {
         between.filter(|(low, high)| low.is_finite() && high.is_finite())
     }
 
-    /// Logarithm of the ratio of these rates; 0 where they are not known.
+    /// Logarithm of the ratio of the rates of [`Searched::between`]; 0 where they are not known.
     pub(crate) fn width(&self) -> f64 {
         let between = self.between().filter(|(low, _)| *low > 0.0);
         between.map_or(0.0, |(low, high)| (high / low).ln())

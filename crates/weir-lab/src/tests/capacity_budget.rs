@@ -1,6 +1,5 @@
 //! Searches for capacity with a budget.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use weir_model::record::{CapacityEnd, CapacityRecord, Record};
@@ -188,26 +187,23 @@ fn of_arms_whose_time_is_over_the_one_with_the_narrowest_claim_ends_first() {
         bench.study.budget = Some(Duration::from_secs(budget_s));
         bench.run(&mut |_, _| {}).unwrap();
         let run = bench.read();
-        let mut between = BTreeMap::new();
-        for record in &run.records {
-            match record {
-                Record::Bracket(known) => {
-                    between.insert(known.arm.clone(), known.between);
-                }
-                Record::Capacity(first) => {
-                    let mut others = between.iter().filter(|(arm, _)| **arm != first.arm);
-                    let Some((_, Some(other))) = others.next() else {
-                        panic!("nothing is known of the other arm");
-                    };
-                    if first.end == CapacityEnd::Budget {
-                        let own = width((first.low, first.high));
-                        assert!(own <= width(*other), "{budget_s} s: {first:?}, {other:?}");
-                        pairs += 1;
-                    }
-                    break;
-                }
-                _ => {}
-            }
+        let first = found(&run)[0];
+        let records = run.records.iter();
+        let other = records
+            .take_while(|record| !matches!(record, Record::Capacity(_)))
+            .filter_map(|record| match record {
+                Record::Bracket(known) if known.arm != first.arm => known.between,
+                _ => None,
+            })
+            .last()
+            .expect("something is known of the other arm");
+        if first.end == CapacityEnd::Budget {
+            let narrowest = width((first.low, first.high));
+            assert!(
+                narrowest <= width(other),
+                "{budget_s} s: {first:?}, {other:?}"
+            );
+            pairs += 1;
         }
     }
     assert!(pairs >= 5, "{pairs}");
