@@ -23,8 +23,8 @@ fn study(means: &str, duration: &str) -> String {
 
 /// The same of a study of the stand-in.
 pub(crate) fn by(means: &str, study: &str) -> String {
-    let with = format!("    sysctls: {means}\n    within: 20s\n");
-    study.replace("    within: 20s\n", &with)
+    let with = format!("    sysctls: {means}\n    within: 60s\n");
+    study.replace("    within: 60s\n", &with)
 }
 
 /// The setting in force of each arm, whenever it was looked.

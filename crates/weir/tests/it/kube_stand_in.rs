@@ -144,7 +144,7 @@ pub(crate) fn study(duration: &str, arms: &str) -> String {
     format!(
         "weir: 1\nname: tried\nquestion: Is it so?\nproxy:\n  kind: nginx\n  address: '10.96.7.9:80'\n  controller:\n    \
          is: ingress-nginx\n    namespace: default\n    config: configmap/settings\n    workload: deployment/proxy\n    \
-         within: 20s\n\
+         within: 60s\n\
          loads:\n- {{name: closed, closed: true, connections: 4, duration: {duration}}}\nblocks: {{at-least: 6}}\na/a: false\n\
          arms:\n{arms}"
     )

@@ -179,9 +179,17 @@ impl Running {
     /// Waits for a state in which it goes on running.
     pub(crate) fn wait_until(&mut self, what: &str, mut happened: impl FnMut(&Running) -> bool) {
         wait_until(what, || {
-            assert!(self.is_alive(), "{what}: it ended:\n{}", self.stderr());
+            self.must_be_alive(what);
             happened(self)
         });
+    }
+
+    /// Panics with the exit status and all of its standard error when it has ended.
+    fn must_be_alive(&mut self, what: &str) {
+        if let Ok(Some(status)) = self.child.try_wait() {
+            let stderr = self.stderr.take().map_or_else(String::new, Gathered::all);
+            panic!("{what}: it ended ({status}):\n{stderr}");
+        }
     }
 
     /// Waits for its end where the whole takes longer than any step, each of which says a line that ends so.
