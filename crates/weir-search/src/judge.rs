@@ -41,6 +41,8 @@ pub(crate) struct Break {
     /// Whether it completed a small part of what was due in the last window that was seen. A queue that is a little too
     /// short goes on at full speed, and one that loses speed under backlog at most of it.
     pub(crate) has_collapsed: bool,
+    /// Share of what was due that the target answered without an error, from the window in which it broke on.
+    pub(crate) completes: f64,
     /// Whether the trial was good again soon after it: what stands still for a moment recovers, what is used up does not.
     pub(crate) recovers: bool,
 }
@@ -150,6 +152,7 @@ pub(crate) fn judge(
                 clean_s: trial.window_s * clean_count as f64,
                 is_dead: !recovers && window.completed < ALIVE * window.due,
                 has_collapsed: !recovers && has_collapsed(windows),
+                completes: completes(&windows[*index..], bounds),
                 recovers,
             });
         }
@@ -174,6 +177,7 @@ pub(crate) fn judge(
             clean_s: trial.window_s * clean_until.unwrap_or(0) as f64,
             is_dead: false,
             has_collapsed: has_collapsed(windows),
+            completes: completes(windows, bounds),
             recovers: false,
         })
     }
@@ -183,6 +187,18 @@ fn has_collapsed(windows: &[Window]) -> bool {
     windows
         .last()
         .is_some_and(|last| last.completed < COLLAPSED * last.due)
+}
+
+/// Share of what was due in these windows that was answered without an error, as far as a bound tells of errors.
+fn completes(windows: &[Window], bounds: &[Bound]) -> f64 {
+    let without_error = |window: &Window| {
+        let shares = window.bad.iter().zip(bounds);
+        let errors = shares.filter(|(_, bound)| bound.limit_s == 0.0);
+        window.completed * (1.0 - errors.map(|(bad, _)| *bad).fold(0.0, f64::max))
+    };
+    let answered: f64 = windows.iter().map(without_error).sum();
+    let due: f64 = windows.iter().map(|window| window.due).sum();
+    answered / due.max(1e-9)
 }
 
 /// Bad windows in a row.

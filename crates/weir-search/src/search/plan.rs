@@ -34,6 +34,11 @@ const BUILD_UP_STEPS: (f64, f64) = (0.15, 1.2);
 const TOWARDS_LEAST: f64 = 0.65;
 /// The last hold that there is time for is so much lower than a rate that must last, as a logarithm.
 const SURELY: f64 = 0.1;
+/// A hold after the first one that broke is this far, as a share of the logarithm, from what the target completed then
+/// towards what a stock would let last.
+const TOWARDS_STOCK: f64 = 0.5;
+/// And so much lower than that, as a logarithm.
+const BELOW_COMPLETED: f64 = 0.1;
 /// Something builds up if its probability is above this; after a dwell that held where a hold broke, above the second.
 const LIKELY: f64 = 0.5;
 const CONFIRMED: f64 = 0.2;
@@ -289,7 +294,7 @@ impl Search {
             (Some(held), Some(broke)) => (held * broke.rate).sqrt(),
             (None, Some(broke)) => {
                 let (least, most) = BUILD_UP_STEPS;
-                let step = self.step_to_what_lasts().clamp(least, most);
+                let step = self.step_to_what_lasts(broke).clamp(least, most);
                 broke.rate * (-step).exp()
             }
             (Some(held), None) => match self.dwell_that_broke_above(held) {
@@ -300,11 +305,24 @@ impl Search {
         }
     }
 
+    /// Logarithm of the lowest rate at which a hold broke, less that of a rate which may last. It is between what the target
+    /// completed when the hold had broken, which is all that lasts if it has only become slower, and what a stock lets last.
+    fn step_to_what_lasts(&self, broke: &Tried) -> f64 {
+        let of_stock = self.step_to_what_a_stock_lasts();
+        let completes = broke.result.map_or_else(|how| how.completes, |_| 1.0);
+        let of_completed = BELOW_COMPLETED - completes.ln();
+        if self.is_last_hold() || of_completed >= of_stock {
+            of_stock
+        } else {
+            of_completed + TOWARDS_STOCK * (of_stock - of_completed)
+        }
+    }
+
     /// Logarithm of the lowest rate at which a hold broke, less that of a rate which may last, by the seconds t for which
     /// holds of rate r were clean before they broke: each has used up a stock S = (r - c) t, which is refilled at the rate
     /// c. One hold gives the least that lasts, with c = 0; a second one gives c too, which is the most if the refill is
     /// larger where more is used up.
-    fn step_to_what_lasts(&self) -> f64 {
+    fn step_to_what_a_stock_lasts(&self) -> f64 {
         let hold_s = self.goal.hold_s;
         let mut broke: Vec<(f64, f64)> = self
             .holds()

@@ -218,27 +218,50 @@ fn a_server_that_is_slower_under_backlog_is_covered() {
     }
 }
 
+/// A target of which dwells hold up to 1,200/s, and holds break above 500/s after so many windows; it completes this share
+/// of what is due then.
+fn used_up(clean_windows: u32, completes: f64) -> impl FnMut(&Trial, f64) -> Window {
+    let mut since = (0.0, 0);
+    move |trial, _| {
+        since = if since.0 == trial.rate {
+            (since.0, since.1 + 1)
+        } else {
+            (trial.rate, 0)
+        };
+        let is_over = is_hold(trial) && trial.rate > 500.0 && since.1 >= clean_windows;
+        if is_over {
+            Window {
+                completed: completes * trial.rate,
+                ..window(trial, 1.0)
+            }
+        } else {
+            window(trial, cliff(trial, 1200.0))
+        }
+    }
+}
+
+#[test]
+fn what_lasts_is_sought_nearer_where_more_is_completed() {
+    let second_to_first_hold = |completes: f64| {
+        let (_, history) = run(goal(), &mut used_up(20, completes));
+        let mut holds = history.iter().filter(|(trial, ..)| is_hold(trial));
+        let mut rate = || holds.next().expect("two holds").0.rate;
+        let first = rate();
+        rate() / first
+    };
+    let (most, little) = (second_to_first_hold(0.9), second_to_first_hold(0.1));
+    assert!(most > 1.2 * little, "{most} {little}");
+}
+
 #[test]
 fn something_that_builds_up_is_told_apart() {
-    // Dwells hold up to 1,200/s. Holds break above 500/s, after 20 s or just later than a dwell ends.
+    // Holds break after 20 s, or just later than a dwell ends.
     for clean_windows in [20, 13] {
-        let mut since = (0.0, 0);
-        let mut target = |trial: &Trial, _| {
-            since = if since.0 == trial.rate {
-                (since.0, since.1 + 1)
-            } else {
-                (trial.rate, 0)
-            };
-            let is_over = is_hold(trial) && trial.rate > 500.0 && since.1 >= clean_windows;
-            window(trial, if is_over { 1.0 } else { cliff(trial, 1200.0) })
+        let goal = Goal {
+            time_s: 400.0,
+            ..goal()
         };
-        let (answer, _) = run(
-            Goal {
-                time_s: 400.0,
-                ..goal()
-            },
-            &mut target,
-        );
+        let (answer, _) = run(goal, &mut used_up(clean_windows, 1.0));
         let (low, high) = answer.interval;
         assert!(
             low <= 500.0 && 500.0 <= high && high < 1.5 * low,

@@ -95,6 +95,7 @@ fn judged() -> Vec<(&'static str, String, usize, Verdict)> {
             clean_s,
             is_dead: false,
             has_collapsed: false,
+            completes: 1.0,
             recovers,
         })
     };
