@@ -160,21 +160,10 @@ impl Capacity {
         }
         let left_s = time::of_trials_s(share) * open as f64;
         let usual_s = time::trials_s(study, 0.0);
-        let unused_s: f64 = self.arms.iter().map(|arm| arm.unused_s(usual_s)).sum();
-        let part = |arm: &Searched| arm.unused_s(usual_s) / unused_s.max(1e-9);
-        let first = self
-            .first_served(left_s)
-            .map(|(arm, hold_s)| (arm, hold_s.max(left_s * part(&self.arms[arm]))));
-        let (rest_s, rest) = match first {
-            Some((arm, first_s)) => (left_s - first_s, 1.0 - part(&self.arms[arm])),
-            None => (left_s, 1.0),
-        };
-        let parts_s: Vec<f64> = (self.arms.iter().enumerate())
-            .map(|(id, arm)| match first {
-                Some((first, first_s)) if first == id => first_s,
-                _ => rest_s * part(arm) / rest.max(1e-9),
-            })
+        let unused_s: Vec<f64> = (self.arms.iter())
+            .map(|arm| arm.unused_s(usual_s))
             .collect();
+        let parts_s = time::parts_s(left_s, &unused_s, self.first_served(left_s));
         for (arm, part_s) in self.arms.iter_mut().zip(parts_s) {
             arm.has_left(part_s);
         }

@@ -9,6 +9,7 @@ use super::arm::Searched;
 use super::closed;
 use super::seen::Frame;
 use crate::budget::{ENDING, SWITCH};
+use crate::cell::ArmId;
 
 /// Seconds of an arm's trials beside two holds, unless a budget leaves less.
 const DWELLS_S: f64 = 80.0;
@@ -112,6 +113,28 @@ pub(crate) fn enough_s(study: &Study, passed: Duration, more_s: f64) -> Option<f
 pub(crate) fn share_of_budget(study: &Study, passed: Duration, arms: usize) -> Option<Duration> {
     let left = study.budget?.saturating_sub(passed + ENDING);
     Some(left / (arms as u32).max(1))
+}
+
+/// The parts of `left_s` that arms have which have not used so many seconds of their shares: in proportion to these. One may
+/// be served first: it has so many seconds at least.
+pub(crate) fn parts_s(left_s: f64, unused_s: &[f64], first: Option<(ArmId, f64)>) -> Vec<f64> {
+    let all_s = unused_s.iter().sum::<f64>().max(1e-9);
+    let part_s = |unused_s: f64| left_s * unused_s / all_s;
+    let Some((first, least_s)) = first else {
+        return unused_s.iter().copied().map(part_s).collect();
+    };
+    let first_s = least_s.max(part_s(unused_s[first]));
+    let others_s = (all_s - unused_s[first]).max(1e-9);
+    let others_part_s = |unused_s: f64| (left_s - first_s) * unused_s / others_s;
+    (unused_s.iter().enumerate())
+        .map(|(arm, unused_s)| {
+            if arm == first {
+                first_s
+            } else {
+                others_part_s(*unused_s)
+            }
+        })
+        .collect()
 }
 
 /// Seconds of trials that there is room for in such a time.

@@ -311,11 +311,8 @@ impl Search {
         let of_stock = self.step_to_what_a_stock_lasts();
         let completes = broke.result.map_or_else(|how| how.completes, |_| 1.0);
         let of_completed = BELOW_COMPLETED - completes.ln();
-        if self.is_last_hold() || of_completed >= of_stock {
-            of_stock
-        } else {
-            of_completed + TOWARDS_STOCK * (of_stock - of_completed)
-        }
+        let nearest = of_completed.min(of_stock);
+        nearest + TOWARDS_STOCK * (of_stock - nearest)
     }
 
     /// Logarithm of the lowest rate at which a hold broke, less that of a rate which may last, by the seconds t for which
