@@ -22,7 +22,7 @@ mod answer;
 mod arm;
 mod closed;
 mod seen;
-mod time;
+pub(crate) mod time;
 
 use arm::Searched;
 use seen::Frame;

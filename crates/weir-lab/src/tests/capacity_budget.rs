@@ -9,6 +9,7 @@ use weir_simulation::{ArmModel, Distribution, Fault, TimeWait};
 use super::bench::Bench;
 use super::capacity::{bench, forgetful, found, has_claim};
 use crate::Event;
+use crate::capacity::time::parts_s;
 
 #[test]
 fn time_that_an_arm_with_a_claim_leaves_is_for_one_without() {
@@ -207,4 +208,20 @@ fn of_arms_whose_time_is_over_the_one_with_the_narrowest_claim_ends_first() {
         }
     }
     assert!(pairs >= 2, "{pairs}");
+}
+
+#[test]
+fn parts_of_the_time_are_as_what_is_unused_and_one_arm_may_be_served_first() {
+    type Case<'a> = (&'a [f64], Option<(usize, f64)>, &'a [f64]);
+    let cases: [Case; 5] = [
+        (&[50.0, 50.0], None, &[50.0, 50.0]),
+        (&[30.0, 10.0], None, &[75.0, 25.0]),
+        (&[50.0, 50.0], Some((1, 70.0)), &[30.0, 70.0]),
+        (&[50.0, 50.0], Some((1, 20.0)), &[50.0, 50.0]),
+        (&[50.0, 0.0], Some((0, 10.0)), &[100.0, 0.0]),
+    ];
+    for (unused_s, first, expected) in cases {
+        let parts_s = parts_s(100.0, unused_s, first);
+        assert_eq!(parts_s, expected, "{unused_s:?} {first:?}");
+    }
 }

@@ -3,6 +3,7 @@
 use super::faults::GENTLY;
 use super::{AT_CEILING, NARROW_BRACKET, Search, Step, Tried, trials};
 use crate::goal::{Ending, Stage};
+use crate::judge::Break;
 use crate::threshold::{Kind, Threshold};
 
 /// First rate of a ramp, as a share of what a closed loop has completed.
@@ -30,10 +31,11 @@ const SETTLED_UNCERTAINTY: f64 = 0.4;
 const SETTLED_DWELLS: usize = 24;
 /// Largest and smallest step down after a hold that broke because something builds up, logarithms.
 const BUILD_UP_STEPS: (f64, f64) = (0.15, 1.2);
-/// A hold after the first one that broke is this far, as a share of the logarithm, towards the least rate that must last.
-const TOWARDS_LEAST: f64 = 0.65;
-/// The last hold that there is time for is so much lower than a rate that must last, as a logarithm.
-const SURELY: f64 = 0.1;
+/// A hold after the first one that broke is this far, as a share of the logarithm, towards the least rate that must last: if
+/// there is time for more of them, and if it is the last. The second pair is for a target that went on answering when the
+/// hold had broken: not all was used up.
+const TOWARDS_LEAST: (f64, f64) = (0.65, 1.1);
+const TOWARDS_LEAST_ALIVE: (f64, f64) = (0.5, 0.8);
 /// A hold after the first one that broke is this far, as a share of the logarithm, from what the target completed then
 /// towards what a stock would let last.
 const TOWARDS_STOCK: f64 = 0.5;
@@ -321,23 +323,30 @@ impl Search {
     /// larger where more is used up.
     fn step_to_what_a_stock_lasts(&self) -> f64 {
         let hold_s = self.goal.hold_s;
-        let mut broke: Vec<(f64, f64)> = self
+        let mut broke: Vec<(f64, Break)> = self
             .holds()
-            .filter_map(|hold| hold.result.err().map(|how| (hold.rate, how.clean_s)))
+            .filter_map(|hold| hold.result.err().map(|how| (hold.rate, how)))
             .collect();
         broke.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let Some((rate, clean_s)) = broke.first().copied() else {
+        let Some((rate, how)) = broke.first().copied() else {
             return 0.0;
         };
+        let clean_s = how.clean_s;
         // A hold that comes after others may last longer than one alone.
         let least = (clean_s / hold_s).min(1.0);
         let farthest = -least.ln();
-        if self.is_last_hold() {
-            return farthest + SURELY;
-        }
-        let Some((higher, sooner_s)) = broke.get(1).filter(|other| other.1 < clean_s) else {
-            return TOWARDS_LEAST * farthest;
+        let (usual, last) = if how.is_dead {
+            TOWARDS_LEAST
+        } else {
+            TOWARDS_LEAST_ALIVE
         };
+        if self.is_last_hold() {
+            return last * farthest;
+        }
+        let Some((higher, sooner)) = broke.get(1).filter(|other| other.1.clean_s < clean_s) else {
+            return usual * farthest;
+        };
+        let sooner_s = sooner.clean_s;
         let stock = (higher - rate) * clean_s * sooner_s / (clean_s - sooner_s);
         let most = 1.0 - stock / rate * (1.0 / clean_s - 1.0 / hold_s);
         0.5 * (farthest - most.clamp(least, 1.0).ln())
