@@ -6,6 +6,8 @@ use crate::goal::{Bound, Trial, Window};
 const SENT_IN_TIME: f64 = 0.99;
 /// Seconds after a spoilt window in which bad ones are its doing: the backlog takes that long near the limit.
 const AFTERMATH_S: f64 = 3.0;
+/// If so many of the windows that a trial needs are bad and spoilt, they count.
+const THROTTLED: f64 = 0.75;
 /// Fewer windows do not tell how many a trial loses to hold-ups.
 const FEW: usize = 4;
 /// Windows of a trial after its break in which the target may recover, and good ones in a row that show it.
@@ -76,9 +78,10 @@ fn counted<'w>(
     counted
 }
 
-/// Windows that count, with their index, where up to `aftermath` bad ones after a spoilt one do not. Windows that the
-/// machine spoilt do not, unless it spoils most of them (`spoilt_count`), nor do those that were not sent in time, nor bad
-/// ones at the beginning as long as the target may recover from the trial before.
+/// Windows that count, with their index, where up to `aftermath` bad ones after a spoilt one do not. Bad windows that the
+/// machine spoilt do not, unless it spoils most of them (`spoilt_count`): a good one would have been good without it too.
+/// Nor do those that were not sent in time, nor bad ones at the beginning as long as the target may recover from the trial
+/// before.
 fn counted_after<'w>(
     trial: &Trial,
     windows: &'w [Window],
@@ -103,7 +106,7 @@ fn counted_after<'w>(
                 .map(|count| count + 1)
                 .filter(|count| is_bad && *count <= aftermath)
         };
-        let is_spoilt = suffering.is_some();
+        let is_spoilt = is_bad && suffering.is_some();
         if spoilt_count || !is_spoilt {
             counted.push((index, window));
         }
@@ -125,6 +128,11 @@ pub(crate) fn judge(
     if 2 * unsent.clone().count() > trial.needed {
         return Verdict::Unsent(unsent.map(|window| window.sent).fold(1.0, f64::min));
     }
+    let spoilt = windows
+        .iter()
+        .filter(|window| window.is_held_up && breaks(window, bounds));
+    // A machine that is throttled is held up by what the target does.
+    let spoilt_count = spoilt_count || spoilt.count() as f64 > THROTTLED * needed;
     let counted = counted(trial, windows, bounds, spoilt_count);
     let mut bad = vec![0.0; bounds.len()];
     let mut clean_until = None;

@@ -85,8 +85,8 @@ fn a_known_ceiling_is_not_exceeded_and_an_answer_near_it_is_marked() {
     }
 }
 
-/// Verdicts on windows of a hold: `.` good, `x` all bad, `s` spoilt and all bad, `u` not sent in time. The target may
-/// recover in the first ten of some.
+/// Verdicts on windows of a hold: `.` good, `x` all bad, `h` spoilt and good, `s` spoilt and all bad, `u` not sent in time.
+/// The target may recover in the first ten of some.
 fn judged() -> Vec<(&'static str, String, usize, Verdict)> {
     let held = Verdict::Held { seconds: 65.0 };
     let breaks = |after_s: f64, clean_s: f64, recovers| {
@@ -130,7 +130,14 @@ fn judged() -> Vec<(&'static str, String, usize, Verdict)> {
             0,
             broke(11.0, 10.0),
         ),
-        ("most of it spoilt", long("s", 97), 0, Verdict::Spoilt),
+        ("good in spite of hold-ups", long("h", 65), 0, held),
+        ("held up all the time", long("s", 49), 0, broke(1.0, 0.0)),
+        (
+            "most of it spoilt",
+            long("s", 45) + &long("u", 32) + &long(".", 20),
+            0,
+            Verdict::Spoilt,
+        ),
         ("late now and then", with("..uG"), 0, held),
         ("late", long("u", 33), 0, Verdict::Unsent(0.7)),
         ("recovers", with("xxxG."), 10, held),
@@ -142,7 +149,7 @@ fn judged() -> Vec<(&'static str, String, usize, Verdict)> {
 /// Share of bad responses in a window of this sign.
 fn share(sign: char) -> f64 {
     match sign {
-        '.' => 0.0,
+        '.' | 'h' => 0.0,
         'b' => 0.05,
         _ => 1.0,
     }
@@ -166,7 +173,7 @@ fn windows_are_judged() {
             .chars()
             .map(|sign| Window {
                 sent: if sign == 'u' { 0.7 } else { 1.0 },
-                is_held_up: sign == 's',
+                is_held_up: matches!(sign, 'h' | 's'),
                 ..window(&trial, share(sign))
             })
             .collect();
