@@ -51,8 +51,10 @@ pub(crate) fn ineffective(run: &Run, load: &LoadSpec, arms: &[ArmFindings]) -> V
             continue;
         }
         for (id, wanted) in &arm.changes {
-            let row = catalog.get(kind, id).and_then(|row| row.shows.as_ref());
-            let Some(shows) = row.filter(|shows| shows.is_on(wanted)) else {
+            let Some(row) = catalog.get(kind, id) else {
+                continue;
+            };
+            let Some(shows) = row.shows.as_ref().filter(|shows| shows.is_on(wanted)) else {
                 continue;
             };
             if level(against, id).is_none_or(|level| shows.is_on(&level)) {
@@ -71,6 +73,7 @@ pub(crate) fn ineffective(run: &Run, load: &LoadSpec, arms: &[ArmFindings]) -> V
                     counter: shows.counter,
                     value,
                     other,
+                    because: row.hindrance(|other| level(arm, other)),
                 });
             }
         }

@@ -99,6 +99,8 @@ impl Door {
 pub(crate) struct Request<'a> {
     /// The name in the handshake; `None` in clear.
     pub(crate) server_name: Option<&'a str>,
+    /// The Host field.
+    pub(crate) authority: &'a str,
     /// The Host field, without a port.
     pub(crate) host: &'a str,
     /// The target up to its query.
@@ -122,10 +124,11 @@ impl<'a> Request<'a> {
     pub(crate) fn all(ask: &'a AskSpec) -> impl Iterator<Item = Request<'a>> {
         ask.requests.iter().map(move |requested| {
             let target = &*requested.target;
-            let host = requested.host.as_deref().unwrap_or(ask.server_name());
+            let authority = requested.host.as_deref().unwrap_or(ask.authority());
             Request {
                 server_name: ask.tls.then(|| ask.server_name()),
-                host: without_port(host),
+                authority,
+                host: without_port(authority),
                 path: target.split('?').next().unwrap_or_default(),
                 target,
                 method: match &*requested.method {

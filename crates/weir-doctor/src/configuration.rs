@@ -1,6 +1,7 @@
 //! An nginx configuration with the places of its directives, includes resolved, and what it says
 //! where: nearest block first.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::commands::quoted;
@@ -81,7 +82,7 @@ impl Statement {
     /// everything else stay what they were.
     pub fn precede_with(&self, text: &str) -> String {
         let name = &self.name;
-        let script = format!("{name}/{}; {name}", escaped(text));
+        let script = format!("\\<{name}\\>/{}; {name}", escaped(text));
         self.edited(&script, &format!("gets `{text};` in front of it"))
     }
 
@@ -111,6 +112,17 @@ impl Statement {
 
     fn blocks(&self) -> &[Statement] {
         self.block.as_deref().unwrap_or_default()
+    }
+
+    /// What `set` sets a variable to anywhere in its block.
+    fn values_set<'a>(&'a self, variable: &str, values: &mut BTreeSet<&'a str>) {
+        for statement in self.blocks() {
+            let name = statement.argument().and_then(|it| it.strip_prefix('$'));
+            if statement.name == "set" && name == Some(variable) {
+                values.extend(statement.arguments.get(1).map(String::as_str));
+            }
+            statement.values_set(variable, values);
+        }
     }
 }
 
@@ -164,6 +176,23 @@ impl<'a> Placed<'a> {
             true => self.inherited(name),
             false => own,
         }
+    }
+
+    /// What a variable is set to, where one `set` of its server alone sets it, to something without variables.
+    pub fn constant(&self, variable: &str) -> Option<&'a str> {
+        let server = self.within.iter().find(|block| block.name == "server")?;
+        let mut values = BTreeSet::new();
+        server.values_set(variable, &mut values);
+        let value = values.first().filter(|value| !value.contains('$'));
+        value.filter(|_| values.len() == 1).copied()
+    }
+
+    /// The directive itself, or the outermost block in its location that it is in: directives that an `if` may not
+    /// have stand in front of that.
+    pub fn in_location(&self) -> &'a Statement {
+        let is_inner = |block: &&&Statement| matches!(&*block.name, "if" | "limit_except");
+        let inner = self.within.iter().rev().take_while(is_inner).last();
+        inner.copied().unwrap_or(self.statement)
     }
 
     /// Blocks of this name right inside of its own.

@@ -14,7 +14,7 @@ use weir_load::template::Files;
 use weir_load::{RequestSet, Trace};
 use weir_model::flow::{ArrivalsSpec, FlowSpec, SourceSpec};
 use weir_model::room;
-use weir_model::study::{LoadSpec, server_name};
+use weir_model::study::{LoadSpec, authority, server_name};
 use weir_model::tls::{TlsSpec, Trust};
 
 use crate::LabError;
@@ -78,7 +78,7 @@ impl<'a> Flows<'a> {
     fn read_one(&mut self, flow: &FlowSpec, slice: Option<Duration>) -> Result<(), String> {
         let mut files = Files::default();
         let trace = arrivals::trace(flow).map_err(|error| error.to_string())?;
-        RequestSet::of_flow(flow, trace.as_ref(), server_name(flow), &mut files)
+        RequestSet::of_flow(flow, trace.as_ref(), authority(flow), &mut files)
             .map_err(|error| error.to_string())?;
         let texts = files.texts();
         let texts = texts.map(|(path, text)| (path.display().to_string(), Bytes(text)));
@@ -139,9 +139,9 @@ impl<'a> Flows<'a> {
                     arm,
                     peer,
                     also: doors.also.to_vec(),
-                    host: server_name(flow).to_owned(),
+                    host: authority(flow).to_owned(),
                     trust: trust.to_owned(),
-                    spec: flow.clone(),
+                    spec: with_server_name(flow),
                     arrivals: when.arrivals.clone(),
                     every_ns: when.every_ns,
                     trace: *trace,
@@ -154,6 +154,18 @@ impl<'a> Flows<'a> {
             };
         flows.map(job).collect()
     }
+}
+
+/// A flow whose handshakes have the name of its host, where its Host fields have a port too.
+fn with_server_name(flow: &FlowSpec) -> FlowSpec {
+    let mut spec = flow.clone();
+    if let Some(tls) = &mut spec.tls
+        && authority(flow) != server_name(flow)
+    {
+        tls.server_name
+            .get_or_insert_with(|| server_name(flow).to_owned());
+    }
+    spec
 }
 
 /// Files that a client needs for TLS: whom it trusts, and its own certificate with its key.

@@ -16,7 +16,7 @@ mod proxy;
 mod published;
 mod taken;
 
-pub use asked::{AskSpec, HOST, RequestedSpec, server_name};
+pub use asked::{AskSpec, HOST, RequestedSpec, authority, server_name};
 pub use ends::{SearchSpec, Until};
 pub use proxy::{
     BesideSpec, ControllerSpec, ExternalSpec, InstanceSpec, LauncherSpec, OwnConfiguration,

@@ -48,6 +48,20 @@ impl Constraint {
     }
 }
 
+impl Parameter {
+    /// Why it has no effect where other settings have these levels, as a clause.
+    pub fn hindrance(&self, level_of: impl Fn(&str) -> Option<String>) -> Option<String> {
+        self.constraints.iter().find_map(|constraint| {
+            let Rule::NotWith { setting, levels } = &constraint.rule else {
+                return None;
+            };
+            let level = level_of(setting).filter(|level| levels.contains(level))?;
+            let is_for_all = constraint.only.is_empty();
+            is_for_all.then(|| format!("{setting} is {level}, and {}", constraint.because))
+        })
+    }
+}
+
 /// What must hold.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]

@@ -245,6 +245,9 @@ pub struct Write {
     /// Not written for these levels.
     #[serde(default)]
     pub except: Vec<String>,
+    /// Whether it only makes room for the others: where a user's configuration says it, it stays.
+    #[serde(default)]
+    pub yields: bool,
 }
 
 /// One directive to write.

@@ -143,18 +143,20 @@ fn whom(fields: &Fields<'_>, base: &mut FlowSpec, check: &mut Checker) {
         .for_each(|one| one.request.target.clone_from(&text));
 }
 
-/// A host name as it stands in handshakes and Host fields (RFC 1123 §2.1).
+/// A host name as it stands in handshakes and Host fields (RFC 1123 §2.1), the latter with a port if it has one.
 fn host(node: &Node, check: &mut Checker) -> Option<String> {
     let text = check.text(node)?;
+    let (name, port) = text.rsplit_once(':').unwrap_or((&text, "1"));
     let is_label = |label: &str| {
         let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         (1..=63).contains(&label.len()) && label.chars().all(is_inner)
     };
-    if text.len() <= 253 && text.split('.').all(is_label) {
+    let is_port = !port.starts_with('+') && port.parse::<u16>().is_ok_and(|port| port > 0);
+    if is_port && name.len() <= 253 && name.split('.').all(is_label) {
         return Some(text.to_ascii_lowercase());
     }
     let message = format!("`{}` is not a host name", short(&text));
-    let hint = "for example shop.example, without a scheme and without a port";
+    let hint = "for example shop.example or shop.example:8080, without a scheme";
     check.error(node.span.clone(), message).hint(hint);
     None
 }

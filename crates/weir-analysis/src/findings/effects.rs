@@ -65,6 +65,9 @@ pub struct Ineffective {
     pub value: f64,
     /// The same of what it is compared with, which has the parameter switched off.
     pub other: f64,
+    /// What keeps it from taking effect, as a clause, where another setting of the arm does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
 }
 
 impl Ineffective {
@@ -87,7 +90,9 @@ impl Ineffective {
                 "bytes received per response",
             ),
         };
-        format!("{value} {what}, and {other} in {}", self.against)
+        let because = self.because.as_ref();
+        let because = because.map_or_else(String::new, |because| format!(": {because}"));
+        format!("{value} {what}, and {other} in {}{because}", self.against)
     }
 
     /// That it did not take effect, as a sentence.

@@ -2,7 +2,7 @@
 //! they are for.
 
 use weir_model::record::{Record, TrialRecord};
-use weir_model::study::Settings;
+use weir_model::study::{ProxyKind, Settings};
 
 use super::fixture::{header, run, three_arms, trials};
 use super::matrix::proxy;
@@ -43,14 +43,22 @@ fn an_arm_that_was_read_as_equal_and_differs_is_not_called_inert() {
 
 /// What is found of `kept`, whose changes these are, where the baseline has `read` and the arm opens so many
 /// connections to the origin server for each request.
-fn found(changes: &[(&str, &str)], read: &[(&str, &str)], connects: f64) -> Findings {
+fn found(
+    kind: ProxyKind,
+    changes: &[(&str, &str)],
+    read: &[(&str, &str)],
+    connects: f64,
+) -> Findings {
     let settings = |all: &[(&str, &str)]| -> Settings {
         let all = all.iter();
         all.map(|(id, level)| ((*id).to_owned(), (*level).to_owned()))
             .collect()
     };
     let mut header = header(three_arms());
+    header.study.proxy.kind = kind;
     header.study.arms[2].changes = settings(changes);
+    header.study.arms[2].settings = settings(read);
+    header.study.arms[2].settings.extend(settings(changes));
     let mut all = trials(&header, "closed", 30, world(0.01));
     let of_arm = all
         .iter_mut()
@@ -85,15 +93,28 @@ fn a_change_is_held_against_the_counter_in_which_its_purpose_shows() {
          &["origin_keepalive"]),
     ];
     for (changes, read, connects, expected) in rows {
-        let findings = found(changes, read, connects);
+        let findings = found(ProxyKind::Nginx, changes, read, connects);
         let of_load = &findings.loads[0].ineffective;
         let ids: Vec<&str> = of_load.iter().map(|one| &*one.id).collect();
         assert_eq!(ids, expected, "{changes:?} {read:?} {connects}");
         let is_said = findings.answer.contains("did not take effect");
         assert_eq!(is_said, !expected.is_empty(), "{}", findings.answer);
     }
-    let findings = found(&[kept], &[("origin_keepalive", "0")], 1.0);
+    let findings = found(ProxyKind::Nginx, &[kept], &[("origin_keepalive", "0")], 1.0);
     let said = "origin_keepalive = 64 did not take effect in keepalive: 1.000 connections to the origin server per \
                 request, and 1.000 in stock.";
+    assert!(findings.answer.ends_with(said), "{}", findings.answer);
+}
+
+/// Another setting that the arm has keeps the change from doing what it is for.
+#[test]
+fn what_keeps_a_change_from_its_effect_is_named() {
+    let read = [
+        ("http_reuse", "safe"),
+        ("http_connection_mode", "http-server-close"),
+    ];
+    let findings = found(ProxyKind::Haproxy, &[("http_reuse", "always")], &read, 1.0);
+    let said =
+        "http_connection_mode is http-server-close, and no connection to the origin is kept.";
     assert!(findings.answer.ends_with(said), "{}", findings.answer);
 }

@@ -9,7 +9,7 @@ use super::asked::{Document, Parts};
 use super::dialect::Dialect;
 use super::envoy_known::KNOWN;
 use super::envoy_routes;
-use super::find::{field, get, items};
+use super::find::{field, get, is_constant, items};
 use super::kept::check;
 use super::listening::Listening;
 use super::pointer::Pointer;
@@ -101,7 +101,7 @@ pub(super) fn tls_chains(document: &Json, listener: &Pointer) -> Vec<Pointer> {
 /// speaks what its clients speak, which such an object says in another way.
 pub(super) fn new_upstream_http(cluster: &Json) -> Option<Vec<(&'static str, Json)>> {
     let said = |name: &str| field(cluster, name).filter(|value| !value.is_null());
-    let is_other = |value: &Json| value != "USE_CONFIGURED_PROTOCOL" && *value != json!(0);
+    let is_other = |value: &Json| !is_constant(value, "USE_CONFIGURED_PROTOCOL", 0);
     if said("protocol_selection").is_some_and(is_other) {
         return None;
     }
@@ -126,7 +126,7 @@ pub(super) fn new_upstream_http(cluster: &Json) -> Option<Vec<(&'static str, Jso
 
 /// Whether an item of a list is for all requests, and not for those of some priority alone.
 pub(super) fn is_for_all(item: &Json) -> bool {
-    field(item, "priority").is_none_or(|it| it.is_null() || it == "DEFAULT" || *it == json!(0))
+    field(item, "priority").is_none_or(|it| it.is_null() || is_constant(it, "DEFAULT", 0))
 }
 
 /// The configurations of HTTP connection managers in the listeners' filter chains.
@@ -373,16 +373,11 @@ impl Copy<'_> {
                 self.health_check(&check);
             }
             let kind = cluster.child("type");
-            // Enumerations have numbers too.
-            let listed = [
-                json!("STATIC"),
-                json!("STRICT_DNS"),
-                json!("LOGICAL_DNS"),
-                json!(0),
-                json!(1),
-                json!(2),
-            ];
-            if get(self.document, &kind).is_some_and(|kind| listed.contains(kind)) {
+            let is_listed = |kind: &Json| {
+                let mut listed = ["STATIC", "STRICT_DNS", "LOGICAL_DNS"].iter().zip(0..);
+                listed.any(|(name, number)| is_constant(kind, name, number))
+            };
+            if get(self.document, &kind).is_some_and(is_listed) {
                 self.edits.put(kind, "STATIC");
             }
             let extension = cluster.child("cluster_type");

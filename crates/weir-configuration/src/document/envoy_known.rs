@@ -24,7 +24,7 @@ const FAMILIES: [&str; 28] = [
 
 /// HTTP filters, by what stands between `envoy.extensions.filters.http.` and their version.
 const HTTP_FILTERS: &str = "adaptive_concurrency, admission_control, bandwidth_limit, basic_auth, buffer, \
-     cache, cdn_loop, compressor, cors, csrf, decompressor, ext_authz, ext_proc, fault, grpc_http1_bridge, \
+     cache, cdn_loop, compressor, cors, csrf, decompressor, ext_authz, fault, grpc_http1_bridge, \
      grpc_http1_reverse_bridge, grpc_json_transcoder, grpc_stats, grpc_web, header_mutation, \
      header_to_metadata, health_check, ip_tagging, json_to_metadata, jwt_authn, local_ratelimit, oauth2, \
      ratelimit, rbac, router, set_filter_state, set_metadata, stateful_session, upstream_codec";
@@ -83,6 +83,13 @@ fn foreign(kept: &Kept<'_>) -> Option<String> {
     }
     if key == "@type" {
         let name = kept.text();
+        if name.contains("envoy.extensions.filters.http.ext_proc.") {
+            return Some(
+                "`ext_proc` asks a processor about every request, and the study's origin server does not speak its \
+                 protocol"
+                    .to_owned(),
+            );
+        }
         let known = name.rsplit('/').next().is_some_and(is_known);
         return (!known).then(|| {
             format!("weir does not know what the extension `{name}` contacts or writes, so a copy must not have it")

@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 
 use super::asked::{Document, of_status};
 use super::envoy::{CHAIN_TLS, chains, is_of_type, tls_chains};
-use super::find::{field, get, items};
+use super::find::{field, get, is_constant, items};
 use super::pointer::Pointer;
 use crate::answer::{Answer, Barrier};
 use crate::asked::{Request, Way};
@@ -103,9 +103,7 @@ fn chain(
 fn managed(document: &Document<'_>, manager: &Pointer, request: &Request<'_>) -> Way {
     let json = document.json;
     let codec = manager.child("codec_type");
-    // Enumerations have numbers too.
-    let is_http2 = |it: &&Json| **it == "HTTP2" || it.as_u64() == Some(2);
-    if get(json, &codec).filter(is_http2).is_some() {
+    if get(json, &codec).is_some_and(|it| is_constant(it, "HTTP2", 2)) {
         let barrier = Barrier::http2(document.place(&codec), "codec_type: HTTP2");
         return Way::end(Answer::Bars(barrier));
     }
@@ -125,13 +123,13 @@ fn managed(document: &Document<'_>, manager: &Pointer, request: &Request<'_>) ->
     }
     let ranked = items(json, &hosts).into_iter().filter_map(|host| {
         let domains = texts(get(json, &host.child("domains"))?).into_iter();
-        let ranks = domains.filter_map(|domain| domain_rank(domain, request.host));
+        let ranks = domains.filter_map(|domain| domain_rank(domain, request.authority));
         Some((ranks.max()?, host))
     });
     let Some((_, host)) = ranked.max_by_key(|(rank, _)| *rank) else {
         return Way::end(Answer::Nothing(format!(
             "no virtual host has the domain `{}`",
-            request.host
+            request.authority
         )));
     };
     let value = get(json, &host).unwrap_or(&Json::Null);
@@ -139,8 +137,9 @@ fn managed(document: &Document<'_>, manager: &Pointer, request: &Request<'_>) ->
         .and_then(Json::as_str)
         .unwrap_or_default();
     let server = Some(document.spot(&host, format!("virtual host {name}")));
-    let requires = field(value, "require_tls").and_then(Json::as_str);
-    if !request.is_tls() && requires.is_some_and(|it| it != "NONE") {
+    let requires =
+        field(value, "require_tls").is_some_and(|it| !it.is_null() && !is_constant(it, "NONE", 0));
+    if !request.is_tls() && requires {
         return Way {
             server,
             ..Way::end(Answer::Redirects)
@@ -260,10 +259,13 @@ fn is_whole(fraction: &Json) -> bool {
     let Some(fraction) = field(fraction, "default_value") else {
         return false;
     };
-    let all = match field(fraction, "denominator").and_then(Json::as_str) {
-        Some("TEN_THOUSAND") => 10_000,
-        Some("MILLION") => 1_000_000,
-        _ => 100,
+    let denominator = field(fraction, "denominator").unwrap_or(&Json::Null);
+    let all = if is_constant(denominator, "TEN_THOUSAND", 1) {
+        10_000
+    } else if is_constant(denominator, "MILLION", 2) {
+        1_000_000
+    } else {
+        100
     };
     let numerator = field(fraction, "numerator").and_then(Json::as_u64);
     numerator.is_some_and(|numerator| numerator >= all)
@@ -302,7 +304,7 @@ fn has_header(matching: &Json, request: &Request<'_>) -> Option<bool> {
     const OWN: [&str; 3] = ["x-envoy-", "x-forwarded-", "x-request-id"];
     let name = field(matching, "name")?.as_str()?.to_ascii_lowercase();
     let value = match name.as_str() {
-        ":authority" | "host" => request.host,
+        ":authority" | "host" => request.authority,
         ":method" => request.method,
         ":path" => request.target,
         ":scheme" if request.is_tls() => "https",

@@ -43,6 +43,13 @@ pub(super) fn field<'d>(value: &'d Json, name: &str) -> Option<&'d Json> {
     value.get(name).or_else(|| value.get(camel(name)))
 }
 
+/// Whether a value is a constant of an enumeration, by its name or number. Envoy has its reader of JSON take names in any
+/// case, with dashes for underscores (`case_insensitive_enum_parsing` of protobuf).
+pub(super) fn is_constant(value: &Json, name: &str, number: u64) -> bool {
+    let is_name = |text: &str| text.replace('-', "_").eq_ignore_ascii_case(name);
+    value.as_u64() == Some(number) || value.as_str().is_some_and(is_name)
+}
+
 /// What is at the end of a pointer.
 pub(super) enum Found<'n> {
     /// A value, and what it is in.

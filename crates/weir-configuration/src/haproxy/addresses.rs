@@ -54,8 +54,7 @@ pub(super) fn adapt(
         };
         if address.variable.is_none() && address.text.split(',').any(has_no_number) {
             let what = format!("the port of `{}` is not a number for HAProxy", address.text);
-            let hint =
-                "write the number; HAProxy replaces variables in double quotes only: \"*:${PORT}\"";
+            let hint = "write the number, or a variable that holds it: \"*:${PORT}\"";
             return Err(error(&edit.source.files[bind.file], address.span.start, what).hint(hint));
         }
         if address.text.starts_with("quic") {

@@ -201,7 +201,7 @@ impl Conditions<'_, '_> {
             }
             "path" => request.path.to_owned(),
             "pathq" | "url" | "capture.req.uri" => request.target.to_owned(),
-            "base" => format!("{}{}", request.host, request.path),
+            "base" => format!("{}{}", request.authority, request.path),
             "method" => request.method.to_owned(),
             "ssl_fc" => flag(request.is_tls()),
             "ssl_c_used" | "ssl_fc_has_crt" if !request.is_certified => flag(false),
@@ -221,7 +221,7 @@ impl Conditions<'_, '_> {
     fn header(&self, name: &str) -> Option<Option<String>> {
         let name = name.split(',').next().unwrap_or_default();
         if name.eq_ignore_ascii_case("host") {
-            return Some(Some(self.request.host.to_owned()));
+            return Some(Some(self.request.authority.to_owned()));
         }
         let mut rules = self.sections.iter().flat_map(|section| &section.statements);
         let writes = |it: &Statement<'_>| {

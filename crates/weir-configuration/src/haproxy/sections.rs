@@ -214,7 +214,8 @@ impl<'t> Reader<'t, '_> {
         };
         let at = word.span.start;
         let depth = self.depth(&word.text, at)?;
-        let statement = Statement { line, words, depth };
+        let mut statement = Statement { line, words, depth };
+        self.expand_address(&mut statement);
         if is_among(statement.word(0), SECTIONS) {
             let section = Section {
                 file: self.index,
@@ -233,6 +234,24 @@ impl<'t> Reader<'t, '_> {
             return Err(error(self.file, at, what).hint(hint));
         }
         Ok(())
+    }
+
+    /// Puts what variables hold into the address of a statement that has one.
+    fn expand_address(&self, statement: &mut Statement<'_>) {
+        let place = match statement.word(0) {
+            "bind" | "dispatch" | "source" => 1,
+            "server" | "peer" => 2,
+            "server-template" => 3,
+            _ => return,
+        };
+        let Some(address) = statement.words.get_mut(place) else {
+            return;
+        };
+        if address.text.contains('$') {
+            let (text, unknown) = self.variables.in_address(&address.text);
+            address.text = text.into();
+            address.variable = unknown.or(address.variable.take());
+        }
     }
 
     /// The depth of the statement that begins with `word`, and what it does to the next one's.

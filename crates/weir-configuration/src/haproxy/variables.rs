@@ -21,7 +21,7 @@ enum Said {
     Unsure,
 }
 
-/// A variable as it stands in double quotes.
+/// A variable as it stands in double quotes, or in an address.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Written<'t> {
     pub(super) name: &'t str,
@@ -70,6 +70,28 @@ impl Variables {
             None if self.are_reset => default(),
             None => std::env::var(written.name).ok().or_else(default),
         }
+    }
+
+    /// An address with what its variables hold, and the name of the first of which nothing says that. HAProxy replaces
+    /// them in addresses whatever quotes are around, those with a default excepted (`env_expand`, which `str2sa_range` in
+    /// its `tools.c` calls).
+    pub(super) fn in_address(&self, address: &str) -> (String, Option<String>) {
+        let (mut expanded, mut unknown) = (String::new(), None);
+        let mut rest = address;
+        while let Some(at) = rest.find('$') {
+            expanded.push_str(&rest[..at]);
+            rest = &rest[at..];
+            let written = Written::first(rest).filter(|written| written.default.is_none());
+            let value = written.as_ref().and_then(|written| self.value(written));
+            let length = written.as_ref().map_or(1, |written| written.length);
+            if let (Some(written), None) = (written, &value) {
+                unknown.get_or_insert_with(|| written.name.to_owned());
+            }
+            expanded.push_str(value.as_deref().unwrap_or(&rest[..length]));
+            rest = &rest[length..];
+        }
+        expanded.push_str(rest);
+        (expanded, unknown)
     }
 
     /// Takes in what a statement of `global` does to the environment, if it does so whatever `.if` says.

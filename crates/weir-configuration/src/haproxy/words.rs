@@ -1,8 +1,9 @@
 //! Lines as HAProxy's configuration manual cuts them into words (§2.1 and §2.2).
 //!
 //! Blanks separate words, `#` begins a comment, a backslash or quotes protect. In single quotes
-//! nothing is interpreted; in double quotes a backslash is, and variables are ([`Variables`]). A backslash at
-//! the end of a line protects nothing: no version that was read or tried joins lines.
+//! nothing is interpreted; in double quotes a backslash is, and variables are ([`Variables`]), which are so in addresses
+//! too, whatever stands around them. A backslash at the end of a line protects nothing: no version that was read or
+//! tried joins lines.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -175,6 +175,7 @@ envoy <CLUSTER> | cluster_type: {name: envoy.clusters.dynamic_forward_proxy, typ
 envoy <CLUSTER> | »cluster_type: {name: envoy.clusters.redis} | cluster_type
 envoy <CLUSTER> | loadAssignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {»socketAddress: {address: 192.0.2.3, portValue: 80}}}}]}]} | socketAddress
 envoy <FILTER> | {name: lua, typed_config: {»"@type": TYPE.extensions.filters.http.lua.v3.Lua}} | lua.v3.Lua
+envoy <FILTER> | {name: p, typed_config: {»"@type": TYPE.extensions.filters.http.ext_proc.v3.ExternalProcessor}} | does not speak its protocol
 envoy <FILTER> | {name: e, »config_discovery: {config_source: {ads: {}}}} | config_discovery
 envoy <FILTER> | {name: a, typed_config: {"@type": TYPE.extensions.filters.http.ext_authz.v3.ExtAuthz, grpc_service: {»google_grpc: {target_uri: "192.0.2.9:80", stat_prefix: a}}}} | google_grpc
 caddy <APP> | »"layer4": {"servers": {}}, | layer4

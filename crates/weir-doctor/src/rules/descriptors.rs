@@ -79,10 +79,9 @@ fn worker_connections(shape: &Shape<'_>) -> Option<Finding> {
             figure(needed)
         ))
         .why(
-            "A worker counts every connection against worker_connections, those to origin servers \
-             too: a client of a reverse proxy takes two. Requests to FastCGI, uwsgi, SCGI and memcached \
-             take a second one only while they are answered, and are not counted here. When connections \
-             run out a worker stops accepting, and clients wait in the accept queue.",
+            "A worker counts every connection against worker_connections, those to origin servers and \
+             to FastCGI, uwsgi, SCGI and memcached too: a client whose request is being answered takes two. When \
+             connections run out a worker stops accepting, and clients wait in the accept queue.",
             CORE,
         )
         .change_nginx(change),
@@ -110,6 +109,50 @@ fn set_rlimit(shape: &Shape<'_>) -> Option<String> {
     }
 }
 
+/// Hard limit of a worker, with its process, where `worker_rlimit_nofile` asks for more than that and the worker has not
+/// got it: nginx may not raise it.
+fn hard_limit(shape: &Shape<'_>) -> Option<(u64, u32)> {
+    let wanted = shape
+        .configuration?
+        .main("worker_rlimit_nofile")?
+        .number()?;
+    let workers = &shape.facts.proxy.as_ref()?.workers;
+    let limits = workers.iter().filter_map(|worker| {
+        let (soft, hard) = worker.nofile?;
+        (soft < wanted && hard < wanted).then_some((hard, worker.pid))
+    });
+    limits.min()
+}
+
+/// Gives workers so many descriptors more: by nginx's own setting, or by the limit of whatever starts nginx where that
+/// keeps the setting from being in force.
+fn raised(finding: Finding, shape: &Shape<'_>) -> Finding {
+    let Some(((hard, pid), proxy)) = hard_limit(shape).zip(shape.facts.proxy.as_ref()) else {
+        return finding.change_nginx(set_rlimit(shape));
+    };
+    let wanted = needed_each(shape).unwrap_or(0);
+    let set = shape
+        .configuration
+        .and_then(|all| all.main("worker_rlimit_nofile"));
+    let value = rounded(wanted.max(set.and_then(Statement::number).unwrap_or(0)));
+    let finding = finding.evidence(format!("/proc/{pid}/limits: hard limit {}", limit(hard)));
+    finding.change(match &proxy.unit {
+        Some(unit) if !proxy.own_root => format!(
+            "# systemctl edit {}: LimitNOFILE={value} below [Service], then restart it",
+            quoted(unit)
+        ),
+        _ if proxy.own_root => format!(
+            "# start the container of process {} with a limit of {value} open files (docker run --ulimit \
+             nofile={value}; a pod has that of its container runtime), or with the capability SYS_RESOURCE",
+            proxy.master
+        ),
+        _ => format!(
+            "# start nginx (process {}) with a hard limit of {value} open files: ulimit -Hn {value}, as root",
+            proxy.master
+        ),
+    })
+}
+
 fn nofile(shape: &Shape<'_>) -> Option<Finding> {
     let needed = needed_each(shape)?;
     let (soft, evidence) = shape.nofile()?;
@@ -135,9 +178,8 @@ fn nofile(shape: &Shape<'_>) -> Option<Finding> {
          limit accept(2) and socket(2) fail: \"Too many open files\". nginx sets its workers' limit \
          to worker_rlimit_nofile, whatever the shell or the unit gave it, if it is privileged to.",
         RLIMIT,
-    )
-    .change_nginx(set_rlimit(shape));
-    Some(finding)
+    );
+    Some(raised(finding, shape))
 }
 
 fn above_nofile(shape: &Shape<'_>) -> Option<Finding> {
@@ -153,16 +195,14 @@ fn above_nofile(shape: &Shape<'_>) -> Option<Finding> {
         figure(connections),
         figure(soft)
     );
-    Some(
-        Finding::warning("worker-connections-above-descriptors", title)
+    let finding = Finding::warning("worker-connections-above-descriptors", title)
         .evidence(said)
         .evidence(evidence)
         .why(
             "Every connection takes a descriptor. nginx starts with no more than a warning; connections above the limit cannot be opened.",
             CORE,
-        )
-        .change_nginx(set_rlimit(shape)),
-    )
+        );
+    Some(raised(finding, shape))
 }
 
 fn not_taken(shape: &Shape<'_>) -> Option<Finding> {
@@ -178,18 +218,20 @@ fn not_taken(shape: &Shape<'_>) -> Option<Finding> {
         figure(wanted),
         figure(soft)
     );
-    Some(
-        Finding::warning("rlimit-not-taken", title)
-            .evidence(set.evidence())
-            .evidence(evidence)
-            .why(
-                "Either nginx has not been reloaded since, or it may not raise its hard limit \
+    let finding = Finding::warning("rlimit-not-taken", title)
+        .evidence(set.evidence())
+        .evidence(evidence)
+        .why(
+            "Either nginx has not been reloaded since, or it may not raise its hard limit \
              (CAP_SYS_RESOURCE, which containers often lack): then it logs an alert \
              \"setrlimit(RLIMIT_NOFILE) failed\" and keeps the limit that it had.",
-                RLIMIT,
-            )
-            .then(Then::Again),
-    )
+            RLIMIT,
+        );
+    Some(if hard_limit(shape).is_some() {
+        raised(finding, shape)
+    } else {
+        finding.then(Then::Again)
+    })
 }
 
 fn above_nr_open(shape: &Shape<'_>) -> Option<Finding> {

@@ -3,7 +3,7 @@
 use super::figure;
 use super::numbers::KEPT;
 use super::ports::keep;
-use super::shape::{Keepalive, Pass, Shape};
+use super::shape::{Keepalive, Pass, Shape, field};
 use super::sources::{ACCESS_LOG, CLIENT_REQUESTS, CLIENT_TIMEOUT, GZIP, ORIGIN_KEEPALIVE};
 use weir_parameters::DefaultLevel;
 
@@ -74,28 +74,43 @@ fn no_keepalive(shape: &Shape<'_>) -> Option<Finding> {
          port that TIME_WAIT holds for a minute. An upstream block with `keepalive` keeps connections.",
         ORIGIN_KEEPALIVE,
     );
-    let direct = places.iter().find(|pass| pass.upstream.is_none());
-    Some(match (keep(&places), direct.and_then(|pass| group(pass))) {
-        (Some(commands), _) => finding.change_nginx(commands),
-        // Without an upstream block there is no place for `keepalive`.
-        (None, Some(group)) => finding.change(group),
-        (None, None) => finding,
+    // Without an upstream block there is no place for `keepalive`.
+    let (grouped, direct): (Vec<&Pass<'_>>, Vec<&Pass<'_>>) =
+        places.into_iter().partition(|pass| pass.upstream.is_some());
+    let finding = match direct.first().and_then(|pass| group(pass)) {
+        Some(group) => finding.change(group),
+        None => finding,
+    };
+    let commands = keep(&grouped).unwrap_or_default();
+    Some(if commands.is_empty() {
+        finding
+    } else {
+        finding.change_nginx(commands)
     })
 }
 
 /// What to write so that an origin server that a place names by its address is in an upstream block.
 fn group(pass: &Pass<'_>) -> Option<String> {
     let origin = pass.origins.first()?;
-    let target = pass.placed.statement.argument()?;
-    let (scheme, _) = target.split_once("://")?;
+    let (scheme, rest) = pass.target.split_once("://")?;
+    let uri = rest.find('/').map_or("", |at| &rest[at..]);
     // A group's server is at port 80 where nothing is said, whatever the scheme.
-    let port = match scheme == "https" && !origin.contains(':') {
-        true => ":443",
-        false => "",
+    let has_port = origin
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| !port.ends_with(']'));
+    let port = if scheme == "https" && !has_port {
+        ":443"
+    } else {
+        ""
+    };
+    // The default is the name in `proxy_pass`.
+    let host = match field(&pass.placed, "host") {
+        Some(_) => String::new(),
+        None => format!("; proxy_set_header Host {origin}"),
     };
     Some(format!(
         "# in http: upstream origin {{ server {origin}{port}; {KEPT}; }}   and there: proxy_pass \
-         {scheme}://origin; proxy_http_version 1.1; proxy_set_header Connection \"\";"
+         {scheme}://origin{uri}; proxy_http_version 1.1; proxy_set_header Connection \"\"{host};"
     ))
 }
 

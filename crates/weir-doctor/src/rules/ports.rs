@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::numbers::{KEPT, REUSED_AFTER_S, TIME_WAIT_S, WIDEST};
-use super::shape::{LocalPorts, Pass, Shape, field};
+use super::shape::{LocalPorts, Pass, Shape, field, is_upgrade};
 use super::sources::IP_SYSCTL;
 use super::{counted, figure, rate};
 use crate::commands::quoted;
@@ -22,26 +22,24 @@ pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
 /// New connections to origin servers per second that TIME_WAIT leaves tuples for.
 pub(super) fn room(shape: &Shape<'_>) -> Option<Room> {
     let unkept = shape.unkept();
-    let origins = origins(&unkept);
-    if origins.is_empty() {
-        return None;
-    }
+    let origins = fewest_origins(&unkept)?;
     let ports = shape.local_ports()?.count();
     let held = held_s(shape, &unkept);
     Some(Room {
         what: "new connections to origin servers per second",
-        amount: ports as f64 * origins.len() as f64 / held,
+        amount: (ports * origins) as f64 / held,
         because: format!(
             "{} × {} / {held} s in TIME_WAIT",
             counted(ports, "local port"),
-            counted(origins.len() as u64, "origin address"),
+            counted(origins, "origin address"),
         ),
     })
 }
 
-fn origins(passes: &[&Pass<'_>]) -> BTreeSet<String> {
-    let all = passes.iter().flat_map(|pass| pass.origins.iter());
-    all.cloned().collect()
+/// Origin addresses that requests are spread over if they all go to one of these places: to that with the fewest.
+fn fewest_origins(passes: &[&Pass<'_>]) -> Option<u64> {
+    let counts = passes.iter().map(|pass| pass.origins.len() as u64);
+    counts.filter(|count| *count > 0).min()
 }
 
 /// How long a tuple is held after its connection has ended.
@@ -61,12 +59,9 @@ fn held_s(shape: &Shape<'_>, passes: &[&Pass<'_>]) -> f64 {
 fn time_wait(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
     let per_second = shape.origin_connections_per_second()?;
     let unkept = shape.unkept();
-    let origins = origins(&unkept);
-    if origins.is_empty() {
-        return None;
-    }
+    let origins = fewest_origins(&unkept)?;
     let held = held_s(shape, &unkept);
-    let (demand, tuples) = (per_second * held, ports.count() * origins.len() as u64);
+    let (demand, tuples) = (per_second * held, ports.count() * origins);
     if demand <= tuples as f64 {
         return None;
     }
@@ -88,7 +83,7 @@ fn time_wait(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
             counted(ports.count(), "local port"),
             ports.low,
             ports.high,
-            counted(origins.len() as u64, "origin address"),
+            counted(origins, "origin address"),
             figure(tuples)
         ));
     if let Some(reuse) = reuse {
@@ -115,6 +110,7 @@ fn time_wait(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
 pub(super) fn keep(unkept: &[&Pass<'_>]) -> Option<Vec<String>> {
     let mut commands = Vec::new();
     let mut told = BTreeSet::new();
+    let mut locations = BTreeSet::new();
     for pass in unkept {
         let upstream = pass.upstream?;
         let statements = upstream.block.as_deref().unwrap_or_default();
@@ -130,6 +126,11 @@ pub(super) fn keep(unkept: &[&Pass<'_>]) -> Option<Vec<String>> {
                     quoted(&last.file)
                 ),
             });
+        }
+        // What two of a location's places lack, one of them says for both.
+        let location = pass.placed.within.iter().rfind(|it| it.name == "location");
+        if location.is_some_and(|it| !locations.insert((it.file.clone(), it.line))) {
+            continue;
         }
         for command in speak_1_1(pass) {
             // Several locations may take the same line from their server.
@@ -168,7 +169,11 @@ fn speak_1_1(pass: &Pass<'_>) -> Vec<String> {
     match field(placed, "connection") {
         // Others of the map, which ask for an upgrade, stay as they are.
         Some(_) if pass.closes.is_some() => commands.extend(pass.closes.map(not_closing)),
-        Some(set) if set.arguments.get(1).is_some_and(String::is_empty) => {}
+        Some(set)
+            if set
+                .arguments
+                .get(1)
+                .is_some_and(|value| value.is_empty() || is_upgrade(value)) => {}
         Some(set) => commands.push(set.replace_with("proxy_set_header Connection \"\"")),
         // A field that is set in a location hides all that its server sets, so it goes beside them.
         None => match fields.first() {
@@ -179,7 +184,7 @@ fn speak_1_1(pass: &Pass<'_>) -> Vec<String> {
         },
     }
     if !missing.is_empty() {
-        commands.push(placed.statement.precede_with(&missing.join("; ")));
+        commands.push(placed.in_location().precede_with(&missing.join("; ")));
     }
     commands
 }
@@ -188,9 +193,9 @@ fn speak_1_1(pass: &Pass<'_>) -> Vec<String> {
 fn at_once(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
     let asked = shape.facts.asked.connections?;
     let passes: Vec<&Pass<'_>> = shape.passes.iter().collect();
-    let origins = origins(&passes);
-    let tuples = ports.count() * origins.len() as u64;
-    if origins.is_empty() || asked <= tuples {
+    let origins = fewest_origins(&passes)?;
+    let tuples = ports.count() * origins;
+    if asked <= tuples {
         return None;
     }
     Some(
@@ -206,7 +211,7 @@ fn at_once(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
             ports.low,
             ports.high,
             counted(ports.count(), "local port"),
-            counted(origins.len() as u64, "origin address")
+            counted(origins, "origin address")
         ))
         .why(
             "A connection is identified by the addresses and ports of both ends. From one address to one origin address there can be no more connections than local ports. If all clients have a \

@@ -34,6 +34,8 @@ pub(super) struct Shape<'a> {
 /// One `proxy_pass` or the like.
 pub(super) struct Pass<'a> {
     pub(super) placed: Placed<'a>,
+    /// What it names, with the values of variables that have one alone.
+    pub(super) target: String,
     /// The upstream block that it names.
     pub(super) upstream: Option<&'a Statement>,
     /// Addresses of its origin servers; none where a variable decides, or by Unix sockets.
@@ -139,16 +141,10 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// Connections that one client takes: its own, and one to an origin server. One to a program behind
-    /// FastCGI and its like is there only while a request is answered, and one to a file is none.
+    /// Connections that one client takes: its own, and one to an origin server or to a program behind FastCGI and its
+    /// like while a request is answered. One to a file is none.
     pub(super) fn connections_per_client(&self) -> u64 {
-        let is_gateway =
-            |pass: &Pass<'_>| matches!(&*pass.placed.statement.name, "proxy_pass" | "grpc_pass");
-        if self.passes.iter().any(is_gateway) {
-            2
-        } else {
-            1
-        }
+        if self.passes.is_empty() { 1 } else { 2 }
     }
 
     /// Directives of this name that count where requests of clients are answered, each once, with such a
@@ -283,8 +279,8 @@ fn ranges(list: &str) -> Vec<(u64, u64)> {
 
 impl<'a> Pass<'a> {
     fn of(configuration: &'a Configuration, placed: Placed<'a>, keeps: bool) -> Pass<'a> {
-        let target = placed.statement.argument().unwrap_or_default();
-        let host = host(target);
+        let target = with_constants(&placed);
+        let host = host(&target);
         let upstream = configuration.upstream(host);
         let servers: BTreeSet<&str> = match upstream {
             Some(upstream) => Configuration::inside(upstream, "server")
@@ -293,18 +289,23 @@ impl<'a> Pass<'a> {
             None => BTreeSet::from([host]),
         };
         let is_address = |server: &&str| !server.starts_with("unix:") && !server.contains('$');
-        let origins = servers.into_iter().filter(is_address);
+        let origins: Vec<String> = servers
+            .into_iter()
+            .filter(is_address)
+            .map(str::to_owned)
+            .collect();
         let closes = field(&placed, "connection")
             .and_then(|set| configuration.without_upgrade(set.arguments.get(1)?)?)
             .filter(|entry| closes(entry));
         Pass {
-            origins: origins.map(str::to_owned).collect(),
+            origins,
             keepalive: keepalive(
-                &placed,
+                (&placed, host),
                 upstream,
                 keeps,
                 against_keepalive(configuration, &placed, keeps),
             ),
+            target,
             upstream,
             placed,
             closes,
@@ -322,6 +323,23 @@ impl<'a> Pass<'a> {
     }
 }
 
+/// What a `proxy_pass` names, with the values of variables in place of those that have one alone.
+fn with_constants(placed: &Placed<'_>) -> String {
+    let mut parts = placed.statement.argument().unwrap_or_default().split('$');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let braced = part.strip_prefix('{').and_then(|part| part.split_once('}'));
+        let (name, rest) = braced
+            .unwrap_or_else(|| part.split_at(part.find(|c| !is_of_name(c)).unwrap_or(part.len())));
+        match placed.constant(name) {
+            Some(value) => text.extend([value, rest]),
+            None => text.extend(["$", part]),
+        }
+    }
+    text
+}
+
 /// `10.0.0.1:80` of `http://10.0.0.1:80/path`.
 fn host(target: &str) -> &str {
     let rest = target.split_once("://").map_or(target, |(_, rest)| rest);
@@ -329,6 +347,11 @@ fn host(target: &str) -> &str {
         true => rest,
         false => rest.split('/').next().unwrap_or_default(),
     }
+}
+
+/// Whether a header `Connection` is that of WebSocket written by hand, which HTTP/1.1 keeps open all the same.
+pub(super) fn is_upgrade(value: &str) -> bool {
+    value.eq_ignore_ascii_case("upgrade")
 }
 
 /// The `proxy_set_header` of a header, whose name is in lower case, that is in force at a place.
@@ -349,12 +372,11 @@ fn closes(entry: &Statement) -> bool {
 
 /// `because`: what is said against it; `None`: it is not known.
 fn keepalive<'a>(
-    placed: &Placed<'a>,
+    (placed, host): (&Placed<'a>, &str),
     upstream: Option<&'a Statement>,
     keeps: bool,
     because: Option<Vec<String>>,
 ) -> Keepalive<'a> {
-    let host = host(placed.statement.argument().unwrap_or_default());
     // Other protocols keep connections by rules of their own, and so do the servers of a stream.
     if placed.statement.name != "proxy_pass" || host.contains('$') || placed.is_in("stream") {
         return Keepalive::Unknown;
@@ -399,8 +421,7 @@ fn against_keepalive(
         }
         // HTTP/1.0 keeps connections too, when it is asked to.
         (_, Some(value)) if value.eq_ignore_ascii_case("keep-alive") => because.clear(),
-        // With `Upgrade` beside it this is WebSocket by hand, which HTTP/1.1 keeps open all the same.
-        (_, Some(value)) if value.eq_ignore_ascii_case("upgrade") => {}
+        (_, Some(value)) if is_upgrade(value) => {}
         (Some(set), _) => because.push(set.evidence()),
         (None, _) if !keeps => because
             .push("proxy_set_header Connection is not set: `close` before nginx 1.29.7".to_owned()),

@@ -316,6 +316,110 @@ fn an_origin_server_behind_tls_gets_an_upstream_of_its_port() {
     let group = "upstream origin { server back.example:443; keepalive 64; }";
     assert!(change.contains(group), "{change}");
     assert!(change.contains("proxy_pass https://origin;"), "{change}");
+    let host = Host::debian();
+    let behind =
+        "location /b { proxy_set_header Host b; proxy_pass https://[2001:db8::1]/x; } location / {";
+    host.site(&SITE.replace("location / {", behind));
+    let change = host.finding("origin-keepalive-missing").change.join("\n");
+    let expected = ["server [2001:db8::1]:443;", "proxy_pass https://origin/x;"];
+    assert!(
+        expected.iter().all(|part| change.contains(part)),
+        "{change}"
+    );
+    assert!(!change.contains("Header Host"), "{change}");
+}
+
+/// WebSocket as it is written by hand keeps its header.
+#[test]
+fn the_header_of_an_upgrade_stays() {
+    let by_hand = "\t\tproxy_http_version 1.1;\n\t\tproxy_set_header Upgrade $http_upgrade;\n\
+                   \t\tproxy_set_header Connection \"Upgrade\";\n\t\tproxy_pass";
+    let host = Host::debian();
+    host.site(&SITE.replace("\t\tproxy_pass", by_hand));
+    host.obey(&host.finding("origin-keepalive-missing"));
+    host.is_silent_about("origin-keepalive-missing");
+    host.is_silent_about("origin-keepalive-inert");
+    let site = host.read("/etc/nginx/sites-enabled/default");
+    assert!(site.contains("Connection \"Upgrade\";"), "{site}");
+    assert!(site.contains("keepalive 64;"), "{site}");
+}
+
+/// What an `if` may not have stands before it, once for all that its location passes on.
+#[test]
+fn what_an_if_passes_on_gets_its_protocol_from_the_location() {
+    let host = Host::debian();
+    let inner = "\t\tif ($arg_c = a) { proxy_pass http://origin; }\n\t\tproxy_pass";
+    host.site(&SITE.replace("\t\tproxy_pass", inner));
+    host.obey(&host.finding("origin-keepalive-missing"));
+    host.is_silent_about("origin-keepalive-missing");
+    let facts = host.facts();
+    let configuration = facts.configuration.as_ref().unwrap();
+    for name in ["proxy_http_version", "proxy_set_header"] {
+        let all = configuration.all(&[name]);
+        assert_eq!(all.len(), 1, "{name}");
+        assert!(!all[0].is_in("if"), "{name}");
+    }
+}
+
+#[test]
+fn a_variable_that_holds_one_thing_is_taken_for_it() {
+    let of = |sets: &str| {
+        let host = Host::debian().asking(10, 471.0);
+        host.site(&format!(
+            "server {{ listen 80; {sets} location / {{ proxy_pass $scheme_and/x; }} }}\n"
+        ));
+        host.examined()
+    };
+    let named = "set $name 10.0.0.7:8000; set $scheme_and http://10.0.0.7:8000;";
+    let found = of(named).findings;
+    for id in ["origin-keepalive-missing", "origin-ports-run-out"] {
+        assert!(found.iter().any(|one| one.id == id), "no {id}: {found:?}");
+    }
+    for sets in [
+        "set $scheme_and http://$host;",
+        "set $scheme_and http://10.0.0.7; if ($arg_a) { set $scheme_and http://10.0.0.8; }",
+        "",
+    ] {
+        let found = of(sets).findings;
+        assert!(
+            !found.iter().any(|one| one.id.starts_with("origin-")),
+            "{sets}: {found:?}"
+        );
+    }
+}
+
+/// All of the load may go to one location.
+#[test]
+fn ports_are_those_of_the_place_with_the_fewest_origin_servers() {
+    let host = Host::debian().asking(10, 471.0);
+    let others: String = (3..7)
+        .map(|nth| format!("location /{nth} {{ proxy_pass http://10.0.0.{nth}; }}\n"))
+        .collect();
+    host.site(&SITE.replace("\tlocation", &format!("{others}\tlocation")));
+    let title = host.finding("origin-ports-run-out").title;
+    assert!(title.ends_with("at 470/s"), "{title}");
+}
+
+/// nginx may not raise the hard limit: what raises it is the unit's, the container's or the shell's.
+#[test]
+fn a_limit_above_the_hard_one_is_to_be_raised_outside() {
+    let host = Host::debian().asking(20_000, 100.0);
+    host.running("0-1", 20_000, 20_000);
+    let obeyed = host.finding("descriptors-too-few");
+    assert!(
+        obeyed.change[0].contains("worker_rlimit_nofile"),
+        "{obeyed:?}"
+    );
+    host.obey(&obeyed);
+    for id in ["descriptors-too-few", "rlimit-not-taken"] {
+        let finding = host.finding(id);
+        let change = finding.change.join("\n");
+        assert!(
+            change.contains("systemctl edit nginx.service: LimitNOFILE="),
+            "{change}"
+        );
+        assert!(!change.contains("sed"), "{change}");
+    }
 }
 
 #[test]

@@ -185,7 +185,8 @@ fn includes_have_an_end() {
         "{why}"
     );
     host.write("/etc/nginx/b", "");
-    host.write("/etc/nginx/c", &"# nothing\n".repeat(1 << 20));
+    let line = format!("#{}\n", "x".repeat(1000));
+    host.write("/etc/nginx/c", &line.repeat(36 << 10));
     host.write("/etc/nginx/conf.d/a.conf", "include c;\ninclude c;\n");
     let unread = host.facts().unread;
     let found = unread.iter().find(|one| one.what == "/etc/nginx/c");

@@ -213,7 +213,7 @@ fn of_arms_whose_time_is_over_the_one_with_the_narrowest_claim_ends_first() {
 #[test]
 fn parts_of_the_time_are_as_what_is_unused_and_one_arm_may_be_served_first() {
     type Case<'a> = (&'a [f64], Option<(usize, f64)>, &'a [f64]);
-    let cases: [Case; 5] = [
+    let cases: [Case<'_>; 5] = [
         (&[50.0, 50.0], None, &[50.0, 50.0]),
         (&[30.0, 10.0], None, &[75.0, 25.0]),
         (&[50.0, 50.0], Some((1, 70.0)), &[30.0, 70.0]),

@@ -32,7 +32,7 @@ pub struct AskSpec {
     pub certified: bool,
     /// Whether the proxy is to answer from files of its own.
     pub files: bool,
-    /// The name that the load gives; `None`: [`HOST`], and any server may answer.
+    /// The name that the load gives, with a port if its Host fields have one; `None`: [`HOST`], and any server may answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// Its different requests, in their order.
@@ -106,15 +106,25 @@ impl AskSpec {
         }
     }
 
-    /// The name in handshakes, and in Host fields where requests have none of their own.
+    /// What Host fields have where requests have none of their own.
+    pub fn authority(&self) -> &str {
+        self.host.as_deref().unwrap_or_else(|| self.server_name())
+    }
+
+    /// The name in handshakes.
     pub fn server_name(&self) -> &str {
         let of_requests = self.requests.iter().map(|it| it.host.as_deref());
         named(self.host.as_deref(), of_requests)
     }
 }
 
-/// The name in a flow's handshakes, and in Host fields of requests that have none of their own: the one that
-/// it gives, or else the one that all its requests have.
+/// What the Host fields of a flow's requests have that have none of their own: the name that it gives, with its port, or else
+/// the name in its handshakes.
+pub fn authority(flow: &FlowSpec) -> &str {
+    flow.host.as_deref().unwrap_or_else(|| server_name(flow))
+}
+
+/// The name in a flow's handshakes: the one that it gives, or else the one that all its requests have.
 pub fn server_name(flow: &FlowSpec) -> &str {
     let of_requests = flow.requests.iter().map(|it| host_field(&it.request));
     named(flow.host.as_deref(), of_requests)
@@ -129,6 +139,7 @@ fn named<'n>(
     // One with a port or a slot is no name.
     let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
     let in_common = in_common.filter(|name| !name.is_empty() && name.chars().all(is_inner));
+    let host = host.map(|host| host.split_once(':').map_or(host, |(name, _)| name));
     host.or(in_common).unwrap_or(HOST)
 }
 

@@ -196,6 +196,7 @@ fn a_change_whose_counter_did_not_move_did_not_take_effect() {
         counter: Counter::OriginConnections,
         value: 1.0,
         other: 1.0,
+        because: None,
     };
     let without = "worker_connections";
     run.findings.loads[0].ineffective =

@@ -236,6 +236,8 @@ static REFUSED: &[(&str, &str, &[&str])] = &[
          "there is no group `x22519`; did you mean `x25519`?"]),
     ("closed: true, host: 'http://a'", TEN, &["`http://a` is not a host name"]),
     ("closed: true, host: a..b", TEN, &["`a..b` is not a host name"]),
+    ("closed: true, host: 'a.example:0'", TEN, &["`a.example:0` is not a host name"]),
+    ("closed: true, host: 'a.example:http'", TEN, &["`a.example:http` is not a host name"]),
     ("closed: true, path: a", TEN, &["`a` is not a path"]),
     ("closed: true, path: /a, request: {path: /b}", TEN, &["a load cannot have two paths"]),
     ("closed: true, path: /a, requests: [{path: /b}]", TEN, &["a load cannot have two paths"]),

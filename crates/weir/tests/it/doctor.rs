@@ -12,15 +12,15 @@ use crate::place::Place;
 use crate::program::{Ended, HasAll, Running, run, wait_until};
 
 /// An nginx that listens at a free port and passes requests on to nobody.
-struct Proxy {
-    nginx: Running,
+pub(crate) struct Proxy {
+    pub(crate) nginx: Running,
     prefix: PathBuf,
     port: u16,
 }
 
 impl Proxy {
     /// Started by a shell that does something first: `exec nginx …` takes its place.
-    fn start(place: &Place, shell: &[&str], before: &str) -> Proxy {
+    pub(crate) fn start(place: &Place, shell: &[&str], before: &str) -> Proxy {
         let port = free_port(Ipv4Addr::LOCALHOST.into()).expect("a free port");
         let prefix = place.path("proxy");
         for folder in ["logs", "tmp"] {
@@ -44,7 +44,7 @@ impl Proxy {
         }
     }
 
-    fn doctor(&self, options: &str) -> Ended {
+    pub(crate) fn doctor(&self, options: &str) -> Ended {
         run(&format!("doctor --pid {} {options}", self.nginx.pid()))
     }
 }
@@ -91,7 +91,7 @@ pub(crate) fn flat(text: &str) -> String {
 }
 
 /// `env` does nothing but start what follows.
-const HERE: &[&str] = &["env"];
+pub(crate) const HERE: &[&str] = &["env"];
 
 #[test]
 fn a_load_that_fits_and_one_that_does_not() {

@@ -19,6 +19,7 @@ mod corpus;
 mod deploy;
 mod docs;
 mod doctor;
+mod doctor_commands;
 mod doctor_trust;
 mod fail_if;
 mod faulty;

@@ -118,7 +118,16 @@ impl Adaptation<'_> {
         }
         let origin = self.surroundings.origin.to_string();
         let host = if is_group { target.host } else { &origin };
-        let text = quoted(&format!("{scheme}{host}{}", target.uri));
+        // Beside a variable the URI is passed on as it stands; without one it would take the place of the location's
+        // name, and a location of a regular expression could have none. No request has this field.
+        let has_variable = target.host.contains('$') || target.scheme.contains('$');
+        let has_none = !host.contains('$') && !target.uri.contains('$');
+        let nothing = if has_variable && has_none && !target.uri.is_empty() {
+            "$http_weir_nothing"
+        } else {
+            ""
+        };
+        let text = quoted(&format!("{scheme}{host}{nothing}{}", target.uri));
         self.replace(node.file, word, text);
     }
 

@@ -43,6 +43,9 @@ impl Edits {
 impl Planner<'_> {
     /// Edits the directives of one block that a writing is about.
     pub(super) fn edit_all(&mut self, nodes: &[&Node<'_>], writing: &Writing<'_>) {
+        if writing.yields() {
+            return;
+        }
         let Some(text) = &writing.text else {
             let would_write = |node: &&&Node<'_>| is_written(node.directive, writing);
             nodes

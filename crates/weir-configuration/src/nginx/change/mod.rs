@@ -29,6 +29,7 @@ const ROUNDS: usize = 3;
 /// * One that is nowhere goes where the row of the catalog says, behind the last simple directive of
 ///   the block, written as its neighbours are, even if nginx would do the same by itself: another
 ///   version might not.
+/// * What a row writes only to make room for its other directives ([`Write::yields`]) goes where nothing says it.
 /// * A level that the row writes nothing for takes away what other levels of the row would write.
 /// * What a row writes into `upstream` goes into every one that `proxy_pass` names, or all of them if
 ///   it names one by a variable. For an origin server that `proxy_pass` names by its address a group is
@@ -132,6 +133,11 @@ impl Writing<'_> {
     /// Whether it is about a log, whose file is the user's.
     fn is_log(&self) -> bool {
         self.templates.iter().any(|write| write.text.contains(LOGS))
+    }
+
+    /// Whether what is there stays.
+    fn yields(&self) -> bool {
+        self.templates.iter().all(|write| write.yields)
     }
 
     /// Whether it switches something off.

@@ -1,6 +1,7 @@
 //! Directives of `upstream`, and the groups that are made where `proxy_pass` names an origin server itself.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use super::levels::{Chain, level_with};
 use super::{Planner, Writing};
@@ -100,6 +101,9 @@ impl<'a> Planner<'a> {
             let why = "over TLS the group's name would be asked for or verified";
             return Err(self.no_upstream(pass, writing, Some(why)));
         }
+        if pass.is_looked_up_for_each_request() {
+            return Err(self.looked_up_at_start(pass, writing));
+        }
         let group = made.unwrap_or_else(|| {
             let group = group_name(&server, names, &self.groups);
             self.put_group(pass, &group, &server);
@@ -164,6 +168,21 @@ impl<'a> Planner<'a> {
         });
     }
 
+    /// The server of a group is looked up when nginx starts, and this one is for each request.
+    fn looked_up_at_start(&self, pass: &Pass<'_>, writing: &Writing<'_>) -> ConfigurationError {
+        let target = pass.target();
+        let (host, server) = (target.host, server_of(target));
+        let what = format!(
+            "`{}` needs an `upstream`, and nginx looks {host} up for each request, because `proxy_pass` has a variable",
+            writing.row.id
+        );
+        error_at(self.source, pass.node.file, pass.node.directive, what).hint(format!(
+            "write `upstream NAME {{ zone NAME 64k; server {server} resolve; }}` in `http` and `proxy_pass` to NAME \
+             (nginx 1.27.3 and later); without `zone` and `resolve` the name is looked up once, when nginx starts, \
+             which fails if it cannot be"
+        ))
+    }
+
     /// `why`: what keeps weir from making the group.
     fn no_upstream(
         &self,
@@ -171,14 +190,15 @@ impl<'a> Planner<'a> {
         writing: &Writing<'_>,
         why: Option<&str>,
     ) -> ConfigurationError {
-        let host = pass.target().host;
+        let target = pass.target();
+        let (host, server) = (target.host, server_of(target));
         let why = why.map_or_else(String::new, |why| format!("; {why}"));
         let what = format!(
             "`{}` needs an `upstream`, and `proxy_pass` names {host} itself{why}",
             writing.row.id
         );
         error_at(self.source, pass.node.file, pass.node.directive, what).hint(format!(
-            "write `upstream NAME {{ server {host}; }}` in `http` and `proxy_pass` to NAME; \
+            "write `upstream NAME {{ server {server}; }}` in `http` and `proxy_pass` to NAME; \
              the header `Host` that the origin gets is NAME then, unless `proxy_set_header Host` \
              says another"
         ))
@@ -194,6 +214,13 @@ struct Pass<'a> {
 impl<'a> Pass<'a> {
     fn target(&self) -> Target<'a> {
         Target::of(self.node.directive.argument(0).unwrap_or_default())
+    }
+
+    /// Whether the origin server has a name that nginx does not look up when it starts: where `proxy_pass` has
+    /// variables, it looks for a group of that name, and else asks a `resolver` (ngx_http_proxy_module).
+    fn is_looked_up_for_each_request(&self) -> bool {
+        let Target { host, uri, .. } = self.target();
+        uri.contains('$') && !host.starts_with("unix:") && !is_address(host)
     }
 
     /// Whether over TLS the name of the group would be in the handshake, or be verified: by default neither is so
@@ -216,17 +243,30 @@ impl<'a> Pass<'a> {
     /// # Errors
     /// Why that cannot be done by a line more.
     fn kept_lines(&self) -> Result<Vec<(&'a Node<'a>, String)>, &'static str> {
+        let host = self.kept_host()?;
+        let redirect = self.kept_redirect()?;
+        Ok(host.into_iter().chain(redirect).collect())
+    }
+
+    fn location(&self) -> Option<&'a Node<'a>> {
+        let location = self.around.iter().rfind(|it| it.is_block("location"));
+        location.copied()
+    }
+
+    /// The header `Host`, where nothing sets one and the default is the name of the group.
+    fn kept_host(&self) -> Result<Option<(&'a Node<'a>, String)>, &'static str> {
         let level = level_with(&self.around, "proxy_set_header");
         if let Some(host) = level.and_then(|level| header(level, "host")) {
             let value = host.directive.argument(1).unwrap_or_default();
-            return match value.contains("proxy_host") || value.contains("proxy_port") {
-                true => Err("its header `Host` is made from that"),
-                false => Ok(Vec::new()),
+            return if value.contains("proxy_host") || value.contains("proxy_port") {
+                Err("its header `Host` is made from that")
+            } else {
+                Ok(None)
             };
         }
-        let Target { scheme, host, uri } = self.target();
-        let location = self.around.iter().rfind(|it| it.is_block("location"));
-        let Some(&location) = location.filter(|_| !host.starts_with("unix:")) else {
+        let Target { scheme, host, .. } = self.target();
+        let location = self.location();
+        let Some(location) = location.filter(|_| !host.starts_with("unix:")) else {
             return Err("it has no header `Host` of its own");
         };
         if level.is_some_and(|level| level.place() != location.place()) {
@@ -236,28 +276,33 @@ impl<'a> Pass<'a> {
         // nginx leaves out the port that is the scheme's.
         let usual = if scheme == "https://" { ":443" } else { ":80" };
         let own = host.strip_suffix(usual).unwrap_or(host);
-        let mut lines = vec![(location, format!("proxy_set_header Host {own}"))];
-        let Some(level) = level_with(&self.around, "proxy_redirect") else {
-            let name = location.directive.arguments.last();
-            let (theirs, ours) = match uri {
-                "" => ("/", "/"),
-                uri => (uri, name.map_or("/", |word| &*word.text)),
+        Ok(Some((location, format!("proxy_set_header Host {own}"))))
+    }
+
+    /// What `proxy_redirect` does by default, which is made from the address in `proxy_pass`.
+    fn kept_redirect(&self) -> Result<Option<(&'a Node<'a>, String)>, &'static str> {
+        if let Some(level) = level_with(&self.around, "proxy_redirect") {
+            let mut redirects = level.simple().filter(|it| it.is_simple("proxy_redirect"));
+            return if redirects.any(|it| it.directive.argument(0) == Some("default")) {
+                Err("`proxy_redirect default` is made from that")
+            } else {
+                Ok(None)
             };
-            let theirs = quoted(&format!("{scheme}{host}{theirs}"));
-            // Beside variables there is no default.
-            if !uri.contains('$') {
-                lines.push((
-                    location,
-                    format!("proxy_redirect {theirs} {}", quoted(ours)),
-                ));
-            }
-            return Ok(lines);
-        };
-        let mut redirects = level.simple().filter(|it| it.is_simple("proxy_redirect"));
-        match redirects.any(|it| it.directive.argument(0) == Some("default")) {
-            true => Err("`proxy_redirect default` is made from that"),
-            false => Ok(lines),
         }
+        let Target { scheme, host, uri } = self.target();
+        // Nobody redirects to a socket of the file system, and beside variables there is no default.
+        let has_default = !host.starts_with("unix:") && !uri.contains('$');
+        let Some(location) = self.location().filter(|_| has_default) else {
+            return Ok(None);
+        };
+        let name = location.directive.arguments.last();
+        let (theirs, ours) = match uri {
+            "" => ("/", "/"),
+            uri => (uri, name.map_or("/", |word| &*word.text)),
+        };
+        let theirs = quoted(&format!("{scheme}{host}{theirs}"));
+        let line = format!("proxy_redirect {theirs} {}", quoted(ours));
+        Ok(Some((location, line)))
     }
 }
 
@@ -284,6 +329,17 @@ pub(super) fn header<'a>(level: &'a Node<'a>, name: &str) -> Option<&'a Node<'a>
         let own = node.directive.argument(0).unwrap_or_default();
         own.eq_ignore_ascii_case(name)
     })
+}
+
+/// Whether an origin server is an address, and no name that is looked up.
+fn is_address(host: &str) -> bool {
+    let without_port = if has_port(host) {
+        host.rsplit_once(':').map_or(host, |(address, _)| address)
+    } else {
+        host
+    };
+    let bare = without_port.trim_start_matches('[').trim_end_matches(']');
+    bare.parse::<IpAddr>().is_ok()
 }
 
 fn has_port(host: &str) -> bool {

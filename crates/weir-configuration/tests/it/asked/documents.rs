@@ -59,7 +59,7 @@ static_resources:
               - {match: {safe_regex: {regex: "/v[0-9]+/.*"}}, route: {cluster: versions}}
               - {match: {prefix: /}, route: {cluster: app}}
             - name: shop
-              domains: [shop.example, "*.shop.example"]
+              domains: [shop.example, "*.shop.example", "port.example:8443"]
               routes:
               - {match: {path_separated_prefix: /api}, route: {cluster: api}}
               - {match: {prefix: /blocked}, direct_response: {status: 403}}
@@ -95,6 +95,8 @@ fn envoy_chooses_by_chain_domain_and_route() {
             :8080 /health => 0.0.0.0:8080 | virtual host any | route with path /health | returns 200
             :8080 /v1/x => 0.0.0.0:8080 | virtual host any | route | passes it on
             :8080 shop.example /api/x => 0.0.0.0:8080 | virtual host shop | route with path_separated_prefix /api | passes it on
+            :8080 port.example:8443 /api/x => 0.0.0.0:8080 | virtual host shop | route with path_separated_prefix /api | passes it on
+            :8080 port.example /api/x => 0.0.0.0:8080 | virtual host any | route with prefix / | passes it on
             :8080 a.shop.example /blocked => 0.0.0.0:8080 | virtual host shop | route with prefix /blocked | returns 403
             :8080 shop.example /apix => 42:15 a request for `/apix` with the host `shop.example` at 0.0.0.0:8080: virtual host shop has no route for it
             :80 => 0.0.0.0:80 | virtual host all | route with prefix / | redirects

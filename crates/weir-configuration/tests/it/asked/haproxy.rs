@@ -207,6 +207,29 @@ backend app
     );
 }
 
+/// The field Host is compared as clients send it.
+#[test]
+fn a_host_has_its_port() {
+    let text = "frontend web\n    mode http\n    bind :8080\n    \
+                use_backend app if { hdr(host) -i www.example.com:8080 }\n    default_backend other\n\
+                backend app\n    mode http\n    server a 192.0.2.1:80\n\
+                backend other\n    mode http\n    server a 192.0.2.2:80\n";
+    let source = source("haproxy.cfg", text);
+    must_be(
+        &|ask| haproxy::asked(&source, ask),
+        &[
+            (
+                "www.example.com:8080",
+                ":8080 | frontend web | backend app | passes it on",
+            ),
+            (
+                "www.example.com",
+                ":8080 | frontend web | backend other | passes it on",
+            ),
+        ],
+    );
+}
+
 /// What stands in double quotes has what the lines of `global` before it have made of the environment.
 #[test]
 fn variables_are_what_the_lines_before_have_made_of_them() {
@@ -248,9 +271,12 @@ fn variables_are_what_the_lines_before_have_made_of_them() {
             r#""*:${W-8110}""#,
             unset,
         ),
-        // Quotes of another kind protect.
-        ("setenv W 8110", "'*:${W}'", "is in clear on port 8110"),
-        ("setenv W 8110", r#""*:\${W}""#, "is in clear on port 8110"),
+        // In addresses variables are replaced whatever is around them.
+        ("setenv W 8110", "'*:${W}'", answers),
+        ("setenv W 8110", r#""*:\${W}""#, answers),
+        ("setenv W 8110", "*:${W}", answers),
+        ("setenv W 8110", ":$W", answers),
+        ("maxconn 9", ":${WEIR_TEST_UNSET}", unset),
     ] {
         let source = source("haproxy.cfg", &text(global, bind));
         let found = match haproxy::asked(&source, &ask(":8110")) {

@@ -208,6 +208,19 @@ clusterManager: {outlierDetection: {eventLogPath: /var/log/envoy/outliers.log}}
     }
 }
 
+#[test]
+fn constants_of_envoy_are_taken_in_any_case() {
+    for kind in ["LOGICAL_DNS", "logical_dns", "Strict-Dns", "static"] {
+        let bootstrap = format!(
+            "static_resources:\n  listeners:\n  - address: {{socket_address: {{address: 0.0.0.0, port_value: 80}}}}\n  \
+             clusters:\n  - name: a\n    type: {kind}\n    load_assignment: {{cluster_name: a}}\n"
+        );
+        let source = source("envoy.yaml", &bootstrap);
+        let copy = adapt(&source, Dialect::Envoy, &of_a_test(Path::new("/p")));
+        assert!(text(&copy).contains("type: STATIC"), "{}", text(&copy));
+    }
+}
+
 /// What the user's servers answer is not what the origin server does, and the listener has another address.
 #[test]
 fn checks_and_destinations_of_envoy_fit_the_trial() {

@@ -307,7 +307,7 @@ fn a_frontend_in_tcp_leads_to_the_copy_s_own_tls() {
 /// A copy with its own addresses would hide what HAProxy does not take of the user's.
 #[test]
 fn a_port_that_haproxy_does_not_take_is_refused() {
-    for address in ["*:http", ":$PORT", "127.0.0.1:+80", ":80,:https"] {
+    for address in ["*:http", ":$1", "127.0.0.1:+80", ":80,:https"] {
         let cfg = format!(
             "listen a\n  mode http\n  timeout client 1s\n  timeout server 1s\n  timeout connect 1s\n  \
              bind {address}\n  server s 192.0.2.1:80\n"

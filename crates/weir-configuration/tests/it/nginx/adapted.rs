@@ -162,6 +162,7 @@ fn a_variable_stays_where_all_that_it_is_seen_to_hold_are_groups() {
                  location /7 { proxy_pass http://$http_host/7; }
                  location /8 { proxy_pass $scheme://other/; }
                  location /9 { proxy_pass $scheme://$host$request_uri; }
+                 location ~ ^(/app)?/10 { set $up http; set $host_of downloads; proxy_pass $up://$host_of:6800/10; }
              }
          }\n",
     );
@@ -171,11 +172,12 @@ fn a_variable_stays_where_all_that_it_is_seen_to_hold_are_groups() {
         "/2 { proxy_pass http://${copied}$request_uri; }",
         "/3 { proxy_pass $whole; }",
         "/4 { proxy_pass http://$half/x; }",
-        "/5 { proxy_pass http://ORIGIN/5; }",
+        "/5 { proxy_pass http://ORIGIN$http_weir_nothing/5; }",
         "/6 { proxy_pass http://ORIGIN; }",
-        "/7 { proxy_pass http://ORIGIN/7; }",
-        "/8 { proxy_pass http://other/; }",
+        "/7 { proxy_pass http://ORIGIN$http_weir_nothing/7; }",
+        "/8 { proxy_pass http://other$http_weir_nothing/; }",
         "/9 { proxy_pass http://ORIGIN$request_uri; }",
+        "proxy_pass http://ORIGIN$http_weir_nothing/10; }",
     ];
     must_have(copied(&user).replace(ORIGIN, "ORIGIN"), &parts);
 }

@@ -25,6 +25,24 @@ fn changed(source: &Source, settings: &[(&str, &str)]) -> String {
     text(&set(source, settings)).to_owned()
 }
 
+/// Buffers that only make room for what was asked for stay where the user says them.
+#[test]
+fn what_only_makes_room_yields() {
+    let with = |lines: &str| {
+        let text = format!(
+            "events {{ }}\nhttp {{\n    server {{\n        listen 80;\n        location / {{\n            \
+             proxy_pass http://192.0.2.1;\n{lines}        }}\n    }}\n}}\n"
+        );
+        set(&User::with(&text).read(), &[("proxy_buffer_size", "32k")])
+    };
+    let own = "            proxy_buffer_size 16k;\n            proxy_buffers 256 16k;\n            \
+               proxy_busy_buffers_size 256k;\n";
+    let text = &with(own).files[0].text;
+    must_have(text, &["proxy_buffer_size 32k;", "proxy_buffers 256 16k;"]);
+    let text = &with("").files[0].text;
+    must_have(text, &["proxy_buffer_size 32k;", "proxy_buffers 8 32k;"]);
+}
+
 #[test]
 fn only_the_argument_is_changed() {
     let debian = User::of("debian").read();

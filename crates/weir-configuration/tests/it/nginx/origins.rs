@@ -138,6 +138,17 @@ fn an_origin_server_with_a_port_gets_a_group_and_the_host_that_it_got() {
             vec![
                 "-            proxy_pass http://127.0.0.1:3000;",
                 "+            proxy_pass http://127.0.0.1-3000;",
+                "+            proxy_redirect http://127.0.0.1:3000/ /;",
+                speaks,
+                empty,
+            ],
+        ),
+        (
+            "/app/;\n            proxy_set_header Host 127.0.0.1:3000;\n",
+            vec![
+                "-            proxy_pass http://127.0.0.1:3000/app/;",
+                "+            proxy_pass http://127.0.0.1-3000/app/;",
+                "+            proxy_redirect http://127.0.0.1:3000/app/ /shop/;",
                 speaks,
                 empty,
             ],
@@ -253,6 +264,7 @@ fn a_group_that_would_change_requests_is_offered_with_its_reason() {
         ("", "http://unix:/run/app.sock", "no header `Host`"),
         ("        proxy_set_header Host $proxy_host;\n", "http://192.0.2.9:80", "made from that"),
         ("        proxy_redirect default;\n", "http://192.0.2.9:80", "`proxy_redirect default`"),
+        ("", "http://back.example:80/x?room=$arg_room", "looks back.example:80 up for each request"),
     ];
     for (lines, target, why) in rows {
         let server = match lines.contains("redirect") {
@@ -265,7 +277,10 @@ fn a_group_that_would_change_requests_is_offered_with_its_reason() {
         };
         let error = change(&user("", &server).read(), &KEPT).unwrap_err();
         must_have(&error, &[why, "`origin_keepalive`"]);
-        must_have(error.hint.unwrap(), &["write `upstream NAME"]);
+        let hint = error.hint.unwrap();
+        must_have(&hint, &["write `upstream NAME"]);
+        // Port 80 is that of a group's server where none is said.
+        assert!(hint.contains("443;") || !target.contains("https"), "{hint}");
     }
     // What keeps nothing by itself makes no group.
     let server = "        location / { proxy_pass http://192.0.2.9:80; }\n";

@@ -1,0 +1,152 @@
+//! Commands that `weir doctor` prints, carried out for a real nginx: it takes what they wrote, and answers as before.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use weir_sut::free_port;
+
+use crate::doctor::{HERE, Proxy};
+use crate::place::Place;
+use crate::program::wait_until;
+
+/// Locations of which advice about connections to the origin could change the answers.
+const SITE: &str = "
+upstream one { server 127.0.0.1:ORIGIN; }
+upstream other { server 127.0.0.1:ORIGIN; }
+server {
+    listen 127.0.0.1:PORT;
+    location /chat {
+        proxy_pass http://one;
+        proxy_http_version 1.1;
+        proxy_set_header Upgrade $http_upgrade;
+        proxy_set_header Connection \"Upgrade\";
+    }
+    location /course/ {
+        proxy_set_header Host 127.0.0.1:ORIGIN;
+        proxy_pass http://one/app/;
+    }
+    location /either {
+        if ($arg_who = one) { proxy_pass http://one; }
+        proxy_pass http://other;
+    }
+}
+";
+
+/// Requests: the target, and further fields.
+const ASKED: [(&str, &str); 5] = [
+    ("/chat", "Connection: Upgrade\r\nUpgrade: websocket\r\n"),
+    ("/chat", "Connection: close\r\n"),
+    ("/course/leave", "Connection: close\r\n"),
+    ("/either", "Connection: close\r\n"),
+    ("/either?who=one", "Connection: close\r\n"),
+];
+
+/// The lines of a head, without line ends, up to the empty one.
+fn head(stream: &mut impl BufRead) -> Vec<String> {
+    let lines = stream.lines().map_while(Result::ok);
+    lines.take_while(|line| !line.is_empty()).collect()
+}
+
+/// The value of a field.
+fn field<'h>(head: &'h [String], name: &str) -> Option<&'h str> {
+    let fields = head.iter().filter_map(|line| line.split_once(": "));
+    let mut found = fields.filter(|(own, _)| own.eq_ignore_ascii_case(name));
+    found.next().map(|(_, value)| value)
+}
+
+/// An origin server that says what it was asked for, upgrades, and redirects to itself.
+fn serve(listener: &TcpListener) {
+    for stream in listener.incoming().map_while(Result::ok) {
+        thread::spawn(move || answer_all(&stream));
+    }
+}
+
+fn answer_all(mut stream: &TcpStream) {
+    let mut reader = BufReader::new(stream);
+    loop {
+        let head = head(&mut reader);
+        let Some(line) = head.first() else { return };
+        let host = field(&head, "host").unwrap_or_default();
+        let upgrades = field(&head, "upgrade").is_some();
+        let answer = if upgrades {
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                .to_owned()
+        } else if line.contains("leave") {
+            format!(
+                "HTTP/1.1 302 Found\r\nLocation: http://{host}/app/there\r\nContent-Length: 0\r\n"
+            )
+        } else {
+            "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n".to_owned()
+        };
+        let target = line.split(' ').nth(1).unwrap_or_default();
+        let text = format!("{answer}X-Asked: {target} of {host}\r\n\r\n");
+        let is_last =
+            upgrades || line.ends_with("1.0") || field(&head, "connection") == Some("close");
+        if stream.write_all(text.as_bytes()).is_err() || is_last {
+            return;
+        }
+    }
+}
+
+/// What a client sees of the answer to each request.
+fn answers(port: u16) -> Vec<String> {
+    let ask = |(target, fields): (&str, &str)| {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("nginx listens");
+        let patience = Some(Duration::from_secs(30));
+        stream.set_read_timeout(patience).expect("a timeout");
+        let text = format!("GET {target} HTTP/1.1\r\nHost: shop.example\r\n{fields}\r\n");
+        stream.write_all(text.as_bytes()).expect("a request");
+        let head = head(&mut BufReader::new(&stream));
+        let shown = ["location", "upgrade", "x-asked"].map(|name| field(&head, name));
+        format!("{target}: {:?} {shown:?}", head.first())
+    };
+    ASKED.map(ask).to_vec()
+}
+
+#[test]
+fn answers_are_the_same_after_its_commands() {
+    let place = Place::new();
+    let origin = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let origin_port = origin.local_addr().expect("an address").port();
+    thread::spawn(move || serve(&origin));
+    let port = free_port(Ipv4Addr::LOCALHOST.into()).expect("a free port");
+    let site = SITE.replace("ORIGIN", &origin_port.to_string());
+    place.write("proxy/site.conf", &site.replace("PORT", &port.to_string()));
+    let proxy = Proxy::start(&place, HERE, "");
+    let before = answers(port);
+    assert!(before[0].contains("101"), "{before:?}");
+    assert!(before[2].contains("http://127.0.0.1"), "{before:?}");
+
+    let json: serde_json::Value = proxy.doctor("-c 5000 -R 5000 --format json").document();
+    let findings = json["findings"].as_array().expect("findings");
+    let commands = findings
+        .iter()
+        .filter_map(|finding| finding["change"].as_array());
+    let commands = commands.flatten().filter_map(serde_json::Value::as_str);
+    // Settings of the kernel are this machine's.
+    let of_nginx = |command: &&str| command.starts_with("sed ") || command.contains(" -t -c ");
+    let commands: Vec<&str> = commands.filter(of_nginx).collect();
+    assert!(
+        commands.iter().any(|command| command.contains("keepalive")),
+        "{json}"
+    );
+    let workers = || weir_probe::process::children(proxy.nginx.pid()).unwrap_or_default();
+    let old = workers();
+    for command in commands {
+        let path = "PATH=$PATH:/usr/sbin:/sbin";
+        let ended = Command::new("sh")
+            .args(["-c", &format!("{path}; {command}")])
+            .output();
+        let ended = ended.expect("sh");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{command}: {said}");
+    }
+    wait_until("new workers alone", || {
+        let new = workers();
+        new.len() == 2 && new.iter().all(|pid| !old.contains(pid))
+    });
+    assert_eq!(answers(port), before);
+}
