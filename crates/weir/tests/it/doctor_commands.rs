@@ -1,6 +1,7 @@
 //! Commands that `weir doctor` prints, carried out for a real nginx: it takes what they wrote, and answers as before.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::fs;
+use std::io::{BufRead, BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::Command;
 use std::thread;
@@ -70,7 +71,10 @@ fn answer_all(mut stream: &TcpStream) {
         let head = head(&mut reader);
         let Some(line) = head.first() else { return };
         let host = field(&head, "host").unwrap_or_default();
-        let upgrades = field(&head, "upgrade").is_some();
+        // RFC 9110 section 7.8: an Upgrade counts if the field Connection names it.
+        let connection = field(&head, "connection").unwrap_or_default();
+        let upgrades =
+            connection.eq_ignore_ascii_case("upgrade") && field(&head, "upgrade").is_some();
         let answer = if upgrades {
             "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                 .to_owned()
@@ -83,8 +87,7 @@ fn answer_all(mut stream: &TcpStream) {
         };
         let target = line.split(' ').nth(1).unwrap_or_default();
         let text = format!("{answer}X-Asked: {target} of {host}\r\n\r\n");
-        let is_last =
-            upgrades || line.ends_with("1.0") || field(&head, "connection") == Some("close");
+        let is_last = upgrades || line.ends_with("1.0") || connection == "close";
         if stream.write_all(text.as_bytes()).is_err() || is_last {
             return;
         }
@@ -114,6 +117,7 @@ fn answers_are_the_same_after_its_commands() {
     thread::spawn(move || serve(&origin));
     let port = free_port(Ipv4Addr::LOCALHOST.into()).expect("a free port");
     let site = SITE.replace("ORIGIN", &origin_port.to_string());
+    fs::create_dir_all(place.path("proxy")).expect("own folder");
     place.write("proxy/site.conf", &site.replace("PORT", &port.to_string()));
     let proxy = Proxy::start(&place, HERE, "");
     let before = answers(port);
@@ -144,9 +148,13 @@ fn answers_are_the_same_after_its_commands() {
         let said = String::from_utf8_lossy(&ended.stderr);
         assert!(ended.status.success(), "{command}: {said}");
     }
-    wait_until("new workers alone", || {
+    // There was a reload for each finding: the workers of the last one stay.
+    let mut last = old.clone();
+    wait_until("workers that stay", || {
+        thread::sleep(Duration::from_secs(1));
         let new = workers();
-        new.len() == 2 && new.iter().all(|pid| !old.contains(pid))
+        let before = std::mem::replace(&mut last, new.clone());
+        new.len() == 2 && new == before && new.iter().all(|pid| !old.contains(pid))
     });
     assert_eq!(answers(port), before);
 }
