@@ -312,7 +312,7 @@ impl Search {
     fn step_to_what_lasts(&self, broke: &Tried) -> f64 {
         let of_stock = self.step_to_what_a_stock_lasts();
         let completes = broke.result.map_or_else(|how| how.completes, |_| 1.0);
-        let of_completed = BELOW_COMPLETED - completes.ln();
+        let of_completed = BELOW_COMPLETED - completes.max(f64::EPSILON).ln();
         let nearest = of_completed.min(of_stock);
         nearest + TOWARDS_STOCK * (of_stock - nearest)
     }
@@ -332,8 +332,8 @@ impl Search {
             return 0.0;
         };
         let clean_s = how.clean_s;
-        // A hold that comes after others may last longer than one alone.
-        let least = (clean_s / hold_s).min(1.0);
+        // A hold that comes after others may last longer than one alone; one that was never good tells nothing.
+        let least = (clean_s / hold_s).clamp(f64::EPSILON, 1.0);
         let farthest = -least.ln();
         let (usual, last) = if how.is_dead {
             TOWARDS_LEAST

@@ -251,6 +251,7 @@ fn what_lasts_is_sought_nearer_where_more_is_completed() {
     };
     let (most, little) = (second_to_first_hold(0.9), second_to_first_hold(0.1));
     assert!(most > 1.2 * little, "{most} {little}");
+    assert!(second_to_first_hold(0.0).is_finite());
 }
 
 #[test]
