@@ -114,6 +114,12 @@ fn counted_after<'w>(
     counted
 }
 
+/// Whether so many windows are bad and spoilt that they count: a machine that is throttled is held up by what the target does.
+fn is_throttled(trial: &Trial, windows: &[Window], bounds: &[Bound]) -> bool {
+    let is_spoilt = |window: &&Window| window.is_held_up && breaks(window, bounds);
+    windows.iter().filter(is_spoilt).count() as f64 > THROTTLED * trial.needed as f64
+}
+
 /// Judges what has been seen of a trial. With `spoilt_count`, windows that the machine spoilt count as others do; with
 /// `is_watched`, a trial that breaks goes on until it is known whether the target recovers.
 pub(crate) fn judge(
@@ -128,11 +134,7 @@ pub(crate) fn judge(
     if 2 * unsent.clone().count() > trial.needed {
         return Verdict::Unsent(unsent.map(|window| window.sent).fold(1.0, f64::min));
     }
-    let spoilt = windows
-        .iter()
-        .filter(|window| window.is_held_up && breaks(window, bounds));
-    // A machine that is throttled is held up by what the target does.
-    let spoilt_count = spoilt_count || spoilt.count() as f64 > THROTTLED * needed;
+    let spoilt_count = spoilt_count || is_throttled(trial, windows, bounds);
     let counted = counted(trial, windows, bounds, spoilt_count);
     let mut bad = vec![0.0; bounds.len()];
     let mut clean_until = None;

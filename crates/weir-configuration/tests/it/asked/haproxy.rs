@@ -276,7 +276,6 @@ fn variables_are_what_the_lines_before_have_made_of_them() {
         ("setenv W 8110", r#""*:\${W}""#, answers),
         ("setenv W 8110", "*:${W}", answers),
         ("setenv W 8110", ":$W", answers),
-        ("maxconn 9", ":${WEIR_TEST_UNSET}", unset),
     ] {
         let source = source("haproxy.cfg", &text(global, bind));
         let found = match haproxy::asked(&source, &ask(":8110")) {
