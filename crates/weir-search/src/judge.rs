@@ -38,7 +38,7 @@ pub(crate) struct Break {
     pub(crate) after_s: f64,
     /// Seconds before it without a bad window; before the last bad ones in a row, if these alone made the trial break.
     pub(crate) clean_s: f64,
-    /// Whether the target answered hardly anything when it broke.
+    /// Whether the target answered hardly anything, but errors, when it broke.
     pub(crate) is_dead: bool,
     /// Whether it completed a small part of what was due in the last window that was seen. A queue that is a little too
     /// short goes on at full speed, and one that loses speed under backlog at most of it.
@@ -160,8 +160,8 @@ pub(crate) fn judge(
             return Verdict::Broke(Break {
                 after_s: trial.window_s * (index + 1) as f64,
                 clean_s: trial.window_s * clean_count as f64,
-                is_dead: !recovers && window.completed < ALIVE * window.due,
-                has_collapsed: !recovers && has_collapsed(windows),
+                is_dead: !recovers && answered(window, bounds) < ALIVE * window.due,
+                has_collapsed: !recovers && has_collapsed(windows, bounds),
                 completes: completes(&windows[*index..], bounds),
                 recovers,
             });
@@ -186,29 +186,31 @@ pub(crate) fn judge(
             after_s: trial.window_s * windows.len() as f64,
             clean_s: trial.window_s * clean_until.unwrap_or(0) as f64,
             is_dead: false,
-            has_collapsed: has_collapsed(windows),
+            has_collapsed: has_collapsed(windows, bounds),
             completes: completes(windows, bounds),
             recovers: false,
         })
     }
 }
 
-fn has_collapsed(windows: &[Window]) -> bool {
-    windows
-        .last()
-        .is_some_and(|last| last.completed < COLLAPSED * last.due)
+/// Responses per second without an error, as far as a bound tells of errors.
+fn answered(window: &Window, bounds: &[Bound]) -> f64 {
+    let shares = window.bad.iter().zip(bounds);
+    let errors = shares.filter(|(_, bound)| bound.limit_s == 0.0);
+    window.completed * (1.0 - errors.map(|(bad, _)| *bad).fold(0.0, f64::max))
 }
 
-/// Share of what was due in these windows that was answered without an error, as far as a bound tells of errors.
+fn has_collapsed(windows: &[Window], bounds: &[Bound]) -> bool {
+    windows
+        .last()
+        .is_some_and(|last| answered(last, bounds) < COLLAPSED * last.due)
+}
+
+/// Share of what was due in these windows that was answered without an error.
 fn completes(windows: &[Window], bounds: &[Bound]) -> f64 {
-    let without_error = |window: &Window| {
-        let shares = window.bad.iter().zip(bounds);
-        let errors = shares.filter(|(_, bound)| bound.limit_s == 0.0);
-        window.completed * (1.0 - errors.map(|(bad, _)| *bad).fold(0.0, f64::max))
-    };
-    let answered: f64 = windows.iter().map(without_error).sum();
-    let due: f64 = windows.iter().map(|window| window.due).sum();
-    answered / due.max(1e-9)
+    let answers = windows.iter().map(|window| answered(window, bounds));
+    let due = windows.iter().map(|window| window.due);
+    answers.sum::<f64>() / due.sum::<f64>().max(1e-9)
 }
 
 /// Bad windows in a row.

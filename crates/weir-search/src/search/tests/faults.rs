@@ -181,6 +181,35 @@ fn windows_are_judged() {
     }
 }
 
+/// Ports that have run out are errors that come at once.
+#[test]
+fn errors_are_no_answers() {
+    let goal = Goal {
+        bounds: vec![Bound::quantile(0.99, 0.03), Bound::errors(0.001)],
+        ..goal()
+    };
+    let search = Search::new(goal);
+    let trial = search.hold(1000.0);
+    let of_share = |share: f64| Window {
+        bad: vec![share, share],
+        ..window(&trial, 0.0)
+    };
+    for (share, is_dead, has_collapsed) in
+        [(1.0, true, true), (0.7, false, true), (0.3, false, false)]
+    {
+        let windows = [vec![of_share(0.0); 20], vec![of_share(share); 7]].concat();
+        let Verdict::Broke(how) = search.judge(&trial, &windows) else {
+            panic!("it broke");
+        };
+        assert_eq!(
+            (how.is_dead, how.has_collapsed),
+            (is_dead, has_collapsed),
+            "{share}"
+        );
+        assert!((how.completes - 1.0 + share).abs() < 1e-9, "{how:?}");
+    }
+}
+
 #[test]
 fn a_machine_that_stands_still_is_not_the_target() {
     // In a third of the windows everything is late, by meters; or in nearly all of them.
