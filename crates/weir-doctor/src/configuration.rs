@@ -1,7 +1,7 @@
 //! An nginx configuration with the places of its directives, includes resolved, and what it says
 //! where: nearest block first.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::commands::quoted;
@@ -261,18 +261,20 @@ impl Configuration {
         events.blocks().iter().find(|one| one.name == name)
     }
 
-    /// The upstream block of this name.
-    pub fn upstream<'a>(&'a self, name: &str) -> Option<&'a Statement> {
-        let all = self.all(&["upstream"]);
-        let found = all
-            .into_iter()
-            .find(|one| one.statement.argument() == Some(name));
-        found.map(|one| one.statement)
+    /// The upstream blocks, by their names.
+    pub fn upstreams(&self) -> BTreeMap<&str, &Statement> {
+        let all = self.all(&["upstream"]).into_iter();
+        all.filter_map(|one| Some((one.statement.argument()?, one.statement)))
+            .collect()
     }
 
     /// What a variable is that a `map` makes of `$http_upgrade`, for a request that asks for no upgrade: the
     /// entry that says so, or `Some(None)` where none does and it is empty; `None` where it is no such variable.
     pub fn without_upgrade<'a>(&'a self, variable: &str) -> Option<Option<&'a Statement>> {
+        // Most values are none, and there may be thousands.
+        if !variable.starts_with('$') {
+            return None;
+        }
         let plain = |word: &str| word.replace(['{', '}'], "");
         let all = self.all(&["map"]).into_iter().map(|map| map.statement);
         let mut of_upgrade = all.filter(|map| match &map.arguments[..] {

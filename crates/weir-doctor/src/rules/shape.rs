@@ -1,6 +1,6 @@
 //! What a configuration amounts to, reckoned once for all rules.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weir_model::study::ProxyKind;
 use weir_parameters::{Catalog, DefaultLevel};
@@ -66,9 +66,10 @@ impl<'a> Shape<'a> {
             .nginx_version
             .is_some_and(|version| version >= KEEPS_BY_DEFAULT);
         let passes = configuration.map_or_else(Vec::new, |configuration| {
+            let upstreams = configuration.upstreams();
             let all = configuration.all(PASSES);
             all.into_iter()
-                .map(|placed| Pass::of(configuration, placed, keeps))
+                .map(|placed| Pass::of((configuration, &upstreams), placed, keeps))
                 .collect()
         });
         let mut shape = Shape {
@@ -278,10 +279,14 @@ fn ranges(list: &str) -> Vec<(u64, u64)> {
 }
 
 impl<'a> Pass<'a> {
-    fn of(configuration: &'a Configuration, placed: Placed<'a>, keeps: bool) -> Pass<'a> {
+    fn of(
+        (configuration, upstreams): (&'a Configuration, &BTreeMap<&str, &'a Statement>),
+        placed: Placed<'a>,
+        keeps: bool,
+    ) -> Pass<'a> {
         let target = with_constants(&placed);
         let host = host(&target);
-        let upstream = configuration.upstream(host);
+        let upstream = upstreams.get(host).copied();
         let servers: BTreeSet<&str> = match upstream {
             Some(upstream) => Configuration::inside(upstream, "server")
                 .filter_map(Statement::argument)
