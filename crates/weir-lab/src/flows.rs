@@ -229,6 +229,17 @@ mod tests {
     }
 
     #[test]
+    fn a_port_is_for_host_fields_and_not_for_handshakes() {
+        let mut load = load();
+        load.main.host = Some("shop.example:8443".to_owned());
+        load.main.tls = Some(TlsSpec::default());
+        let job = jobs(&load, true).unwrap().remove(0);
+        assert_eq!(job.host, "shop.example:8443");
+        let tls = job.spec.tls.unwrap();
+        assert_eq!(tls.server_name.as_deref(), Some("shop.example"));
+    }
+
+    #[test]
     fn what_requests_name_goes_with_them_or_is_refused() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "a\nb\n").unwrap();

@@ -7,8 +7,21 @@ use weir_model::study::{ArmRole, Study, StudyArrivals};
 use super::fixture::{arm, run_with_records};
 use crate::analyze;
 
-/// Four trials of a second each, in which others had the proxy's CPU for so many milliseconds.
-fn curve(others_ms: [u64; 4]) -> Vec<f64> {
+/// Other processes had the proxy's CPU for so long.
+fn by_others(slice: &mut SliceRecord, nanoseconds: u64) {
+    slice.held_up.proxy = Some(HeldUp {
+        others_ns: nanoseconds,
+        ..HeldUp::default()
+    });
+}
+
+/// The hypervisor had it.
+fn by_hypervisor(slice: &mut SliceRecord, nanoseconds: u64) {
+    slice.proxy_steal_ns = nanoseconds;
+}
+
+/// Rates of the curve of four trials of a second each, which were held up for so many milliseconds.
+fn curve(hold_up: fn(&mut SliceRecord, u64), milliseconds: [u64; 4]) -> Vec<f64> {
     let load = weir_model::fixture::load("closed", StudyArrivals::Closed);
     let header = weir_model::fixture::header(Study {
         loads: vec![load],
@@ -16,15 +29,8 @@ fn curve(others_ms: [u64; 4]) -> Vec<f64> {
         ..weir_model::fixture::study(vec![arm("stock", ArmRole::Baseline, 0)])
     });
     let of = |(block, ms): (u32, u64)| {
-        let held_up = HoldUps {
-            proxy: Some(HeldUp {
-                others_ns: ms * 1_000_000,
-                ..HeldUp::default()
-            }),
-            ..HoldUps::default()
-        };
         let rate = 100.0 * f64::from(block + 1);
-        let slice = SliceRecord {
+        let mut slice = SliceRecord {
             measured_ns: 1_000_000_000,
             whole_ns: 1_000_000_000,
             due: rate as u64,
@@ -32,9 +38,9 @@ fn curve(others_ms: [u64; 4]) -> Vec<f64> {
             offered: rate as u64,
             completed: rate as u64,
             completed_whole: rate as u64,
-            held_up,
             ..SliceRecord::default()
         };
+        hold_up(&mut slice, ms * 1_000_000);
         TrialRecord {
             rate_intended: Some(rate),
             slices: vec![slice],
@@ -42,7 +48,7 @@ fn curve(others_ms: [u64; 4]) -> Vec<f64> {
             ..weir_model::fixture::trial("closed", "stock", block)
         }
     };
-    let trials = (0..).zip(others_ms).map(of).collect();
+    let trials = (0..).zip(milliseconds).map(of).collect();
     let times =
         |trial: &TrialRecord, _: &mut _| vec![1_000_000; trial.slices[0].completed as usize];
     let (_folder, run) = run_with_records(&header, trials, times, &[]);
@@ -53,12 +59,14 @@ fn curve(others_ms: [u64; 4]) -> Vec<f64> {
 #[test]
 fn a_trial_in_which_the_machine_stood_still_is_no_point_of_the_curve() {
     // A limit of 30 ms, and 3 % of a second.
-    for (others_ms, points) in [
+    for (milliseconds, points) in [
         ([0, 59, 0, 0], vec![100.0, 200.0, 300.0, 400.0]),
         ([0, 61, 0, 0], vec![100.0, 300.0, 400.0]),
         // Most of the time: that is how the machine is.
         ([61, 61, 0, 61], vec![100.0, 200.0, 300.0, 400.0]),
     ] {
-        assert_eq!(curve(others_ms), points, "{others_ms:?}");
+        for hold_up in [by_others, by_hypervisor] {
+            assert_eq!(curve(hold_up, milliseconds), points, "{milliseconds:?}");
+        }
     }
 }
