@@ -169,11 +169,8 @@ impl Bench {
         }
         agent.ask(OriginJob {
             spec: OriginSpec {
-                status: 200,
-                size: 1024,
-                content_type: "text/plain".to_owned(),
                 delay,
-                concurrency: None,
+                ..OriginSpec::default()
             },
             sizes: Vec::new(),
             address: Ipv4Addr::LOCALHOST.into(),

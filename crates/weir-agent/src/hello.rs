@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::frame::{self, FrameError};
 
 /// Version of the protocol. It moves with every change of a message.
-pub const PROTOCOL: u32 = 9;
+pub const PROTOCOL: u32 = 10;
 
 /// What tells an agent from anything else that may be at the other end.
 const MAGIC: &str = "weir-agent";

@@ -37,6 +37,7 @@ fn planned(load: &LoadSpec, study: &Study) -> Option<f64> {
     let own = || match study.proxy.role {
         _ if !study.proxy.is_started() => None,
         ProxyRole::StaticFiles { size } => Some(size),
+        ProxyRole::ReverseProxy if study.origin.address.is_some() => None,
         ProxyRole::ReverseProxy => Some(study.origin.size),
     };
     let size = load.size.or_else(own)?;

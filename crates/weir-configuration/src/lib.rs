@@ -24,6 +24,8 @@ pub mod nginx;
 mod place;
 mod record;
 mod regular;
+mod replaced;
+mod shown;
 mod source;
 
 pub use answer::{Answer, Barrier};
@@ -32,4 +34,5 @@ pub use error::ConfigurationError;
 pub use listener::Listener;
 pub use record::record;
 pub use regular::{read_regular, read_regular_below};
+pub use shown::{Shown, ShownPem};
 pub use source::{Ask, Pem, Source, SourceFile, Splice, Surroundings, Wanted, diff, former_line};

@@ -7,7 +7,7 @@ use crate::asked::{Asked, Request, Spot};
 use crate::{Source, SourceFile};
 
 impl Spot {
-    fn record(&self, source: &Source) -> SpotRecord {
+    pub(crate) fn record(&self, source: &Source) -> SpotRecord {
         let file = source.files.get(self.file);
         SpotRecord {
             name: self.name.clone(),
@@ -43,5 +43,6 @@ pub fn record(source: &Source, ask: &AskSpec, asked: &[Asked]) -> Option<AskedRe
             line: listener.line,
         },
         requests: requests.collect(),
+        replaced: Vec::new(),
     })
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use weir_agent::message::{
-    Alive, ArmJob, ArmStarted, Counters, End, FlowJob, Log, MakeCertificate, OriginListener, Renew,
+    Alive, ArmJob, ArmStarted, Counters, End, FlowJob, Log, MakeCertificates, OriginListener, Renew,
 };
 use weir_kube::KubeError;
 use weir_model::quantity::CpuSet;
@@ -68,8 +68,8 @@ pub(crate) struct Arms<'a> {
     /// By how many places the arms have moved on among the instances of a controller.
     moved: usize,
     has_origin: bool,
-    /// What all proxies show to clients that ask over TLS, when some load does; PEM.
-    certificate: Option<String>,
+    /// Whether proxies that weir starts show certificates, since some load asks over TLS.
+    is_shown: bool,
     /// Some arm's client sockets go past the kernel's TCP and cannot drop content there. Then none does: the same for all.
     keeps_content: bool,
 }
@@ -88,6 +88,8 @@ struct Started {
     slot: usize,
     listen: SocketAddr,
     tls_listen: Option<SocketAddr>,
+    /// The certificate that it shows there; `None`: its own. PEM.
+    certificate: Option<String>,
     /// Where a copy of a user's configuration is asked, by what is asked for.
     asked: Vec<(AskSpec, SocketAddr)>,
     /// What its processes took to start.
@@ -112,15 +114,14 @@ impl<'a> Arms<'a> {
             controlled,
             moved: 0,
             has_origin: Hosts::has_origin(study),
-            certificate: match is_shown(study) {
-                true => {
-                    let names = MakeCertificate(study.server_names());
-                    Some(bench.proxies().ask(names)?)
-                }
-                false => None,
-            },
+            is_shown: is_shown(study),
             keeps_content: is_bypassed_inbound(study, bench.catalog),
         };
+        if arms.is_shown {
+            bench
+                .proxies()
+                .ask(MakeCertificates(study.server_names()))?;
+        }
         if arms.has_origin {
             bench.start_origin()?;
         }
@@ -177,16 +178,17 @@ impl<'a> Arms<'a> {
         let taken: BTreeSet<usize> = self.running.values().map(|arm| arm.slot).collect();
         let slot = (0..).find(|slot| !taken.contains(slot)).unwrap_or(0);
         let is_started = bench.study.proxy_of(&arm).is_started();
-        let origin = match self.has_origin && is_started {
-            true => {
-                let (role, asker) = (Role::Origin, Role::Proxy);
-                let taken = Taken::percent_of(arm.taken, TakenFrom::Origin);
-                let told = bench.hosts.host(role).ask(OriginListener { slot, taken })?;
-                Some(bench.hosts.own_address(role, asker, slot, told)?)
-            }
-            false => None,
+        let origin = if !is_started {
+            None
+        } else if self.has_origin {
+            let (role, asker) = (Role::Origin, Role::Proxy);
+            let taken = Taken::percent_of(arm.taken, TakenFrom::Origin);
+            let told = bench.hosts.host(role).ask(OriginListener { slot, taken })?;
+            Some(bench.hosts.own_address(role, asker, slot, told)?)
+        } else {
+            bench.study.origin.address
         };
-        let mut job = bench.job(&arm, slot, self.certificate.is_some(), origin)?;
+        let mut job = bench.job(&arm, slot, self.is_shown, origin)?;
         let begun = Instant::now();
         let in_force = self.put_into_force(&arm, &mut job)?;
         let external = job.external.clone();
@@ -214,6 +216,7 @@ impl<'a> Arms<'a> {
             slot,
             listen: started.listen,
             tls_listen: started.tls_listen,
+            certificate: started.certificate.clone(),
             asked: where_asked(bench.study, &arm, &started),
             start: Duration::from_nanos(started.start_ns),
             external,
@@ -362,7 +365,7 @@ impl<'a> Arms<'a> {
             tls: match external {
                 // Its certificate is its own.
                 Some(_) => started.tls_listen.map(|door| (door, "")),
-                None => started.tls_listen.zip(self.certificate.as_deref()),
+                None => started.tls_listen.zip(started.certificate.as_deref()),
             },
             asked: &self.asked(flows.load, id)?,
         };

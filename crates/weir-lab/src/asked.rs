@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 
 use weir_agent::message::{ArmStarted, CopyJob, Missing, Wanted};
 use weir_model::flow::{FlowSpec, LoadSpec};
-use weir_model::record::{AskedRecord, FROM_FILES, Remark, SpotRecord};
+use weir_model::record::{
+    AskedRecord, FROM_FILES, Remark, ReplacedRecord, SpotRecord, replaced_sentences,
+};
 use weir_model::study::{Arm, ArmRole, AskSpec, ProxyRole, ProxySpec, Settings, Study};
 
 use crate::LabError;
@@ -16,7 +18,7 @@ use crate::options::{Options, Role};
 /// What the loads of a study ask, by the name of the arm whose configuration they ask.
 pub type AskedByArm = BTreeMap<String, Vec<AskedRecord>>;
 
-/// Why arms cannot have their copies of the user's configurations, by name.
+/// Why arms cannot have their copies of the user's configurations, or cannot be compared by them, by name.
 ///
 /// # Errors
 /// One of them is the baseline, without which a study is nothing, or no change is left.
@@ -24,12 +26,20 @@ pub(crate) fn no_copies(
     study: &Study,
     missing: &Missing,
 ) -> Result<BTreeMap<String, String>, LabError> {
-    let is_refused = |arm: &Arm| missing.copies.contains_key(&arm.name);
+    let mut whys = missing.copies.clone();
+    for arm in &study.arms {
+        if let Some(what) = lost_difference(study, arm, missing) {
+            let hint = "measure it where the originals run: `weir load` and `weir capacity` with the address of each";
+            whys.entry(arm.name.clone())
+                .or_insert((what, Some(hint.to_owned())));
+        }
+    }
+    let is_refused = |arm: &Arm| whys.contains_key(&arm.name);
     let mut changes = study.arms.iter().filter(|arm| arm.role == ArmRole::Change);
     let is_any_left = changes.any(|arm| !is_refused(arm));
     let mut refused = BTreeMap::new();
     for arm in &study.arms {
-        let Some((what, hint)) = missing.copies.get(&arm.name) else {
+        let Some((what, hint)) = whys.get(&arm.name) else {
             continue;
         };
         let error = LabError::Copy {
@@ -47,6 +57,41 @@ pub(crate) fn no_copies(
         refused.insert(arm.name.clone(), why);
     }
     Ok(refused)
+}
+
+/// Why a comparison of an arm with the one that it is compared with would not show that their configurations differ: one
+/// has something, for requests of the loads, that is lost in its copy, and the other has not.
+fn lost_difference(study: &Study, arm: &Arm, missing: &Missing) -> Option<String> {
+    let base = study
+        .arms
+        .get(arm.against)
+        .filter(|_| arm.role == ArmRole::Change)?;
+    let [of_arm, of_base] = [arm, base].map(|arm| missing.asked.get(&arm.name));
+    let [of_arm, of_base] = [lost(of_arm?), lost(of_base?)];
+    let only = |own: &[&ReplacedRecord], other: &[&ReplacedRecord]| {
+        let is_other = |record: &&&ReplacedRecord| {
+            let mut others = other.iter();
+            !others.any(|it| (it.part, &it.original.name) == (record.part, &record.original.name))
+        };
+        let own = own.iter().filter(is_other);
+        replaced_sentences(own.copied()).join("; ")
+    };
+    let (of, sentences) = match only(&of_arm, &of_base) {
+        none if none.is_empty() => (base, only(&of_base, &of_arm)),
+        sentences => (arm, sentences),
+    };
+    (!sentences.is_empty()).then(|| {
+        format!(
+            "`{}` and `{}` differ in what copies lose, and a comparison of the copies would not show it: `{}` has {sentences}",
+            arm.name, base.name, of.name
+        )
+    })
+}
+
+/// What of a configuration is lost in its copy.
+fn lost(asked: &[AskedRecord]) -> Vec<&ReplacedRecord> {
+    let all = asked.iter().flat_map(|record| &record.replaced);
+    all.filter(|record| record.part.is_lost()).collect()
 }
 
 /// The copies of the user's configurations that the arms are.

@@ -73,9 +73,10 @@ impl FirstAnswer<'_> {
 
     fn expected(&self, status: u16) -> u16 {
         let is_started = self.proxy.is_started();
+        let is_others = !is_started || self.origin.address.is_some();
         match self.proxy.role {
-            // What somebody else's proxy answers is known to somebody else.
-            _ if !is_started && (200..400).contains(&status) => status,
+            // What somebody else's server answers is known to somebody else.
+            _ if is_others && (200..400).contains(&status) => status,
             ProxyRole::ReverseProxy if is_started => self.origin.status,
             ProxyRole::ReverseProxy | ProxyRole::StaticFiles { .. } => 200,
         }

@@ -315,10 +315,11 @@ impl Hosts {
         Ok(program)
     }
 
-    /// Whether the study has an origin server at all.
+    /// Whether the study has an origin server of weir's at all.
     pub(crate) fn has_origin(study: &Study) -> bool {
         let mut proxies = study.arms.iter().map(|arm| study.proxy_of(arm));
-        proxies.any(|proxy| proxy.role == ProxyRole::ReverseProxy && proxy.is_started())
+        study.origin.address.is_none()
+            && proxies.any(|proxy| proxy.role == ProxyRole::ReverseProxy && proxy.is_started())
     }
 
     /// Whether two roles are on one host, and a proxy that is one of them is there: weir starts it, or it listens at an

@@ -126,10 +126,12 @@ impl<'g> Observation<'g> {
                 })),
                 Part::End(end) => {
                     left -= 1;
-                    let missing = end.unwrap_or_else(not_sampled).missing;
-                    samples
-                        .missing
-                        .extend(missing.into_iter().map(|missing| (host.clone(), missing)));
+                    let end = end.unwrap_or_else(not_sampled);
+                    let missing = end.missing.into_iter();
+                    let missing = missing.map(|missing| (host.clone(), missing));
+                    samples.missing.extend(missing);
+                    samples.settings.extend(end.settings);
+                    samples.cpus.extend(end.cpus);
                 }
             }
         }
@@ -144,6 +146,6 @@ pub(crate) fn not_sampled(error: AgentError) -> SampleEnd {
             why: error.to_string(),
             ..MissingCounter::default()
         }],
-        cpu_ns: 0,
+        ..SampleEnd::default()
     }
 }

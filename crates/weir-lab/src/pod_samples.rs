@@ -109,7 +109,7 @@ pub(crate) fn begin(
         if !lacking.is_empty() {
             let end = SampleEnd {
                 missing: lacking,
-                cpu_ns: 0,
+                ..SampleEnd::default()
             };
             let place = place + samplers.len();
             drop(to.send(Told::Samples(place, Part::End(Ok(end)))));
@@ -201,6 +201,7 @@ impl OnePod {
         let mut end = SampleEnd {
             missing: sampler.iter().flat_map(Sampler::missing).collect(),
             cpu_ns: weir_agent::thread_cpu_ns(),
+            ..SampleEnd::default()
         };
         if let Err(error) = read {
             self.is_lost.store(sampler.is_some(), Ordering::Relaxed);

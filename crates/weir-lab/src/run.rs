@@ -1,9 +1,11 @@
 //! A run from its begin to its end, and on again after an interruption.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use weir_agent::AgentError;
 use weir_analysis::alone;
 use weir_kube::PodsOf;
 use weir_model::record::{FORMAT, Outcome, PlacesUsed, Remark, RunHeader};
@@ -107,7 +109,8 @@ fn fixed_plan(options: &Options) -> impl FnMut(&RunHeader, u32) -> Box<dyn Propo
     }
 }
 
-/// The same with whoever decides what is measured: `study` with its text says of which arms and loads.
+/// The same with whoever decides what is measured: `study` with its text says of which arms and loads. An arm whose
+/// proxy refuses its copy of the user's configuration is left out, and the rest begins again.
 ///
 /// # Errors
 /// As for [`run`].
@@ -117,8 +120,52 @@ pub fn ask(
     proposer: MakeProposer<'_>,
     events: &mut dyn FnMut(Event),
 ) -> Result<Summary, LabError> {
+    let (mut study, mut left_out) = (study.clone(), Vec::new());
+    loop {
+        let error = match ask_once((&study, study_text), options, &left_out, proposer, events) {
+            Err(error) if !options.folder.exists() => error,
+            done => return done,
+        };
+        let Some((left, remark)) = without_refused(&study, &error) else {
+            return Err(error);
+        };
+        study = left;
+        left_out.push(remark);
+    }
+}
+
+/// The study without the arm whose proxy has refused its configuration, and what is said of it; `None` where that is
+/// not what has happened, or the arm cannot be missed.
+fn without_refused(study: &Study, error: &LabError) -> Option<(Study, Remark)> {
+    let LabError::Agent(AgentError::Failed(failure)) = error else {
+        return None;
+    };
+    let name = failure.arm().filter(|_| error.is_refused())?.to_owned();
+    let arm = study.arms.iter().find(|arm| arm.name == name)?;
+    let lines = failure.evidence.lines().map(str::trim);
+    let lines: Vec<&str> = lines
+        .filter(|line| !line.is_empty())
+        .take(REFUSAL_LINES)
+        .collect();
+    let refused = BTreeMap::from([(arm.name.clone(), lines.join(" "))]);
+    let (left, remarks) = left_out::without(study, refused).ok()?;
+    Some((left, remarks.into_iter().next()?))
+}
+
+/// Lines of a proxy's refusal that are told of an arm that is left out: what is refused, and the proxy's first words.
+const REFUSAL_LINES: usize = 3;
+
+/// One begin; `left_out` says which arms were left out before.
+fn ask_once(
+    (study, study_text): (&Study, &str),
+    options: &Options,
+    left_out: &[Remark],
+    proposer: MakeProposer<'_>,
+    events: &mut dyn FnMut(Event),
+) -> Result<Summary, LabError> {
     let (controlled, hosts, begun) = open(study, options, events)?;
     let (study, mut remarks) = left_out::by_host(study, &hosts, &options.catalog)?;
+    remarks.splice(0..0, left_out.iter().cloned());
     let (network, study, network_remarks) = network::decide(&study, &hosts, &options.catalog)?;
     remarks.extend(network_remarks);
     let study = &study;

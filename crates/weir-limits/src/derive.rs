@@ -197,7 +197,7 @@ fn of_host(
     if series.is_empty() {
         return said_missing(of, host).map_or(Ok(None), Err);
     }
-    let series = with_cells(series, of, table);
+    let series = without_shared(with_cells(series, of, table), of, table);
     let reader = Reader { of, table, series };
     let read = match of.take.is_of_counters() {
         true => reader.differences(figure_of(window.trial, Figure::RateCompleted)),
@@ -344,6 +344,23 @@ fn with_cells<'a>(series: Series<'a>, of: &Columns, table: &Table) -> Series<'a>
     }
     let own = series.into_iter().filter(|(_, rows)| has(rows));
     own.collect()
+}
+
+/// Without what roles share, where there is something of the role's own.
+fn without_shared<'a>(series: Series<'a>, of: &Columns, table: &Table) -> Series<'a> {
+    let place = table.keys().position(|key| key == "role");
+    let is_own = |keys: &[String]| {
+        let role = place.and_then(|place| keys.get(place));
+        role.zip(of.role)
+            .is_none_or(|(key, role)| key == role.name())
+    };
+    if !series.keys().any(|keys| is_own(keys)) {
+        return series;
+    }
+    series
+        .into_iter()
+        .filter(|(keys, _)| is_own(keys))
+        .collect()
 }
 
 /// Reads the rows of one host.

@@ -159,6 +159,7 @@ pub fn judge(evidence: &Evidence, rules: &Rules, proxy: Option<ProxyKind>) -> Ju
     for limiter in rules.limiters() {
         let mut best: Option<(&Rule, f64, Vec<Shown>)> = None;
         let (mut why, mut missing) = (Vec::new(), Vec::new());
+        let mut is_settled = false;
         let mut rows = rules.rows(limiter, proxy).peekable();
         if rows.peek().is_none() {
             continue;
@@ -177,9 +178,15 @@ pub fn judge(evidence: &Evidence, rules: &Rules, proxy: Option<ProxyKind>) -> Ju
                     add(&mut seen, more);
                     add(&mut why, reasons);
                 }
-                Row::Refuted(reasons) => add(&mut why, reasons),
+                Row::Refuted(reasons) => {
+                    add(&mut why, reasons);
+                    is_settled |= rule.settles;
+                }
                 Row::Unknown(names) => missing.extend(names),
             }
+        }
+        if is_settled {
+            missing.clear();
         }
         let limiter = limiter.to_owned();
         missing.sort();

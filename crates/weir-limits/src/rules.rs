@@ -180,6 +180,10 @@ pub struct Rule {
     pub prior: f64,
     /// All must be so.
     pub symptoms: Vec<Condition>,
+    /// Whether the limiter always shows in this way: where this does not show, it does not matter that other rows of the
+    /// limiter cannot be judged.
+    #[serde(default)]
+    pub settles: bool,
     /// These make it more certain, or less.
     #[serde(default)]
     pub supports: Vec<Condition>,

@@ -22,6 +22,7 @@ mod generators;
 mod look;
 mod object;
 mod part;
+mod replaced;
 mod surroundings;
 mod trial;
 
@@ -35,6 +36,7 @@ pub use generators::{GeneratorShare, GeneratorStart};
 pub use look::{DecidedRecord, LookRecord};
 pub use object::ObjectRecord;
 pub use part::{ArmConnections, ClockOffset, ConnectionCounts, LoadBlocks, LostNode, PartRecord};
+pub use replaced::{ReplacedPart, ReplacedRecord, replaced_sentences};
 pub use surroundings::{
     CardFacts, Carried, HostFacts, HostRecord, LinkEnd, LinkRecord, RoundTrips, Surroundings,
     TripKind, Unmeasured,

@@ -2,6 +2,7 @@
 //! `weir-study` is the only maker of a [`Study`]; whoever holds one may rely on what is said here.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -113,6 +114,9 @@ pub struct OriginSpec {
     /// answers this over the mean of `delay` per second at most. `None`: each waits by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u32>,
+    /// A server of the user's that answers instead; the rest is as it is by default then. `None`: weir starts one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<SocketAddr>,
 }
 
 impl OriginSpec {
@@ -137,6 +141,7 @@ impl Default for OriginSpec {
             content_type: "text/plain".to_owned(),
             delay: DelaySpec::None,
             concurrency: None,
+            address: None,
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The machine: what a reader of a report needs to judge or repeat it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use rustix::process::{Resource, getrlimit};
+use rustix::process::{Pid, Resource, getrlimit};
 use weir_model::environment::Environment;
 use weir_model::quantity::CpuSet;
 
@@ -72,6 +72,31 @@ pub fn allowed_cpus() -> Result<CpuSet, ProbeError> {
         .filter_map(|cpu| u32::try_from(cpu).ok())
         .collect();
     CpuSet::new(cpus).ok_or_else(|| ProbeError::malformed(ASKED, "empty"))
+}
+
+/// The CPUs that some processes may use, all of them together, ascending; none where that is not known. A process that has
+/// started another of them does no work itself.
+pub fn cpus_of(processes: &[u32]) -> Vec<u64> {
+    let parents: BTreeSet<u32> = processes
+        .iter()
+        .filter_map(|pid| crate::process::parent(*pid))
+        .collect();
+    let workers = processes.iter().filter(|pid| !parents.contains(pid));
+    let masks = workers.flat_map(|pid| threads(*pid)).filter_map(|thread| {
+        let thread = Pid::from_raw(i32::try_from(thread).ok()?)?;
+        rustix::thread::sched_getaffinity(Some(thread)).ok()
+    });
+    let masks: Vec<_> = masks.collect();
+    let all = 0..rustix::thread::CpuSet::MAX_CPU;
+    let used = all.filter(|&cpu| masks.iter().any(|mask| mask.is_set(cpu)));
+    used.map(|cpu| cpu as u64).collect()
+}
+
+fn threads(pid: u32) -> Vec<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
+    let tasks = tasks.into_iter().flatten().flatten();
+    let numbers = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
+    numbers.collect()
 }
 
 /// CPUs that are online, as programs see them that do not ask what they may use, nginx's

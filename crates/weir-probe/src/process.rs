@@ -239,6 +239,11 @@ pub fn children(pid: u32) -> Result<Vec<u32>, ProbeError> {
     Ok(found)
 }
 
+/// The process that has started one; `None`: it has ended.
+pub(crate) fn parent(pid: u32) -> Option<u32> {
+    Stat::read(pid).ok().map(|stat| stat.parent)
+}
+
 /// Children of a process, from the parent's number that every process names.
 fn children_by_scan(parent: u32) -> Result<Vec<u32>, ProbeError> {
     let entries = std::fs::read_dir("/proc").map_err(|e| ProbeError::read("/proc", e))?;

@@ -39,6 +39,10 @@ pub struct Samples {
     pub rows: Vec<Sample>,
     /// What could not be read, with its host.
     pub missing: Vec<(String, MissingCounter)>,
+    /// Levels of a proxy that nobody has started, by ids of the catalog; a run has them in its records.
+    pub settings: BTreeMap<String, String>,
+    /// CPUs that its processes may use; none where that is not known.
+    pub cpus: Vec<u64>,
 }
 
 /// What is appended to.

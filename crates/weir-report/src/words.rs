@@ -6,8 +6,10 @@ pub use weir_analysis::capacity::sentence as capacity;
 pub use weir_analysis::metric_words as metric;
 
 use weir_analysis::findings::{Comparison, Holding, PublishedVerdict, Verdict};
-use weir_model::record::{AskedRecord, BracketRecord, SearchStage, Validity};
-use weir_model::study::{Metric, ProxyKind};
+use weir_model::record::{
+    AskedRecord, BracketRecord, FROM_FILES, SearchStage, Validity, replaced_sentences,
+};
+use weir_model::study::{DelaySpec, Metric, OriginSpec, ProxyKind};
 
 use crate::number;
 
@@ -61,6 +63,45 @@ pub fn asked(record: &AskedRecord) -> String {
         count => format!("; and {} more places", count - 1),
     };
     format!("{}: {}: {first}{more}", loads(&record.loads), record.at())
+}
+
+/// What copies of the user's configurations have otherwise, for what these loads ask, a sentence each; nothing where weir
+/// wrote the configurations.
+pub fn replaced<'r>(
+    origin: &OriginSpec,
+    asked: impl IntoIterator<Item = &'r AskedRecord>,
+) -> Vec<String> {
+    let asked: Vec<&AskedRecord> = asked.into_iter().collect();
+    let mut requests = asked.iter().flat_map(|record| &record.requests);
+    let is_asked = requests.any(|request| request.answer != FROM_FILES);
+    let servers = is_asked.then(|| servers_words(origin));
+    let others = asked.iter().flat_map(|record| &record.replaced);
+    servers
+        .into_iter()
+        .chain(replaced_sentences(others))
+        .collect()
+}
+
+/// Who answers in place of the user's servers.
+fn servers_words(origin: &OriginSpec) -> String {
+    if let Some(address) = origin.address {
+        return format!(
+            "your servers: the one at {address} answers for all (`origin` in the study)"
+        );
+    }
+    let delay = match origin.delay {
+        DelaySpec::None => "at once".to_owned(),
+        DelaySpec::Fixed(time) => format!("after {}", number::length(time)),
+        DelaySpec::Uniform(low, high) => {
+            format!("after {} to {}", number::length(low), number::length(high))
+        }
+        DelaySpec::Exponential(mean) => format!("after {} on average", number::length(mean)),
+    };
+    format!(
+        "your servers: weir's origin server answers in their place, {} of {} {delay} (`origin` in the study)",
+        number::bytes(origin.size),
+        origin.content_type
+    )
 }
 
 /// Which direction is the good one.

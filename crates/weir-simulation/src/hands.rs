@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use weir_agent::message::{
     Alive, ArmJob, ArmRenewed, ArmStarted, Counters, Describe, Description, End, FactsJob,
     FindProgram, Hands, HostSettingsJob, Leftovers, LinkFigures, LinkJob, LinkListener, Log,
-    MakeCertificate, Missing, NetworksJob, OnceJob, OriginJob, OriginListener, Program, PutBack,
+    MakeCertificates, Missing, NetworksJob, OnceJob, OriginJob, OriginListener, Program, PutBack,
     Renew, Restore, Rows, Settle, Wanted,
 };
 use weir_agent::server::networks::{arm_addresses, origin_address};
@@ -107,8 +107,8 @@ impl Hands for World {
         Ok(self.model.told.origin.unwrap_or(own))
     }
 
-    fn make_certificate(&mut self, name: MakeCertificate) -> Result<String, Failure> {
-        Ok(name.0.join(" "))
+    fn make_certificates(&mut self, _names: MakeCertificates) -> Result<(), Failure> {
+        Ok(())
     }
 
     fn start(&mut self, job: ArmJob) -> Result<ArmStarted, Failure> {
@@ -123,6 +123,7 @@ impl Hands for World {
         let started = ArmStarted {
             listen: told.listen.unwrap_or(own),
             tls_listen: told.tls_listen.or(job.tls.then_some(own)),
+            certificate: job.tls.then(|| "simulated".to_owned()),
             asked: Vec::new(),
             program: format!("{}/simulated", job.kind.name()),
             written: Vec::new(),

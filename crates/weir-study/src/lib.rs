@@ -142,7 +142,7 @@ fn study(
         .and_then(|node| proxy::read(node, catalog, context, check));
     let origin = plan::origin(fields.get("origin"), check);
     let blocks = plan::blocks(fields.get("blocks"), check);
-    let network = plan::network(fields.get("network"), check);
+    let network = plan::network(fields.get("network"), origin.address.is_some(), check);
     let loads = load::read(fields.required("loads", check), &blocks, scale, check);
     let (objective, capacity, search) =
         plan::objective(fields.get("objective"), &loads.drafts, check);

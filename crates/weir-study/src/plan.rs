@@ -1,5 +1,6 @@
 //! The smaller sections: `origin`, `blocks`, `objective`, `cpus`.
 
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -30,10 +31,21 @@ const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 
 pub(crate) fn origin(node: Option<&Node>, check: &mut Checker) -> OriginSpec {
     let mut origin = OriginSpec::default();
-    let known = ["size", "status", "delay", "concurrency", "content-type"];
+    let known = [
+        "size",
+        "status",
+        "delay",
+        "concurrency",
+        "content-type",
+        "address",
+    ];
     let Some(fields) = node.and_then(|node| Fields::known(node, "an origin", &known, check)) else {
         return origin;
     };
+    if let Some(node) = fields.get("address") {
+        origin.address = own_origin(node, &fields, check);
+        return origin;
+    }
     if let Some(node) = fields.get("status") {
         // 1xx is no final response (RFC 9110 §15.2), so it cannot be all that an origin answers.
         origin.status = check
@@ -80,6 +92,33 @@ pub(crate) fn origin(node: Option<&Node>, check: &mut Checker) -> OriginSpec {
         origin.content_type = content_type;
     }
     origin
+}
+
+/// The address of a server of the user's.
+fn own_origin(node: &Node, fields: &Fields<'_>, check: &mut Checker) -> Option<SocketAddr> {
+    let others = ["size", "status", "delay", "concurrency", "content-type"];
+    if let Some((name, other)) = others
+        .iter()
+        .find_map(|name| Some((name, fields.get(name)?)))
+    {
+        let message = format!("weir does not start the server at `address`, so it has no `{name}`");
+        check
+            .error(other.span.clone(), message)
+            .hint("leave out one of them");
+    }
+    let text = check.text(node)?;
+    let address = text.parse::<SocketAddr>().ok();
+    let address = address.filter(|address| address.ip().is_loopback() && address.port() > 0);
+    if address.is_none() {
+        let message = format!(
+            "`{}` is not an address and a port of the proxies' own host",
+            short(&text)
+        );
+        check
+            .error(node.span.clone(), message)
+            .hint("for example 127.0.0.1:3000");
+    }
+    address
 }
 
 fn delay(node: &Node, check: &mut Checker) -> Option<DelaySpec> {
@@ -338,8 +377,12 @@ fn check_metric(node: &Node, metric: Metric, loads: &[load::Draft], check: &mut 
 /// virtual link.
 const MTUS: RangeInclusive<u64> = 576..=65_535;
 
-pub(crate) fn network(node: Option<&Node>, check: &mut Checker) -> NetworkSpec {
+/// `on_host`: something outside of namespaces is asked.
+pub(crate) fn network(node: Option<&Node>, on_host: bool, check: &mut Checker) -> NetworkSpec {
     let mut network = NetworkSpec::default();
+    if on_host {
+        network.kind = NetworkKind::Loopback;
+    }
     let known = ["kind", "mtu"];
     let Some(fields) = node.and_then(|node| Fields::known(node, "`network`", &known, check)) else {
         return network;
@@ -351,6 +394,12 @@ pub(crate) fn network(node: Option<&Node>, check: &mut Checker) -> NetworkSpec {
             ("loopback", NetworkKind::Loopback),
         ];
         network.kind = check.choice(node, &kinds).unwrap_or_default();
+        if on_host && network.kind != NetworkKind::Loopback {
+            let message = "an arm's network namespace has no route to the `address` of the origin";
+            check
+                .error(node.span.clone(), message)
+                .hint("write `kind: loopback`");
+        }
     }
     if let Some(node) = fields.get("mtu") {
         if network.kind == NetworkKind::Loopback {

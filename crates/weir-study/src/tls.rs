@@ -70,8 +70,7 @@ fn texts(node: &Node, check: &mut Checker) -> Vec<String> {
     nodes.iter().filter_map(|node| check.text(node)).collect()
 }
 
-/// A cipher suite or a list of them, each one that can be spoken in one of `versions` and with an arm's
-/// certificate, which is RSA.
+/// A cipher suite or a list of them, each one that can be spoken in one of `versions`.
 fn ciphers(node: &Node, versions: &[String], words: &mut Words, check: &mut Checker) {
     let nodes = match &node.value {
         Value::List(_) => check.list(node, "a cipher suite").unwrap_or_default(),
@@ -102,11 +101,7 @@ fn ciphers(node: &Node, versions: &[String], words: &mut Words, check: &mut Chec
         };
         let offered =
             versions.is_empty() || versions.iter().any(|own| own.contains(version.name()));
-        if cipher.contains("-ECDSA-") {
-            let message = format!("`{cipher}` needs an ECDSA certificate");
-            let error = check.error(node.span.clone(), message);
-            error.hint("the proxies' certificate is RSA: use an ECDHE-RSA suite");
-        } else if !offered {
+        if !offered {
             let message = format!("`{name}` does not belong to a TLS version that is offered");
             check.error(node.span.clone(), message);
         } else if ciphers.contains(&cipher) {

@@ -1,26 +1,164 @@
-//! The certificate that proxies show to clients that ask over TLS.
+//! The certificates that proxies show to clients that ask over TLS.
 //!
-//! One for all arms of a run, made for it and gone with its work folder: self-signed, RSA with 2048
-//! bits (what published figures of TLS handshakes are about, and the dearer one for a server to sign
-//! with), for one name. A client takes the certificate itself for its trust anchor.
+//! Made for a run and gone with its work folder: self-signed, for the names that loads ask for. A copy of a user's
+//! configuration shows one with a key of the same kind and as many certificates in its chain, since the kind of the key
+//! decides what a handshake costs (RSA with 4096 bits some fifteen times as much as ECDSA); a configuration of weir's RSA
+//! with 2048 bits, which published figures of TLS handshakes are about. A client takes the certificate itself for its
+//! trust anchor.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use rcgen::{
     CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, KeyPair,
-    KeyUsagePurpose, PKCS_RSA_SHA256, RsaKeySize,
+    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ECDSA_P521_SHA512,
+    PKCS_ED25519, PKCS_RSA_SHA256, RsaKeySize,
 };
+use x509_parser::pem::Pem;
+use x509_parser::public_key::PublicKey;
 
 use crate::SutError;
 
-/// Folder of certificate and key: no arm's name begins with a dot.
+/// Folder of certificate and key, with the kind behind it: no arm's name begins with a dot.
 const FOLDER: &str = ".tls";
 /// Name of the certificate, also where it is copied to.
 pub(crate) const CERTIFICATE_FILE: &str = "certificate.pem";
 /// Name of the key beside it.
 pub(crate) const KEY_FILE: &str = "key.pem";
+
+/// The certificates of a run: one of each kind that is shown.
+#[derive(Debug)]
+pub struct Certificates {
+    folder: PathBuf,
+    names: Vec<String>,
+    made: BTreeMap<CertificateKind, Certificate>,
+}
+
+/// What of a certificate decides what a handshake with it costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CertificateKind {
+    /// Its key.
+    pub key: KeyKind,
+    /// Certificates that are sent: its own, and those of authorities that are sent with it.
+    pub sent: usize,
+}
+
+/// A kind of key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum KeyKind {
+    /// RSA with 2048 bits.
+    Rsa2048,
+    /// RSA with 3072 bits.
+    Rsa3072,
+    /// RSA with 4096 bits.
+    Rsa4096,
+    /// ECDSA on the curve P-256.
+    P256,
+    /// ECDSA on the curve P-384.
+    P384,
+    /// ECDSA on the curve P-521.
+    P521,
+    /// Ed25519.
+    Ed25519,
+}
+
+impl CertificateKind {
+    /// The one that weir shows where no user says another.
+    pub const USUAL: CertificateKind = CertificateKind {
+        key: KeyKind::Rsa2048,
+        sent: 1,
+    };
+
+    /// What a file in PEM sends: its first certificate's key, and how many there are; `None` where it has none that is
+    /// read here.
+    pub fn of_pem(text: &[u8]) -> Option<CertificateKind> {
+        let blocks = Pem::iter_from_buffer(text).filter_map(Result::ok);
+        let certificates: Vec<Pem> = blocks
+            .filter(|block| block.label == "CERTIFICATE")
+            .collect();
+        let first = certificates.first()?.parse_x509().ok()?;
+        Some(CertificateKind {
+            key: KeyKind::of(first.public_key())?,
+            sent: certificates.len(),
+        })
+    }
+}
+
+impl KeyKind {
+    fn of(key: &x509_parser::x509::SubjectPublicKeyInfo<'_>) -> Option<KeyKind> {
+        /// RFC 8410 section 3.
+        const ED25519: &str = "1.3.101.112";
+        match key.parsed() {
+            Ok(PublicKey::RSA(rsa)) => Some(match rsa.key_size() {
+                ..=2048 => KeyKind::Rsa2048,
+                2049..=3072 => KeyKind::Rsa3072,
+                _ => KeyKind::Rsa4096,
+            }),
+            Ok(PublicKey::EC(point)) => Some(match point.key_size() {
+                ..=256 => KeyKind::P256,
+                257..=384 => KeyKind::P384,
+                _ => KeyKind::P521,
+            }),
+            _ if key.algorithm.algorithm.to_id_string() == ED25519 => Some(KeyKind::Ed25519),
+            _ => None,
+        }
+    }
+
+    fn generate(self) -> Result<KeyPair, rcgen::Error> {
+        let rsa = |size| KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, size);
+        match self {
+            KeyKind::Rsa2048 => rsa(RsaKeySize::_2048),
+            KeyKind::Rsa3072 => rsa(RsaKeySize::_3072),
+            KeyKind::Rsa4096 => rsa(RsaKeySize::_4096),
+            KeyKind::P256 => KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256),
+            KeyKind::P384 => KeyPair::generate_for(&PKCS_ECDSA_P384_SHA384),
+            KeyKind::P521 => KeyPair::generate_for(&PKCS_ECDSA_P521_SHA512),
+            KeyKind::Ed25519 => KeyPair::generate_for(&PKCS_ED25519),
+        }
+    }
+}
+
+/// `rsa-4096`.
+impl fmt::Display for KeyKind {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(match self {
+            KeyKind::Rsa2048 => "rsa-2048",
+            KeyKind::Rsa3072 => "rsa-3072",
+            KeyKind::Rsa4096 => "rsa-4096",
+            KeyKind::P256 => "ecdsa-p256",
+            KeyKind::P384 => "ecdsa-p384",
+            KeyKind::P521 => "ecdsa-p521",
+            KeyKind::Ed25519 => "ed25519",
+        })
+    }
+}
+
+impl Certificates {
+    /// None yet, for these hosts, in `folder`, a run's work folder.
+    pub fn new(folder: &Path, names: Vec<String>) -> Certificates {
+        Certificates {
+            folder: folder.to_owned(),
+            names,
+            made: BTreeMap::new(),
+        }
+    }
+
+    /// The one of a kind, which is made where there is none yet. RSA takes a second at worst: prime numbers have to be
+    /// found.
+    ///
+    /// # Errors
+    /// A file cannot be written, or a name is no host's.
+    pub fn of_kind(&mut self, kind: CertificateKind) -> Result<&Certificate, SutError> {
+        if !self.made.contains_key(&kind) {
+            let made = Certificate::of_kind(&self.folder, &self.names, kind)?;
+            self.made.insert(kind, made);
+        }
+        Ok(&self.made[&kind])
+    }
+}
 
 /// A certificate and its key, as PEM files (RFC 7468).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,21 +168,28 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Makes a key and a certificate for these hosts in `folder`, a run's work folder. It takes
-    /// a second at worst: prime numbers have to be found.
+    /// Makes one of [`CertificateKind::USUAL`] for these hosts in `folder`, a run's work folder.
     ///
     /// # Errors
-    /// A file cannot be written, or one is no host name.
+    /// As for [`Certificates::of_kind`].
     pub fn make(folder: &Path, names: &[String]) -> Result<Certificate, SutError> {
+        Certificate::of_kind(folder, names, CertificateKind::USUAL)
+    }
+
+    fn of_kind(
+        folder: &Path,
+        names: &[String],
+        kind: CertificateKind,
+    ) -> Result<Certificate, SutError> {
         let failed = |error: rcgen::Error| SutError::Certificate {
             name: names.join(", "),
             words: error.to_string(),
         };
-        let key = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048).map_err(failed)?;
+        let key = kind.key.generate().map_err(failed)?;
         let params = params(names).map_err(failed)?;
         let certificate = params.self_signed(&key).map_err(failed)?;
 
-        let folder = folder.join(FOLDER);
+        let folder = folder.join(format!("{FOLDER}-{}-{}", kind.key, kind.sent));
         // The key is for weir's own user: nginx reads it before it becomes another one.
         let made = weir_files::make_folder(&folder);
         made.map_err(SutError::file("create", &folder))?;
@@ -52,7 +197,8 @@ impl Certificate {
             certificate: folder.join(CERTIFICATE_FILE),
             key: folder.join(KEY_FILE),
         };
-        write(&files.certificate, &certificate.pem())?;
+        // Clients that trust it need no authorities: these are sent for their size alone.
+        write(&files.certificate, &certificate.pem().repeat(kind.sent))?;
         write(&files.key, &key.serialize_pem())?;
         Ok(files)
     }
@@ -93,4 +239,35 @@ fn write(path: &Path, text: &str) -> Result<(), SutError> {
     let created = weir_files::create_new(path);
     let written = created.and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(SutError::file("write", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_made_of_a_kind_is_read_as_that_kind() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut all = Certificates::new(folder.path(), vec!["shop.example".to_owned()]);
+        let kinds = [
+            KeyKind::Rsa2048,
+            KeyKind::Rsa3072,
+            KeyKind::Rsa4096,
+            KeyKind::P256,
+            KeyKind::P384,
+            KeyKind::P521,
+            KeyKind::Ed25519,
+        ];
+        for (key, sent) in kinds.into_iter().zip([1, 2, 3, 1, 2, 3, 1]) {
+            let kind = CertificateKind { key, sent };
+            let made = all.of_kind(kind).unwrap().clone();
+            let text = fs::read(made.file()).unwrap();
+            assert_eq!(CertificateKind::of_pem(&text), Some(kind));
+            // As HAProxy has them: the key before.
+            let both = [fs::read(&made.key).unwrap(), text].concat();
+            assert_eq!(CertificateKind::of_pem(&both), Some(kind));
+            assert_eq!(all.of_kind(kind).unwrap(), &made);
+        }
+        assert_eq!(CertificateKind::of_pem(b"no certificate"), None);
+    }
 }

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use weir_configuration::{Asked, ConfigurationError, Source, Surroundings, Wanted};
+use weir_configuration::{Asked, ConfigurationError, Shown, Source, Surroundings, Wanted};
+use weir_model::record::ReplacedRecord;
 use weir_model::study::AskSpec;
 
 use crate::SutError;
@@ -24,6 +25,26 @@ pub trait Language {
     /// # Errors
     /// No listener is as asked, or a host or path that is named meets nothing.
     fn look_up(&self, source: &Source, ask: &AskSpec) -> Result<Vec<Asked>, ConfigurationError>;
+
+    /// What a copy has otherwise, of what the requests of a load meet.
+    ///
+    /// # Errors
+    /// As for [`Language::look_up`].
+    fn replaced(
+        &self,
+        source: &Source,
+        ask: &AskSpec,
+    ) -> Result<Vec<ReplacedRecord>, ConfigurationError>;
+
+    /// The certificates that a configuration shows to the clients of a load.
+    ///
+    /// # Errors
+    /// As for [`Language::look_up`].
+    fn certificates(
+        &self,
+        source: &Source,
+        ask: &AskSpec,
+    ) -> Result<Vec<Shown>, ConfigurationError>;
 
     /// Makes a copy fit to run in a trial.
     ///

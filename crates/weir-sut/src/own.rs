@@ -16,12 +16,13 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, soc
 use weir_configuration::{
     ConfigurationError, Pem, Source, Surroundings, diff, former_line, record,
 };
-use weir_model::record::AskedRecord;
-use weir_model::study::ProxyRole;
+use weir_model::record::{AskedRecord, ReplacedRecord};
+use weir_model::study::{AskSpec, ProxyRole};
 
 use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
 use crate::configuration::{Configuration, Patch};
 use crate::met::Met;
+use crate::shown::replaced_certificate;
 use crate::user::WorkerUser;
 use crate::{Language, Own, Site, SutError, Task};
 
@@ -191,7 +192,9 @@ impl<'a> Copying<'a> {
             // The place in the file is the user's; the listener is that of the copy.
             let found = language.look_up(&self.user, &ask.spec)?;
             let in_copy = language.look_up(&self.changed, &ask.spec)?;
+            let replaced = replaced(language, [&self.user, &self.changed], &ask.spec)?;
             let record = record(&self.user, &ask.spec, &found);
+            let record = record.map(|record| AskedRecord { replaced, ..record });
             if let (Some(first), Some(record)) = (in_copy.first(), record) {
                 let at = *addresses.entry(first.index).or_insert(ask.at);
                 asked.push((at, record));
@@ -205,6 +208,27 @@ impl<'a> Copying<'a> {
         }
         Ok((asked, met))
     }
+}
+
+/// What a copy of the second state has otherwise, with its places in the first.
+pub(crate) fn replaced(
+    language: &dyn Language,
+    [user, changed]: [&Source; 2],
+    ask: &AskSpec,
+) -> Result<Vec<ReplacedRecord>, ConfigurationError> {
+    let mut found = language.replaced(changed, ask)?;
+    found.extend(replaced_certificate(language, changed, ask)?);
+    for record in &mut found {
+        let original = &mut record.original;
+        let files = user.files.iter().zip(&changed.files);
+        let mut files = files.filter(|(before, after)| {
+            before.path == original.file && before.text != after.text && original.line > 0
+        });
+        if let Some((before, after)) = files.next() {
+            original.line = former_line(&before.text, &after.text, original.line);
+        }
+    }
+    Ok(found)
 }
 
 /// What asks meet, and where the copy is asked.

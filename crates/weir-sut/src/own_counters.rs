@@ -10,17 +10,36 @@ use std::sync::Arc;
 
 use weir_model::sample::{Counters, ProxyCounter};
 
-use crate::{Configuration, Proxy};
+use crate::{Configuration, ObservedProxy, Proxy};
 
 /// Of a log that grows more quickly than this between two readings the rest is read at the next one.
 const AT_ONCE: usize = 1 << 20;
 
 /// Readers of one arm's.
 pub struct OwnCounters {
-    /// Whom to ask; `None`: weir did not start it, and reads its log alone.
-    asked: Option<(Arc<dyn Proxy>, Configuration)>,
+    asked: Asked,
     wanted: Vec<&'static ProxyCounter>,
-    log: ErrorLog,
+    log: Option<ErrorLog>,
+}
+
+/// Whom to ask.
+enum Asked {
+    /// One that weir started.
+    Started(Arc<dyn Proxy>, Box<Configuration>),
+    /// One that weir did not start.
+    Running(ObservedProxy),
+}
+
+impl Asked {
+    fn sampled(&self) -> Result<BTreeMap<String, u64>, String> {
+        match self {
+            Asked::Started(program, configuration) => {
+                let sampled = program.sampled(configuration);
+                sampled.map_err(|error| error.to_string())
+            }
+            Asked::Running(proxy) => proxy.sampled(),
+        }
+    }
 }
 
 impl OwnCounters {
@@ -28,52 +47,54 @@ impl OwnCounters {
     pub fn open(program: Arc<dyn Proxy>, configuration: Configuration) -> OwnCounters {
         let wanted = counters_of(program.kind().name());
         OwnCounters {
-            log: ErrorLog::open(configuration.error_log(), &wanted),
+            log: Some(ErrorLog::open(configuration.error_log(), &wanted)),
             wanted,
-            asked: Some((program, configuration)),
+            asked: Asked::Started(program, Box::new(configuration)),
         }
     }
 
-    /// Of a proxy that weir did not start: lines of its error log. Which levels it logs is not known, so warnings are not
-    /// counted.
-    pub fn of_log(program: &str, log: PathBuf) -> OwnCounters {
-        let wanted = counters_of(program);
+    /// Of a proxy that weir did not start: what it tells where its configuration offers that, and lines of its error log.
+    /// Warnings are counted only where it is known that it logs them.
+    pub fn of_running(proxy: ObservedProxy) -> OwnCounters {
+        let wanted = counters_of(proxy.kind.name());
+        let is_logged =
+            |counter: &ProxyCounter| !counter.is_warning || proxy.logs_warnings == Some(true);
         let logged: Vec<_> = wanted
             .iter()
             .copied()
-            .filter(|counter| !counter.is_warning)
+            .filter(|one| is_logged(one))
             .collect();
+        let log = proxy.error_log.clone();
         OwnCounters {
-            log: ErrorLog::open(log, &logged),
+            log: log.map(|log| ErrorLog::open(log, &logged)),
             wanted,
-            asked: None,
+            asked: Asked::Running(proxy),
         }
     }
 
     /// Those that can be read now; `missing` is told of each other, with the reason. To be called in the network
     /// namespace of the proxy. Takes as long as the proxy needs to answer, five seconds at most for each question.
     pub fn read(&mut self, missing: &mut dyn FnMut(&str, String)) -> BTreeMap<String, u64> {
-        let mut found = match self.log.read() {
-            Ok(()) => self.log.counts(),
-            Err(error) => {
-                let why = format!("cannot read {}: {error}", self.log.path.display());
-                self.log.names().for_each(|name| missing(name, why.clone()));
-                BTreeMap::new()
-            }
+        let mut found = BTreeMap::new();
+        let unread = match &mut self.log {
+            Some(log) => match log.read() {
+                Ok(()) => {
+                    found = log.counts();
+                    "its error log may leave warnings out".to_owned()
+                }
+                Err(error) => format!("cannot read {}: {error}", log.path.display()),
+            },
+            None => "it has no error log that weir can read".to_owned(),
         };
-        let Some((program, configuration)) = &self.asked else {
-            let unread = self.wanted.iter();
-            for counter in unread.filter(|counter| counter.line.is_none() || counter.is_warning) {
-                let why = if counter.is_warning {
-                    "its error log may leave warnings out"
-                } else {
-                    "weir did not start the proxy, and does not ask it"
-                };
-                missing(&counter.name, why.to_owned());
-            }
-            return found;
-        };
-        let asked = program.sampled(configuration);
+        if let Asked::Running(proxy) = &self.asked {
+            let idle = proxy.idle.iter().map(|name| ((*name).to_owned(), 0));
+            found.extend(idle.collect::<Vec<_>>());
+        }
+        let lines = self.wanted.iter().filter(|one| one.line.is_some());
+        for counter in lines.filter(|one| !found.contains_key(&one.name)) {
+            missing(&counter.name, unread.clone());
+        }
+        let asked = self.asked.sampled();
         let asked = asked.map(|asked| without_labels(&asked));
         for name in self.wanted.iter().filter(|one| one.line.is_none()) {
             let name = &name.name;
@@ -82,7 +103,7 @@ impl OwnCounters {
                     Some(value) => drop(found.insert(name.clone(), *value)),
                     None => missing(name, "the proxy does not tell it".to_owned()),
                 },
-                Err(error) => missing(name, error.to_string()),
+                Err(why) => missing(name, why.clone()),
             }
         }
         found
@@ -131,10 +152,6 @@ impl ErrorLog {
             begun: Vec::new(),
             kinds: kinds.collect(),
         }
-    }
-
-    fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.kinds.iter().map(|(name, _, _)| *name)
     }
 
     fn counts(&self) -> BTreeMap<String, u64> {
@@ -190,6 +207,8 @@ impl ErrorLog {
 mod tests {
     use std::io::Write as _;
 
+    use weir_model::study::ProxyKind;
+
     use super::*;
 
     #[test]
@@ -226,7 +245,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("error.log");
         std::fs::write(&path, "").unwrap();
-        let mut counters = OwnCounters::of_log("nginx", path.clone());
+        let mut counters = OwnCounters::of_running(ObservedProxy {
+            kind: ProxyKind::Nginx,
+            error_log: Some(path.clone()),
+            logs_warnings: None,
+            settings: BTreeMap::new(),
+            idle: Vec::new(),
+            way: Err("it is asked nowhere".to_owned()),
+        });
         let lines = "1024 worker_connections are not enough\na b is buffered to a temporary file\n";
         std::fs::write(&path, lines).unwrap();
         let mut missing = Vec::new();

@@ -8,7 +8,7 @@ use weir_model::study::{AskSpec, Settings};
 use weir_parameters::Catalog;
 
 use crate::language::NOT_YET;
-use crate::own::nobody;
+use crate::own::{nobody, replaced};
 use crate::task::wanted;
 use crate::{Proxy, SutError};
 
@@ -35,7 +35,9 @@ impl dyn Proxy + '_ {
         let mut records = Vec::new();
         for ask in asks {
             let asked = language.look_up(&user, ask)?;
-            records.extend(record(&user, ask, &asked));
+            let replaced = replaced(language, [&user, &changed], ask)?;
+            let record = record(&user, ask, &asked);
+            records.extend(record.map(|record| AskedRecord { replaced, ..record }));
         }
         let nobody = nobody()?;
         let at_nobody = |spec: &AskSpec| Ask {

@@ -139,7 +139,7 @@ questions! {
         Restore.restore -> Leftovers,
         OriginJob.start_origin -> (),
         OriginListener.open_origin -> SocketAddr,
-        MakeCertificate.make_certificate -> String,
+        MakeCertificates.make_certificates -> (),
         ArmJob.start -> ArmStarted,
         Renew.renew -> ArmRenewed,
         End.end_arm -> (),
@@ -240,9 +240,9 @@ pub struct Restore {
     pub dry_run: bool,
 }
 
-/// To make a certificate for host names, which all proxies show from then on: its PEM text.
+/// To make certificates for these host names, which proxies that are started from then on show.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct MakeCertificate(pub Vec<String>);
+pub struct MakeCertificates(pub Vec<String>);
 
 /// To open a listener of the origin server for the arm in this slot.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -417,6 +417,10 @@ pub struct ArmStarted {
     pub listen: SocketAddr,
     /// Where it is asked over TLS.
     pub tls_listen: Option<SocketAddr>,
+    /// The certificate that it shows there, PEM; `None` where it is asked in clear alone, and of one that weir did not
+    /// start.
+    #[serde(default)]
+    pub certificate: Option<String>,
     /// Of a copy of the user's configuration: what each of the job's asks meets there, and where it is asked
     /// for that.
     #[serde(default)]

@@ -1,5 +1,6 @@
 //! Messages about samples: all counters of a host, read again and again while a trial goes on.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -33,4 +34,10 @@ pub struct SampleEnd {
     pub missing: Vec<MissingCounter>,
     /// CPU time that the reading took, nanoseconds.
     pub cpu_ns: u64,
+    /// Levels of a proxy that nobody has started, by ids of the catalog, as far as its configuration could be read.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
+    /// CPUs that its processes may use; none where that is not known.
+    #[serde(default)]
+    pub cpus: Vec<u64>,
 }

@@ -12,8 +12,8 @@ use weir_parameters::{Catalog, Scoped};
 use weir_probe::process;
 use weir_probe::waits::Listens;
 use weir_sut::{
-    Ask, Certificate, Configuration, Effective, Launch, Launcher, Own, OwnCounters, Proxy,
-    RequestLog, RunningProxy, Site, TlsListener, free_ports,
+    Ask, Certificate, Configuration, Effective, Launch, Launcher, ObservedProxy, Own, OwnCounters,
+    Proxy, RequestLog, RunningProxy, Site, TlsListener, free_ports,
 };
 
 use super::keeper::Keeper;
@@ -77,13 +77,14 @@ impl Arm {
             let started = ArmStarted {
                 listen: external.address,
                 tls_listen: Some(external.address),
+                certificate: None,
                 asked: Vec::new(),
                 program: String::new(),
                 written: Vec::new(),
                 patch: None,
                 sums: String::new(),
                 effective_text: String::new(),
-                effective: BTreeMap::new(),
+                effective: observed(external.address).map_or_else(BTreeMap::new, |it| it.settings),
                 nofile: 0,
                 pid: 0,
                 start_ns: 0,
@@ -178,7 +179,8 @@ impl Arm {
     /// Reader of those that it keeps now, or of its error log where weir did not start it; `None`: it has no such log.
     pub(super) fn own_counters(&self) -> Option<CountingProxy> {
         let Some(own) = self.own.as_ref() else {
-            return samples::counting_external(&self.name, self.external?);
+            let proxy = observed(self.external?)?;
+            return Some(samples::counting_external(&self.name, proxy));
         };
         Some(CountingProxy {
             arm: self.name.clone(),
@@ -193,6 +195,11 @@ impl Arm {
         let own = self.own.as_ref()?;
         let addresses = own.configuration.addresses();
         Some(waits::listens(self, addresses, own.network.is_some()))
+    }
+
+    /// Whether nobody has started it.
+    pub(super) fn is_external(&self) -> bool {
+        self.external.is_some()
     }
 
     /// All its processes.
@@ -338,6 +345,7 @@ impl OwnProxy {
         Ok(ArmStarted {
             listen: self.configuration.listen(),
             tls_listen: self.configuration.tls_listen(),
+            certificate: None,
             asked: self.configuration.asked().to_vec(),
             program: self.program.version().to_owned(),
             written: self.configuration.texts()?,
@@ -364,6 +372,11 @@ impl OwnProxy {
             None => ask()?,
         })
     }
+}
+
+/// The proxy that listens at an address of this host and that nobody has started.
+pub(super) fn observed(address: SocketAddr) -> Option<ObservedProxy> {
+    ObservedProxy::of(&weir_probe::listening_at(address), address)
 }
 
 /// Settings of a namespace, where the arm has none: written, they would be the host's, and nobody would

@@ -12,9 +12,9 @@ use weir_model::study::{LauncherSpec, is_arm_name};
 use weir_origin::{Origin, OriginConfig};
 use weir_parameters::Catalog;
 use weir_probe::sample::Sampler;
-use weir_sut::{Certificate, Launcher, SutError, WorkFolder};
+use weir_sut::{Certificate, CertificateKind, Certificates, Launcher, SutError, WorkFolder};
 
-use super::arm::{Arm, ArmPlace};
+use super::arm::{Arm, ArmPlace, observed};
 use super::load::{self, Place};
 use super::networks::{MOST_ARMS, Networks, origin_address};
 use super::samples::{self, Sampling};
@@ -25,7 +25,7 @@ use super::{describe, facts, link, once};
 use crate::message::{
     Alive, ArmJob, ArmRenewed, ArmStarted, CopyJob, Counters, Describe, Description, End, FactsJob,
     Failure, FailureKind, FindProgram, Hands, HostSettingsJob, Leftovers, LinkFigures, LinkJob,
-    LinkListener, Log, MakeCertificate, Missing, NetworksJob, OnceJob, OriginJob, OriginListener,
+    LinkListener, Log, MakeCertificates, Missing, NetworksJob, OnceJob, OriginJob, OriginListener,
     Program, PutBack, Renew, Restore, Rows, SampleJob, Settle, Wanted, WatchJob,
 };
 use weir_probe::waits::Listens;
@@ -40,7 +40,7 @@ pub(super) struct Bench {
     arms: BTreeMap<usize, Arm>,
     transport: Transport,
     origin: Option<RunningOrigin>,
-    certificate: Option<Certificate>,
+    certificates: Option<Certificates>,
     networks: Option<Networks>,
     settings: Option<Arc<HostSettings>>,
     meter: SharedMeter,
@@ -61,7 +61,7 @@ impl Bench {
             arms: BTreeMap::new(),
             transport: Transport::default(),
             origin: None,
-            certificate: None,
+            certificates: None,
             networks: None,
             settings: None,
             meter: SharedMeter::default(),
@@ -124,6 +124,9 @@ impl Bench {
             Some(networks) => Some(networks.arm(slot)?),
             None => None,
         };
+        let certificate = self.certificate_of(&job)?;
+        let pem = certificate.as_ref().map(|it| fs::read_to_string(it.file()));
+        let pem = pem.transpose().map_err(Failure::other)?;
         let networks = self.networks.as_ref();
         let sides = Sides {
             client: networks.map(|networks| networks.generator.clone()),
@@ -133,13 +136,33 @@ impl Bench {
         let place = ArmPlace {
             prefix: self.folder()?.prefix(&job.name),
             sides,
-            certificate: self.certificate.clone().filter(|_| job.tls),
+            certificate,
             catalog: self.catalog.clone(),
             launcher: self.launcher.clone(),
         };
         let (arm, started) = Arm::start(job, place, &mut self.transport)?;
         self.arms.insert(slot, arm);
-        Ok(started)
+        Ok(ArmStarted {
+            certificate: pem,
+            ..started
+        })
+    }
+
+    /// The certificate that an arm shows: in a copy of a configuration of the user's one of the kind that this has.
+    fn certificate_of(&mut self, job: &ArmJob) -> Result<Option<Certificate>, Failure> {
+        let is_shown = job.tls && job.external.is_none();
+        let Some(certificates) = self.certificates.as_mut().filter(|_| is_shown) else {
+            return Ok(None);
+        };
+        let kind = match &job.own {
+            Some(own) => {
+                let program = weir_sut::find(job.kind, job.executable.as_deref())?;
+                let settings = self.catalog.split(job.kind, &job.settings).proxy;
+                program.certificate_kind(&own.file, &settings, &job.asks, &self.catalog)?
+            }
+            None => CertificateKind::USUAL,
+        };
+        Ok(Some(certificates.of_kind(kind)?.clone()))
     }
 
     /// What loads would ask of a copy of the user's configuration.
@@ -191,19 +214,20 @@ impl Bench {
         let generator = generator.then(|| samples::generator(own.map(|own| &own.generator)));
         let origin = origin.then(|| samples::origin(own.map(|own| &own.origin)));
         let arms_places = arms.iter().map(|arm| samples::arm(arm));
-        let external = job.external.map(|address| Ok(samples::external(address)));
+        let listening = job.external.map_or_else(Vec::new, weir_probe::listening_at);
+        let cpus = weir_probe::cpus_of(&listening);
+        let external = job.external.map(|_| Ok(samples::external("", listening)));
         let places = generator.into_iter().chain(arms_places);
         let places = places.chain(external).chain(origin);
+        let observed = job.external.and_then(observed);
+        let settings = observed.as_ref().map(|proxy| proxy.settings.clone());
+        let counting = observed.map(|proxy| samples::counting_external("", proxy));
+        let of_arms = arms.iter().filter_map(|arm| arm.own_counters());
         Ok(Sampling {
             sampler: Sampler::open(places.collect::<Result<_, _>>()?),
-            proxies: arms
-                .iter()
-                .filter_map(|arm| arm.own_counters())
-                .chain(
-                    job.external
-                        .and_then(|address| samples::counting_external("", address)),
-                )
-                .collect(),
+            settings: settings.unwrap_or_default(),
+            cpus,
+            proxies: of_arms.chain(counting).collect(),
             listens: match job.requests {
                 true => listens(&arms)?,
                 false => Vec::new(),
@@ -327,11 +351,12 @@ impl Hands for Bench {
     }
 
     /// Makes a certificate and gives its PEM text, which clients are to trust.
-    fn make_certificate(&mut self, name: MakeCertificate) -> Result<String, Failure> {
-        let certificate = Certificate::make(self.folder()?.path(), &name.0)?;
-        let pem = fs::read_to_string(certificate.file()).map_err(Failure::other)?;
-        self.certificate = Some(certificate);
-        Ok(pem)
+    fn make_certificates(
+        &mut self,
+        MakeCertificates(names): MakeCertificates,
+    ) -> Result<(), Failure> {
+        self.certificates = Some(Certificates::new(self.folder()?.path(), names));
+        Ok(())
     }
 
     fn start_origin(&mut self, job: OriginJob) -> Result<(), Failure> {

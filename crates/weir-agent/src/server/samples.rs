@@ -4,7 +4,6 @@
 //! namespace: one that is busy answers late, and nobody waits for it.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +16,7 @@ use weir_host::Network;
 use weir_model::sample::{MissingCounter, SampleRow};
 use weir_probe::sample::{GENERATOR, Namespace, ORIGIN, PROXY, Place, Sampler, Tasks};
 use weir_probe::waits::Listens;
-use weir_sut::{LoggedRequest, OwnCounters, RequestLog};
+use weir_sut::{LoggedRequest, ObservedProxy, OwnCounters, RequestLog};
 
 use super::arm::Arm;
 use super::waits::WaitRows;
@@ -44,6 +43,9 @@ pub(super) struct Sampling {
     pub(super) proxies: Vec<CountingProxy>,
     /// Where each of them listens, if requests are looked at.
     pub(super) listens: Vec<(String, Listens)>,
+    /// Levels of a proxy that nobody has started, and CPUs that its processes may use.
+    pub(super) settings: BTreeMap<String, String>,
+    pub(super) cpus: Vec<u64>,
 }
 
 /// A proxy that counts itself.
@@ -85,33 +87,40 @@ fn of_own_threads(
 
 /// An arm's: its proxy's processes.
 pub(super) fn arm(arm: &Arm) -> Result<Place, Failure> {
+    let processes = arm.looked_at();
+    if arm.is_external() {
+        return Ok(external(arm.name(), processes));
+    }
     Ok(Place {
         role: PROXY,
         arm: arm.name().to_owned(),
         namespace: Some(arm.keeper().run(Namespace::of_this_thread)?),
-        tasks: Tasks::Processes(arm.looked_at()),
+        tasks: Tasks::Processes(processes),
     })
 }
 
-/// That of a proxy which listens at an address of this host, and which nobody has started.
-pub(super) fn external(address: SocketAddr) -> Place {
+/// That of a proxy of this host which nobody has started, by its processes. In its network namespace are sockets of others,
+/// of the generator at least: its own are told apart where its processes are known.
+pub(super) fn external(arm: &str, processes: Vec<u32>) -> Place {
     Place {
         role: PROXY,
-        arm: String::new(),
-        namespace: Some(Namespace::of_this_thread()),
-        tasks: Tasks::Processes(weir_probe::listening_at(address)),
+        arm: arm.to_owned(),
+        namespace: Some(match processes.is_empty() {
+            true => Namespace::of_this_thread(),
+            false => Namespace::of_processes(processes.clone()),
+        }),
+        tasks: Tasks::Processes(processes),
     }
 }
 
-/// Reader of the error log of a proxy that nobody has started; `None`: it has none open on this host.
-pub(super) fn counting_external(arm: &str, address: SocketAddr) -> Option<CountingProxy> {
-    let (program, log) = weir_probe::error_log_of(&weir_probe::listening_at(address))?;
-    Some(CountingProxy {
+/// Reader of what a proxy that nobody has started tells of itself.
+pub(super) fn counting_external(arm: &str, proxy: ObservedProxy) -> CountingProxy {
+    CountingProxy {
         arm: arm.to_owned(),
         network: None,
-        counters: OwnCounters::of_log(&program, log),
+        counters: OwnCounters::of_running(proxy),
         requests: None,
-    })
+    }
 }
 
 /// Whether a job can be done.
@@ -139,10 +148,14 @@ pub(super) fn run(
         mut sampler,
         proxies,
         listens,
+        settings,
+        cpus,
     } = sampling;
     let (mut waits, missing) = WaitRows::begin(listens, job.generator);
     let end = Mutex::new(SampleEnd {
         missing,
+        settings,
+        cpus,
         ..SampleEnd::default()
     });
     // A reading takes milliseconds at once, and the generator or the origin server may have the same CPU. Threads that this one

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weir_limits::{
     Evidence, Figure, Quantities, Role, Rules, Trial, Window, judge, over_time, workers,
 };
-use weir_model::load::{Arrivals, Ended};
+use weir_model::load::{Arrivals, Ended, ErrorKind};
 use weir_model::load_report::LoadReport;
 use weir_model::sample::Counters;
 use weir_record::Samples;
@@ -31,10 +31,12 @@ pub fn of_load(
         .collect();
     let cpus = |role| match role {
         Role::Generator => own.clone(),
-        Role::Proxy | Role::Origin => None,
+        Role::Proxy => Some(samples.cpus.clone()).filter(|cpus| !cpus.is_empty()),
+        Role::Origin => None,
     };
     let hosts = by_host(samples, (from_ns, until_ns), &cpus);
     let mut trial = trial(report, response_times);
+    trial.settings = samples.settings.clone();
     trial.figures.extend(crosses_link(&hosts));
     let window = Window {
         hosts: &hosts,
@@ -70,10 +72,24 @@ pub fn of_load(
 
 /// A closed loop always asks for more; an open one where it is not answered as often as it asks.
 fn is_saturated(report: &LoadReport) -> bool {
-    let rates = report.rates;
-    rates
-        .intended
-        .is_none_or(|rate| rates.completed < stretches::CARRIED * rate)
+    let intended = report.rates.intended;
+    intended.is_none_or(|rate| carried(report) < stretches::CARRIED * rate)
+}
+
+/// Requests per second that were not turned away.
+fn carried(report: &LoadReport) -> f64 {
+    let all: u64 = report.statuses.iter().map(|one| one.count).sum();
+    let part = turned_away(report) as f64 / all.max(1) as f64;
+    report.rates.completed * (1.0 - part)
+}
+
+/// Responses that say that the server failed or has too many requests (RFC 9110 section 15.6, RFC 6585 section 4), where the
+/// load does not say which statuses are right.
+fn turned_away(report: &LoadReport) -> u64 {
+    let is_failure = |status: u16| status >= 500 || status == 429;
+    let statuses = report.statuses.iter();
+    let failures = statuses.filter(|one| !report.load.status_expected && is_failure(one.status));
+    failures.map(|one| one.count).sum()
 }
 
 fn trial(report: &LoadReport, response_times: Vec<(u64, u64)>) -> Trial {
@@ -92,7 +108,7 @@ fn trial(report: &LoadReport, response_times: Vec<(u64, u64)>) -> Trial {
     let figures = [
         (Figure::RateIntended, rates.intended),
         (Figure::RateOffered, Some(rates.offered)),
-        (Figure::RateCompleted, Some(rates.completed)),
+        (Figure::RateCompleted, Some(carried(report))),
         (
             Figure::Saturated,
             Some(f64::from(u8::from(is_saturated(report)))),
@@ -120,6 +136,11 @@ fn trial(report: &LoadReport, response_times: Vec<(u64, u64)>) -> Trial {
     let mut errors: BTreeMap<String, u64> = BTreeMap::new();
     for error in &report.errors {
         *errors.entry(error.kind.name().to_owned()).or_insert(0) += error.count;
+    }
+    let away = turned_away(report);
+    if away > 0 {
+        let unexpected = ErrorKind::Unexpected.name().to_owned();
+        *errors.entry(unexpected).or_insert(0) += away;
     }
     let kinds = report.errors.iter().map(|error| (error.kind, error.count));
     let ended = Ended::of(report.counts.completed_whole, 0, kinds);

@@ -40,9 +40,7 @@ impl Source {
 
     fn reads(self) -> &'static str {
         match self {
-            Source::Proxy => {
-                "the server's own counters and settings, which weir reads of a proxy that it starts"
-            }
+            Source::Proxy => "the server's own counters and settings, which could not be read",
             Source::Origin => "the origin server, of which nothing could be read",
             Source::ProxyHost => "the server's processes and host, which could not be read",
             Source::GeneratorHost => "the generator's host, which could not be read",
@@ -55,7 +53,7 @@ impl Source {
     fn help(self) -> &'static str {
         match self {
             Source::Proxy => {
-                "`weir run STUDY` or `weir capacity STUDY` with the server's configuration reads them"
+                "`weir run STUDY` or `weir capacity STUDY` with its configuration reads them of a copy that weir starts"
             }
             Source::Origin => "a study in which weir starts proxy and origin reads it",
             Source::ProxyHost => {
@@ -139,7 +137,9 @@ fn sampler_said(lacking: &[&Unknown], source: Source, found: &LimiterFindings) -
     let names = lacking.iter().flat_map(|one| &one.missing);
     let mut of_source = names.filter(|name| Source::of(name, found) == source);
     of_source.find_map(|name| match found.evidence.absent.get(name)? {
-        Absent::Missing { why, .. } if source == Source::ProxyHost => Some(why.clone()),
+        Absent::Missing { why, .. } if [Source::ProxyHost, Source::Proxy].contains(&source) => {
+            Some(why.clone())
+        }
         _ => None,
     })
 }
@@ -226,8 +226,14 @@ mod tests {
             (
                 &[own, limited, compressed, origin][..],
                 "What limits shop is not known: worker connections, rate limit and one more limit could not be judged, because \
-                 they show only in the server's own counters and settings, which weir reads of a proxy that it starts; \
-                 `weir run STUDY` or `weir capacity STUDY` with the server's configuration reads them.",
+                 they show only in the server's own counters and settings, which could not be read; \
+                 `weir run STUDY` or `weir capacity STUDY` with its configuration reads them of a copy that weir starts.",
+            ),
+            (
+                &[("rate_limit", "log_limit_req", Some("no `stats socket`"))],
+                "What limits shop is not known: rate limit could not be judged, because it shows only in the server's own \
+                 counters and settings, which could not be read (no `stats socket`); `weir run STUDY` or `weir capacity STUDY` \
+                 with its configuration reads them of a copy that weir starts.",
             ),
             (
                 &[origin],

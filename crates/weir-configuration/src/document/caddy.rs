@@ -101,6 +101,13 @@ pub(super) fn document(parts: Parts<'_>, is_automatic: bool) -> Document<'_> {
     Document::new(parts, found, MISSING, caddy_routes::way)
 }
 
+/// The listener that an upstream's address leads to, by its place among those of the configuration.
+pub(super) fn behind(document: &Document<'_>, dial: &Pointer) -> Option<usize> {
+    let address = get(document.json, dial)?.as_str()?;
+    let mut all = document.found.iter();
+    all.position(|listener| listener.is_behind(address))
+}
+
 /// Looks something up. A server that would have its TLS from automatic HTTPS speaks it, unless nobody asks
 /// over TLS and nothing else is there.
 ///
@@ -200,7 +207,8 @@ fn port(address: &str) -> Option<u16> {
 /// * The addresses that loads ask ([`Surroundings::asks`]) become those for that; `http_port` and
 ///   `https_port` follow. All others become the sockets `PREFIX/run/N.sock`.
 /// * All upstreams of reverse proxies have the origin server's address, dynamic ones too, and
-///   TLS towards them is taken out, with proxies and resolvers on the way. `health_checks` stay, without a port or an upstream of their own, and
+///   TLS towards them is taken out, with proxies and resolvers on the way; one that is a listener of the configuration
+///   stays one. `health_checks` stay, without a port or an upstream of their own, and
 ///   ask it besides the load; what they expect of an answer is taken out.
 /// * Logs to files and to the network go to files in `PREFIX/logs/`, with their encoders and filters.
 /// * Certificates by relative path become absolute where a file stands there, seen from the user's
@@ -223,6 +231,7 @@ pub fn adapt_caddy(
         document: &document,
         surroundings,
         edits: Edits::default(),
+        listening: Vec::new(),
     };
     copy.process()?;
     copy.listeners()?;
@@ -239,6 +248,8 @@ struct Copy<'c> {
     document: &'c Json,
     surroundings: &'c Surroundings<'c>,
     edits: Edits,
+    /// The listeners with their new addresses.
+    listening: Vec<(Listening, String)>,
 }
 
 impl Copy<'_> {
@@ -316,14 +327,15 @@ impl Copy<'_> {
         let (document, asked) = with_document(parts, is_secure, |it| addresses(it, asks))?;
         let found = document.found;
         let http = Pointer::parse("/apps/http");
-        let mut secured = BTreeSet::new();
+        let (mut secured, mut moved) = (BTreeSet::new(), Vec::new());
         for (index, address) in found.iter().enumerate() {
             let door = asked.iter().find(|(door, _)| *door == index);
             let new = match door {
                 Some((_, at)) => at.to_string(),
                 None => self.socket(&format!("{index}.sock"))?,
             };
-            self.edits.put(address.at.clone(), new);
+            self.edits.put(address.at.clone(), new.clone());
+            moved.push(new);
             if door.is_some() && address.tls && secured.insert(address.server.clone()) {
                 self.policies(&address.server);
             }
@@ -347,6 +359,7 @@ impl Copy<'_> {
                 None => {}
             }
         }
+        self.listening = found.into_iter().zip(moved).collect();
         Ok(())
     }
 
@@ -371,24 +384,38 @@ impl Copy<'_> {
         }
     }
 
+    /// The new address of the listener that an upstream's leads to, if it is one of the configuration.
+    fn own(&self, dial: &Pointer) -> Option<String> {
+        let address = get(self.document, dial)?.as_str()?;
+        let leads = |(listener, _): &&(Listening, String)| listener.is_behind(address);
+        let found = self.listening.iter().find(leads);
+        found.map(|(_, new)| new.clone())
+    }
+
     fn upstreams(&mut self, origin: SocketAddr) {
         for handler in handlers(self.document, "reverse_proxy") {
             let list = handler.child("upstreams");
             let upstreams = items(self.document, &list);
+            // Listeners of the configuration itself are spoken to as before.
+            let mut is_own = !upstreams.is_empty();
             for upstream in &upstreams {
-                self.edits.put(upstream.child("dial"), origin.to_string());
+                let own = self.own(&upstream.child("dial"));
+                is_own &= own.is_some();
+                let new = own.unwrap_or_else(|| origin.to_string());
+                self.edits.put(upstream.child("dial"), new);
             }
             if upstreams.is_empty() {
                 self.edits.put(list, json!([{"dial": origin.to_string()}]));
             }
             self.edits.take(handler.child("dynamic_upstreams"));
-            for elsewhere in [
+            let elsewhere = [
                 "forward_proxy_url",
                 "local_address",
                 "network_proxy",
                 "resolver",
-                "tls",
-            ] {
+            ];
+            let tls = (!is_own).then_some("tls");
+            for elsewhere in elsewhere.into_iter().chain(tls) {
                 self.edits.take(handler.child("transport").child(elsewhere));
             }
             // The last two are of what the user's servers answer.

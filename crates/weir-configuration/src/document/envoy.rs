@@ -167,21 +167,35 @@ fn of_listener(document: &Json, at: Pointer) -> Listening {
     let port = port
         .and_then(Json::as_u64)
         .and_then(|port| u16::try_from(port).ok());
-    let pipe = get(document, &at.join("/address/pipe/path"));
-    let address = match (text("address"), port, pipe.and_then(Json::as_str)) {
-        (Some(address), Some(port), _) if address.contains(':') => format!("[{address}]:{port}"),
-        (Some(address), Some(port), _) => format!("{address}:{port}"),
-        (.., pipe) => pipe.unwrap_or_default().to_owned(),
-    };
     let tls = !tls_chains(document, &at).is_empty();
     let udp = text("protocol").is_some_and(|protocol| protocol.eq_ignore_ascii_case("udp"));
     Listening {
         server: at.clone(),
+        address: address_of(document, &at.child("address")),
         at,
-        address,
         port,
         tls,
         udp,
+    }
+}
+
+/// The listener that an endpoint's address leads to, by its place among those of the bootstrap.
+pub(super) fn behind(document: &Document<'_>, address: &Pointer) -> Option<usize> {
+    let address = address_of(document.json, address);
+    let mut all = document.found.iter();
+    all.position(|listener| listener.is_behind(&address))
+}
+
+/// An address as messages have it: `127.0.0.1:8080`, or the path of a pipe.
+fn address_of(document: &Json, at: &Pointer) -> String {
+    let socket = at.child("socket_address");
+    let text = |name: &str| get(document, &socket.child(name)).and_then(Json::as_str);
+    let port = get(document, &socket.child("port_value")).and_then(Json::as_u64);
+    let pipe = get(document, &at.join("/pipe/path"));
+    match (text("address"), port, pipe.and_then(Json::as_str)) {
+        (Some(address), Some(port), _) if address.contains(':') => format!("[{address}]:{port}"),
+        (Some(address), Some(port), _) => format!("{address}:{port}"),
+        (.., pipe) => pipe.unwrap_or_default().to_owned(),
     }
 }
 
@@ -203,7 +217,7 @@ pub(super) fn document(parts: Parts<'_>) -> Document<'_> {
 /// * Filter chains for the port of a listener that is asked are for its new port, and for any address.
 /// * Every endpoint of the clusters has the origin server's address, clusters that ask the DNS
 ///   become `STATIC`, and their `transport_socket` (TLS) is taken out, with addresses to ask from and
-///   resolvers. Which protocol a cluster speaks stays: the origin server must speak it. Active
+///   resolvers. An endpoint that is a listener of the bootstrap stays one. Which protocol a cluster speaks stays: the origin server must speak it. Active
 ///   `health_checks` stay, and ask it besides the load; what they expect of an answer is taken out.
 /// * `stats_sinks` and reports of load and health (`load_stats_config`, `hds_config`) are taken out.
 /// * Access logs that are files, `/dev/stdout` too, go to `PREFIX/logs/access-N.log`, with their
@@ -232,6 +246,7 @@ pub fn adapt_envoy(
         surroundings,
         edits: Edits::default(),
         replaced: Vec::new(),
+        listening: Vec::new(),
     };
     copy.admin()?;
     copy.listeners()?;
@@ -250,6 +265,8 @@ struct Copy<'c> {
     edits: Edits,
     /// Lists that are others in the copy.
     replaced: Vec<Pointer>,
+    /// The listeners with their new addresses.
+    listening: Vec<(Listening, Json)>,
 }
 
 impl Copy<'_> {
@@ -272,7 +289,7 @@ impl Copy<'_> {
     fn listeners(&mut self) -> Result<(), ConfigurationError> {
         let document = document((self.source, self.tree, self.document));
         let asked = addresses(&document, &self.surroundings.asks)?;
-        for (index, listener) in document.found.iter().enumerate() {
+        for (index, listener) in document.found.into_iter().enumerate() {
             let door = asked.iter().find(|(door, _)| *door == index);
             let address = match door {
                 _ if listener.udp => socket_address(&([127, 0, 0, 1], 0).into(), true),
@@ -285,11 +302,13 @@ impl Copy<'_> {
             {
                 self.certificate(&listener.at, pem);
             }
-            self.edits.put(listener.at.child("address"), address);
+            self.edits
+                .put(listener.at.child("address"), address.clone());
             self.edits.take(listener.at.child("additional_addresses"));
             if let Some((_, address)) = door {
-                self.destinations(listener, address);
+                self.destinations(&listener, address);
             }
+            self.listening.push((listener, address));
         }
         Ok(())
     }
@@ -358,14 +377,18 @@ impl Copy<'_> {
 
     fn clusters(&mut self, origin: SocketAddr) {
         for cluster in items(self.document, "/static_resources/clusters") {
+            // Listeners of the bootstrap are spoken to as before.
+            let mut is_own = true;
             let localities = cluster.join("/load_assignment/endpoints");
             let endpoints = items(self.document, &localities)
                 .into_iter()
                 .flat_map(|locality| items(self.document, locality.child("lb_endpoints")));
             for endpoint in endpoints {
                 let endpoint = endpoint.child("endpoint");
-                self.edits
-                    .put(endpoint.child("address"), socket_address(&origin, false));
+                let own = self.own(&endpoint.child("address"));
+                is_own &= own.is_some();
+                let new = own.unwrap_or_else(|| socket_address(&origin, false));
+                self.edits.put(endpoint.child("address"), new);
                 self.edits.take(endpoint.child("health_check_config"));
                 self.edits.take(endpoint.child("additional_addresses"));
             }
@@ -385,17 +408,28 @@ impl Copy<'_> {
             if config.is_some_and(|config| is_of_type(config, "DnsCluster")) {
                 self.edits.take(extension);
             }
+            let transport = ["transport_socket", "transport_socket_matches"];
+            let transport = transport.into_iter().filter(|_| !is_own);
             for other in [
                 "dns_resolution_config",
                 "dns_resolvers",
-                "transport_socket",
-                "transport_socket_matches",
                 "typed_dns_resolver_config",
                 "upstream_bind_config",
-            ] {
+            ]
+            .into_iter()
+            .chain(transport)
+            {
                 self.edits.take(cluster.child(other));
             }
         }
+    }
+
+    /// The new address of the listener that an endpoint's address leads to, if it is one of the bootstrap.
+    fn own(&self, address: &Pointer) -> Option<Json> {
+        let address = address_of(self.document, address);
+        let leads = |(listener, _): &&(Listening, Json)| listener.is_behind(&address);
+        let found = self.listening.iter().find(leads);
+        found.map(|(_, new)| new.clone())
     }
 
     /// A check that the origin server can pass: its answers are not those of the user's servers. What is asked by

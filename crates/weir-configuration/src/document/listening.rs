@@ -14,3 +14,43 @@ pub(super) struct Listening {
     pub(super) tls: bool,
     pub(super) udp: bool,
 }
+
+impl Listening {
+    /// Whether a server's address leads to it: `127.0.0.1:8080`, or a path.
+    pub(super) fn is_behind(&self, server: &str) -> bool {
+        !self.udp && leads(server, &self.address)
+    }
+}
+
+fn leads(server: &str, listener: &str) -> bool {
+    let (Some((host, port)), Some((own, own_port))) =
+        (server.rsplit_once(':'), listener.rsplit_once(':'))
+    else {
+        return !server.is_empty() && server == listener;
+    };
+    let is_loopback = host == "localhost" || host == "[::1]" || host.starts_with("127.");
+    let is_any = matches!(own, "" | "*" | "0.0.0.0" | "[::]" | "localhost");
+    port == own_port && (host == own || (is_loopback && is_any))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_leads_to_the_listener_at_it_or_at_any() {
+        for (server, listener, expected) in [
+            ("127.0.0.1:81", "127.0.0.1:81", true),
+            ("localhost:81", ":81", true),
+            ("127.0.0.1:81", "0.0.0.0:81", true),
+            ("[::1]:81", "[::]:81", true),
+            ("10.0.0.1:81", "0.0.0.0:81", false),
+            ("127.0.0.1:81", "10.0.0.1:81", false),
+            ("127.0.0.1:82", ":81", false),
+            ("unix//run/a.sock", "unix//run/a.sock", true),
+            ("", "", false),
+        ] {
+            assert_eq!(leads(server, listener), expected, "{server} {listener}");
+        }
+    }
+}

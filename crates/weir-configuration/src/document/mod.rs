@@ -4,11 +4,13 @@
 mod asked;
 mod caddy;
 mod caddy_known;
+mod caddy_replaced;
 mod caddy_routes;
 mod change;
 mod dialect;
 mod envoy;
 mod envoy_known;
+mod envoy_replaced;
 mod envoy_routes;
 mod find;
 mod json;
@@ -32,10 +34,14 @@ pub use pointer::Pointer;
 pub use set::{Edit, set};
 pub use tree::Format;
 
+use serde_json::Value as Json;
+use weir_model::record::ReplacedRecord;
 use weir_model::study::AskSpec;
 
-use crate::asked::look_up;
-use crate::{Asked, ConfigurationError, Listener, Source, place};
+use crate::asked::{Request, look_up};
+use crate::replaced::Replacements;
+use crate::{Asked, ConfigurationError, Listener, Shown, ShownPem, Source, place};
+use find::{field, get};
 use tree::Tree;
 
 /// Reads a document. It is not changed by being read, but must be one of its format.
@@ -90,4 +96,78 @@ pub fn asked(
             found.map(|(_, asked)| asked)
         }
     }
+}
+
+/// The certificates that a document shows to the clients of a load.
+///
+/// # Errors
+/// As of [`asked`].
+pub fn certificates(
+    source: &Source,
+    dialect: Dialect,
+    ask: &AskSpec,
+) -> Result<Vec<Shown>, ConfigurationError> {
+    let tree = Tree::parse(&source.files[0], dialect.format(&source.files[0].path))?;
+    let json = tree.meaning(&tree.root);
+    let document = match dialect {
+        Dialect::Envoy => envoy::document((source, &tree, &json)),
+        Dialect::Caddy => caddy::document((source, &tree, &json), true),
+    };
+    let places = match dialect {
+        Dialect::Envoy => {
+            let asked = look_up(&document, ask)?;
+            let first = asked.first();
+            first.map_or_else(Vec::new, |asked| {
+                envoy_replaced::certificates(&document, asked)
+            })
+        }
+        Dialect::Caddy => caddy_replaced::certificates(&json),
+    };
+    let shown = places.into_iter().map(|at| {
+        let value = get(&json, &at);
+        let text = |name: &str| value.and_then(|it| field(it, name)).and_then(Json::as_str);
+        let path = text("filename").or(value.and_then(Json::as_str));
+        let (name, pem) = match (text("inline_string"), path) {
+            (Some(inline), _) => ("certificate", ShownPem::Text(inline.to_owned())),
+            (None, Some(text)) if text.starts_with("-----BEGIN") => {
+                ("certificate", ShownPem::Text(text.to_owned()))
+            }
+            (None, Some(path)) => (path, ShownPem::At(source.base.join(path))),
+            (None, None) => ("certificate", ShownPem::Unknown),
+        };
+        let spot = document.spot(&at, name).record(source);
+        Shown { spot, pem }
+    });
+    Ok(shown.collect())
+}
+
+/// What a copy has otherwise than a document, of what the requests of a load meet.
+///
+/// # Errors
+/// As of [`asked`].
+pub fn replaced(
+    source: &Source,
+    dialect: Dialect,
+    ask: &AskSpec,
+) -> Result<Vec<ReplacedRecord>, ConfigurationError> {
+    let tree = Tree::parse(&source.files[0], dialect.format(&source.files[0].path))?;
+    let json = tree.meaning(&tree.root);
+    let parts = (source, &tree, &json);
+    let (document, asked) = match dialect {
+        Dialect::Envoy => {
+            let document = envoy::document(parts);
+            let asked = look_up(&document, ask)?;
+            (document, asked)
+        }
+        Dialect::Caddy => caddy::with_document(parts, ask.tls, |it| look_up(it, ask))?,
+    };
+    let add = match dialect {
+        Dialect::Envoy => envoy_replaced::add,
+        Dialect::Caddy => caddy_replaced::add,
+    };
+    let mut found = Replacements::new(source);
+    for (request, asked) in Request::all(ask).zip(&asked) {
+        add(&document, (&request, asked), &mut found);
+    }
+    Ok(found.done())
 }

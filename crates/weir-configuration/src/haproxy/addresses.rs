@@ -26,12 +26,14 @@ const OF_OTHERS: &str = "addr, agent-addr, agent-check, agent-inter, agent-port,
      init-addr, interface, namespace, no-agent-check, port, resolve-net, resolve-opts, resolve-prefer, \
      resolvers, socks4, source, usesrc";
 
-/// Options of `server` lines that are about how the user's servers are spoken to.
-const OF_USERS_SERVERS: &str = "allow-0rtt, ca-file, check-alpn, check-proto, check-send-proxy, \
-     check-sni, check-ssl, ciphers, ciphersuites, crl-file, crt, curves, no-check-ssl, no-ssl, no-ssl-reuse, \
-     no-tls-tickets, no-verifyhost, npn, proxy-v2-options, send-proxy, send-proxy-v2, \
-     send-proxy-v2-ssl, send-proxy-v2-ssl-cn, sigalgs, sni, ssl, ssl-max-ver, ssl-min-ver, verify, \
-     verifyhost";
+/// Options of `server` lines by which the user's servers are told of clients.
+const OF_PROXY_PROTOCOL: &str = "check-send-proxy, proxy-v2-options, send-proxy, send-proxy-v2, send-proxy-v2-ssl, \
+     send-proxy-v2-ssl-cn";
+
+/// Options of `server` lines about TLS with the user's servers.
+const OF_TLS: &str = "allow-0rtt, ca-file, check-alpn, check-proto, check-sni, check-ssl, ciphers, ciphersuites, crl-file, \
+     crt, curves, no-check-ssl, no-ssl, no-ssl-reuse, no-tls-tickets, no-verifyhost, npn, sigalgs, sni, ssl, \
+     ssl-max-ver, ssl-min-ver, verify, verifyhost";
 
 /// A `bind` line of a proxy.
 struct Bind<'t> {
@@ -203,8 +205,12 @@ fn servers(edit: &mut Edit<'_>, surroundings: &Surroundings<'_>, moved: &BTreeMa
 
 /// Whether an option of a `server` line is about the user's servers.
 pub(super) fn is_of_servers(option: &str) -> bool {
-    is_among(option, OF_OTHERS)
-        || is_among(option, OF_USERS_SERVERS)
+    is_among(option, OF_OTHERS) || is_among(option, OF_PROXY_PROTOCOL) || is_of_tls(option)
+}
+
+/// Whether an option of a `server` line says whether and how TLS is spoken with it.
+pub(super) fn is_of_tls(option: &str) -> bool {
+    is_among(option, OF_TLS)
         || option.starts_with("force-")
         || option.starts_with("no-tlsv")
         || option == "no-sslv3"

@@ -96,7 +96,7 @@ enum Tls {
 }
 
 /// The sections that listen.
-struct Frontends<'s, 't> {
+pub(super) struct Frontends<'s, 't> {
     doors: Doors<'s>,
     tree: &'s Tree<'t>,
     /// Of each door, the place of its `bind` line among all.
@@ -110,7 +110,7 @@ struct Frontends<'s, 't> {
 }
 
 impl<'s, 't> Frontends<'s, 't> {
-    fn of(source: &'s Source, tree: &'s Tree<'t>) -> Frontends<'s, 't> {
+    pub(super) fn of(source: &'s Source, tree: &'s Tree<'t>) -> Frontends<'s, 't> {
         let listening = tree.sections.iter().enumerate();
         let listening = listening.filter(|(_, section)| section.has_frontend());
         let binds = listening.flat_map(|(group, section)| {

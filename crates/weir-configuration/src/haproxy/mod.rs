@@ -11,6 +11,7 @@ mod known;
 mod listeners;
 mod options;
 mod paths;
+mod replaced;
 mod sections;
 mod sides;
 mod spelling;
@@ -26,6 +27,7 @@ pub use asked::{asked, listeners};
 pub use change::change;
 pub use keywords::is_used_by;
 pub use options::{as_defaults, lines};
+pub use replaced::{certificates, replaced};
 pub use sections::{Section, Statement, Tree};
 pub use words::Word;
 

@@ -57,9 +57,9 @@ pub(super) fn sockets(
 }
 
 /// The servers of `http` by what they listen at.
-struct Servers<'a> {
+pub(super) struct Servers<'a> {
     doors: Doors<'a>,
-    listens: Vec<Listen<'a>>,
+    pub(super) listens: Vec<Listen<'a>>,
     /// What `http` itself says.
     http: Vec<&'a Node<'a>>,
     /// The listeners of `stream`, and the blocks themselves.
@@ -80,7 +80,7 @@ fn tells_http2(build: &str) -> bool {
 }
 
 impl<'a> Servers<'a> {
-    fn of(source: &'a Source, nodes: &'a [Node<'a>], build: &str) -> Servers<'a> {
+    pub(super) fn of(source: &'a Source, nodes: &'a [Node<'a>], build: &str) -> Servers<'a> {
         let (listens, others) = listen::all(nodes)
             .into_iter()
             .partition::<Vec<_>, _>(|listen| listen.is_http);
@@ -157,7 +157,7 @@ impl<'a> Servers<'a> {
         }
     }
 
-    fn spot(&self, node: &Node<'_>, name: String) -> Spot {
+    pub(super) fn spot(&self, node: &Node<'_>, name: String) -> Spot {
         Spot::new(
             self.doors.source,
             node.file,
@@ -369,7 +369,10 @@ impl Map for Servers<'_> {
 }
 
 /// From a block of a server outwards, up to the server.
-fn way_out<'n, 't>(from: &'n Node<'t>, place: (usize, usize)) -> Option<Vec<&'n Node<'t>>> {
+pub(super) fn way_out<'n, 't>(
+    from: &'n Node<'t>,
+    place: (usize, usize),
+) -> Option<Vec<&'n Node<'t>>> {
     if from.place() == place {
         return Some(vec![from]);
     }
@@ -381,11 +384,7 @@ fn way_out<'n, 't>(from: &'n Node<'t>, place: (usize, usize)) -> Option<Vec<&'n 
 
 /// Whether something but a `listen` names a socket.
 fn names_socket(directive: &Directive, socket: &Socket) -> bool {
-    let is_it = |word: &str| {
-        let named = Socket::at(word);
-        word.contains(':')
-            && (named == *socket || (named.is_loopback() && named.is_covered_by(socket)))
-    };
+    let is_it = |word: &str| word.contains(':') && Socket::at(word).leads_to(socket);
     !directive.is("listen")
         && (directive.words().any(is_it)
             || directive

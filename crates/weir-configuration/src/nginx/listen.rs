@@ -126,6 +126,12 @@ impl Socket {
         matches!(self.host, Host::Unix(_))
     }
 
+    /// Whether a connection to this address comes to a listener of the same host.
+    pub(super) fn leads_to(&self, listener: &Socket) -> bool {
+        !listener.is_udp
+            && (self == listener || (self.is_loopback() && self.is_covered_by(listener)))
+    }
+
     /// Whether its port is open at every address anyway if `other` is listened at.
     pub(super) fn is_covered_by(&self, other: &Socket) -> bool {
         let is_wider = match (&self.host, &other.host) {

@@ -2,7 +2,7 @@
 //!
 //! [`read`] takes the main file and all that it includes, [`change`] puts settings into force in
 //! them, [`adapt`] makes a copy fit for a trial, [`listeners`] says where they listen,
-//! [`asked`] what answers a load there. All of them
+//! [`asked`] what answers a load there, [`replaced`] what of that a copy has otherwise. All of them
 //! but [`read`] work on text alone and touch no file.
 
 mod adapt;
@@ -18,6 +18,7 @@ pub mod pattern;
 mod place;
 mod plain;
 mod read;
+mod replaced;
 mod rewrite;
 pub mod syntax;
 mod value;
@@ -29,3 +30,4 @@ pub use change::change;
 pub use listen::listeners;
 pub use plain::{Plain, directives, expanded};
 pub use read::read;
+pub use replaced::{certificates, replaced};

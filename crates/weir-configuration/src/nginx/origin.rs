@@ -1,5 +1,7 @@
 //! The argument of `proxy_pass` and its relatives.
 
+use std::borrow::Cow;
+
 /// Where requests are passed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Target<'a> {
@@ -37,6 +39,18 @@ impl<'a> Target<'a> {
                 host,
                 uri: uri.strip_prefix(':').unwrap_or(uri),
             },
+        }
+    }
+
+    /// The host with the port that is asked.
+    pub(super) fn server(&self) -> Cow<'a, str> {
+        let has_port = self
+            .host
+            .rsplit_once(':')
+            .is_some_and(|(_, port)| !port.ends_with(']'));
+        match has_port || self.is_in_clear() {
+            true => Cow::Borrowed(self.host),
+            false => Cow::Owned(format!("{}:443", self.host)),
         }
     }
 

@@ -11,4 +11,5 @@ mod document;
 mod foreign;
 mod haproxy;
 mod nginx;
+mod replaced;
 mod support;

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::ReplacedRecord;
+
 /// What some loads ask of a configuration of the user's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -17,6 +19,9 @@ pub struct AskedRecord {
     pub listener: SpotRecord,
     /// What answers each different request, in their order.
     pub requests: Vec<RequestRecord>,
+    /// What the copy has otherwise of what these requests meet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replaced: Vec<ReplacedRecord>,
 }
 
 /// The answer of a part that has files of its own, as records have it.

@@ -34,6 +34,9 @@ const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const IPPROTO_TCP: u8 = 6;
 /// `tcp_info` in answers.
 const INET_DIAG_INFO: u16 = 2;
+/// Memory of a socket in answers, and where what it has dropped is in it (linux/sock_diag.h).
+const INET_DIAG_SKMEMINFO: u16 = 7;
+const SK_MEMINFO_DROPS: usize = 8 * 4;
 
 const RTM_GETQDISC: u16 = 38;
 const TCA_STATS: u16 = 3;
@@ -78,21 +81,30 @@ pub(super) struct Socket {
     /// The kernel's number.
     pub(super) state: u8,
     pub(super) port: u16,
+    pub(super) remote_port: u16,
     pub(super) receive_queue: u32,
     pub(super) send_queue: u32,
+    /// 0 for a connection that nobody has accepted yet.
+    pub(super) inode: u32,
+    /// Connections that a listener has dropped; `None`: the kernel was not asked, or is older than Linux 4.7.
+    pub(super) drops: Option<u32>,
     family: u8,
     id: [u8; ID],
 }
 
 impl Socket {
-    fn of(message: &[u8]) -> Option<Socket> {
-        let message = message.get(..ANSWER)?;
+    fn of(answer: &[u8]) -> Option<Socket> {
+        let message = answer.get(..ANSWER)?;
+        let memory = attribute(&answer[ANSWER..], INET_DIAG_SKMEMINFO);
         Some(Socket {
             family: message[0],
             state: message[1],
             port: u16::from_be_bytes([message[4], message[5]]),
+            remote_port: u16::from_be_bytes([message[6], message[7]]),
             receive_queue: u32_at(message, 56)?,
             send_queue: u32_at(message, 60)?,
+            inode: u32_at(message, 68)?,
+            drops: memory.and_then(|memory| u32_at(memory, SK_MEMINFO_DROPS)),
             id: message[4..4 + ID].try_into().ok()?,
         })
     }
@@ -156,18 +168,30 @@ impl Diagnosis {
 
     /// All that listen.
     pub(super) fn listeners(&mut self, each: &mut dyn FnMut(Socket)) -> io::Result<()> {
-        self.sockets(1 << LISTEN, each)
+        self.sockets(1 << LISTEN, 1 << (INET_DIAG_SKMEMINFO - 1), each)
+    }
+
+    /// Those in TIME_WAIT.
+    pub(super) fn closed(&mut self, each: &mut dyn FnMut(Socket)) -> io::Result<()> {
+        self.sockets(1 << TIME_WAIT, 0, each)
     }
 
     /// All others but those in TIME_WAIT, of which the kernel keeps a count.
     pub(super) fn others(&mut self, each: &mut dyn FnMut(Socket)) -> io::Result<()> {
         let all = (1..=STATES.len() as u8).filter(|state| ![TIME_WAIT, LISTEN].contains(state));
-        self.sockets(all.map(|state| 1 << state).sum(), each)
+        self.sockets(all.map(|state| 1 << state).sum(), 0, each)
     }
 
-    fn sockets(&mut self, states: u32, each: &mut dyn FnMut(Socket)) -> io::Result<()> {
-        // `struct inet_diag_req`, all zero but the states.
+    /// Sockets in some states, with the attributes whose bits `extensions` has.
+    fn sockets(
+        &mut self,
+        states: u32,
+        extensions: u8,
+        each: &mut dyn FnMut(Socket),
+    ) -> io::Result<()> {
+        // `struct inet_diag_req`, all zero but these.
         let mut request = [0; 60];
+        request[3] = extensions;
         request[52..56].copy_from_slice(&states.to_ne_bytes());
         self.send(&[message(
             TCPDIAG_GETSOCK,

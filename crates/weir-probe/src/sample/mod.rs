@@ -5,9 +5,11 @@
 //! as often as that is cheap. What cannot be read is absent, never zero, and [`Sampler::missing`] says why, once.
 
 mod cgroups;
+mod connections;
 mod diagnosis;
 mod host;
 mod namespace;
+mod owner;
 mod pace;
 mod processes;
 mod rows;

@@ -1,13 +1,15 @@
 //! Tables of a network namespace: `network`, `listeners`, `sockets` and `connections`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
 use rustix::fs::stat;
 
 use super::Whose;
+use super::connections::together;
 use super::diagnosis::{Connection, Diagnosis, ESTABLISHED, STATES, SYN_RECV, Socket};
+use super::owner::Owner;
 use super::pace::Pace;
 use super::rows::{Counter, Rows, Why, absent};
 use super::source::{Files, Source, named, unread};
@@ -54,6 +56,19 @@ pub struct Namespace {
     sockets: Result<Diagnosis, Why>,
     links: Result<Diagnosis, Why>,
     pace: Pace,
+    /// Whose sockets are read, where others have some there too.
+    owner: Option<Owner>,
+    /// Of these, what was counted the last time.
+    owned: Option<Owned>,
+}
+
+/// What of a namespace's counts is an owner's.
+#[derive(Debug, Default, Clone, Copy)]
+struct Owned {
+    /// Sockets in TIME_WAIT to others.
+    time_wait: u64,
+    /// Sockets that are not in TIME_WAIT.
+    in_use: u64,
 }
 
 /// What listens at a port.
@@ -109,21 +124,54 @@ impl Namespace {
             sockets: Err(NOT_TOLD.into()),
             links: Err(NOT_TOLD.into()),
             pace: Pace::default(),
+            owner: None,
+            owned: None,
+        }
+    }
+
+    /// The calling thread's, of which the sockets of some processes and their children are read alone.
+    pub fn of_processes(roots: Vec<u32>) -> Namespace {
+        Namespace {
+            owner: Some(Owner::new(roots)),
+            ..Namespace::of_this_thread()
         }
     }
 
     /// Whether both are of the same namespace.
     pub(super) fn is(&self, other: &Namespace) -> bool {
-        self.id.is_some() && self.id == other.id
+        let are_whole = self.owner.is_none() && other.owner.is_none();
+        are_whole && self.id.is_some() && self.id == other.id
     }
 
     pub(super) fn read(&mut self, whose: &Whose, rows: &mut Rows<'_>) {
-        let values = self.network();
-        rows.of(whose, "network", Vec::new(), &values);
-        if let Err(why) = self.read_sockets(whose, rows) {
+        let dropped = self.read_sockets(whose, rows);
+        if let Err(why) = &dropped {
             for table in ["listeners", "sockets", "connections"] {
-                rows.miss_table(table, whose.role, &why);
+                rows.miss_table(table, whose.role, why);
             }
+        }
+        let mut values = self.network();
+        if self.owner.is_some() {
+            self.keep_owned(&mut values, dropped);
+        }
+        rows.of(whose, "network", Vec::new(), &values);
+    }
+
+    /// Puts what is the owner's in the place of what is the namespace's. Of connections that were opened nobody knows
+    /// whose they were.
+    fn keep_owned(&self, values: &mut [(&'static str, Counter)], dropped: Result<u64, Why>) {
+        let owned =
+            |of: fn(&Owned) -> u64| self.owned.as_ref().map_or_else(absent, |it| Ok(of(it)));
+        for (column, value) in values {
+            *value = match *column {
+                "listen_overflows" | "listen_drops" => dropped.clone(),
+                "time_wait" => owned(|it| it.time_wait),
+                "in_use" => owned(|it| it.in_use),
+                "active_opens" | "passive_opens" | "attempt_fails" => {
+                    Err("others have sockets in the server's network namespace".into())
+                }
+                _ => continue,
+            };
         }
     }
 
@@ -187,14 +235,28 @@ impl Namespace {
         is_here && !Path::new("/proc/sys/net/netfilter/nf_conntrack_count").exists()
     }
 
-    /// Listeners always; the others where it is their time.
-    fn read_sockets(&mut self, whose: &Whose, rows: &mut Rows<'_>) -> Result<(), Why> {
-        let mut listeners: BTreeMap<u16, Listener> = BTreeMap::new();
+    /// Listeners always; the others where it is their time. How many connections the listeners have dropped.
+    fn read_sockets(&mut self, whose: &Whose, rows: &mut Rows<'_>) -> Result<u64, Why> {
+        let mut all = Vec::new();
         asked(&mut self.sockets, |kernel| {
-            kernel.listeners(&mut |socket| listeners.entry(socket.port).or_default().add(&socket))
+            kernel.listeners(&mut |socket| all.push(socket))
         })?;
-        let (sockets, pace) = (&mut self.sockets, &mut self.pace);
-        let counted = pace.paced(|| count(sockets, &listeners)).transpose()?;
+        let (sockets, pace, owner) = (&mut self.sockets, &mut self.pace, &mut self.owner);
+        let counted = pace.paced(|| {
+            owner.as_mut().map_or(Ok(()), Owner::look)?;
+            count(sockets, &all, owner.as_ref())
+        });
+        let counted = counted.transpose()?;
+        if let Some(counted) = &counted {
+            self.owned = Some(counted.owned);
+        }
+        let is_own = |socket: &&Socket| self.owner.as_ref().is_none_or(|it| it.has(socket.inode));
+        let mut listeners: BTreeMap<u16, Listener> = BTreeMap::new();
+        let mut dropped = 0;
+        for socket in all.iter().filter(is_own) {
+            listeners.entry(socket.port).or_default().add(socket);
+            dropped += u64::from(socket.drops.unwrap_or(0));
+        }
         for (port, listener) in &listeners {
             let half_open = counted.as_ref().map_or_else(absent, |counted| {
                 Ok(counted.half_open.get(port).copied().unwrap_or(0))
@@ -223,7 +285,7 @@ impl Namespace {
                 );
             }
         }
-        Ok(())
+        Ok(dropped)
     }
 }
 
@@ -241,25 +303,47 @@ impl Listener {
 struct Counted {
     half_open: BTreeMap<u16, u64>,
     sides: [(&'static str, Side, Vec<Connection>); 2],
+    owned: Owned,
 }
 
+/// Counts sockets by side: those at the port of a listener are inbound. With an owner, listeners and outbound sockets
+/// of others are nobody's.
 fn count(
     kernel: &mut Result<Diagnosis, Why>,
-    listeners: &BTreeMap<u16, Listener>,
+    listeners: &[Socket],
+    owner: Option<&Owner>,
 ) -> Result<Counted, Why> {
+    let is_own = |socket: &Socket| owner.is_none_or(|owner| owner.has(socket.inode));
+    let all_ports: BTreeSet<u16> = listeners.iter().map(|socket| socket.port).collect();
+    let own = listeners.iter().filter(|socket| is_own(socket));
+    let own_ports: BTreeSet<u16> = own.map(|socket| socket.port).collect();
     let mut half_open: BTreeMap<u16, u64> = BTreeMap::new();
     let (mut inbound, mut outbound) = (Side::default(), Side::default());
     asked(kernel, |kernel| {
         kernel.others(&mut |socket| {
-            if socket.state == SYN_RECV {
-                *half_open.entry(socket.port).or_default() += 1;
-            }
-            match listeners.contains_key(&socket.port) {
-                true => inbound.add(socket),
-                false => outbound.add(socket),
+            if own_ports.contains(&socket.port) {
+                if socket.state == SYN_RECV {
+                    *half_open.entry(socket.port).or_default() += 1;
+                }
+                inbound.add(socket);
+            } else if is_own(&socket) {
+                outbound.add(socket);
             }
         })
     })?;
+    let mut owned = Owned {
+        time_wait: 0,
+        in_use: inbound.count() + outbound.count(),
+    };
+    if owner.is_some() {
+        asked(kernel, |kernel| {
+            kernel.closed(&mut |socket| {
+                let is_outbound = !all_ports.contains(&socket.port);
+                let is_of_clients = own_ports.contains(&socket.remote_port);
+                owned.time_wait += u64::from(is_outbound && !is_of_clients);
+            })
+        })?;
+    }
     let mut look = |side: &Side| asked(kernel, |kernel| kernel.connections(&side.looked_at));
     let (in_connections, out_connections) = (look(&inbound)?, look(&outbound)?);
     Ok(Counted {
@@ -268,10 +352,15 @@ fn count(
             ("inbound", inbound, in_connections),
             ("outbound", outbound, out_connections),
         ],
+        owned,
     })
 }
 
 impl Side {
+    fn count(&self) -> u64 {
+        self.by_state.iter().sum()
+    }
+
     /// The kernel lists sockets by a hash of their addresses, so the first ones are as good as any.
     fn add(&mut self, socket: Socket) {
         let state = usize::from(socket.state).wrapping_sub(1);
@@ -282,35 +371,6 @@ impl Side {
             self.looked_at.push(socket);
         }
     }
-}
-
-/// What connections of a side have in common.
-fn together(connections: &[Connection]) -> [(&'static str, Counter); 8] {
-    let quantile = |of: &dyn Fn(&Connection) -> Option<u64>, quantile: f64| -> Counter {
-        let mut values: Vec<u64> = connections.iter().filter_map(of).collect();
-        values.sort_unstable();
-        let place = (values.len() as f64 * quantile) as usize;
-        let place = place.min(values.len().saturating_sub(1));
-        values.get(place).copied().ok_or_else(too_old)
-    };
-    let sum = |of: &dyn Fn(&Connection) -> Option<u64>| -> Counter {
-        let sum: Option<u64> = connections.iter().map(of).sum();
-        sum.ok_or_else(too_old)
-    };
-    [
-        ("count", Ok(connections.len() as u64)),
-        ("retransmits_total", sum(&|each| Some(each.retransmits))),
-        ("rtt_us", quantile(&|each| Some(each.rtt_us), 0.5)),
-        ("rtt_p99_us", quantile(&|each| Some(each.rtt_us), 0.99)),
-        ("delivery_bytes_per_s", quantile(&|each| each.delivery, 0.5)),
-        ("unacked", sum(&|each| Some(each.unacked))),
-        ("rwnd_limited_us", sum(&|each| each.rwnd_limited_us)),
-        ("sndbuf_limited_us", sum(&|each| each.sndbuf_limited_us)),
-    ]
-}
-
-fn too_old() -> Why {
-    "the kernel's tcp_info does not have it".into()
 }
 
 /// Has the kernel asked, where that can be.
@@ -390,38 +450,5 @@ mod tests {
         let text = Ok(text.to_owned());
         assert_eq!((of_links(&text, 3), of_links(&text, 11)), (Ok(11), Ok(15)));
         assert_eq!(ports("32768\t32777\n"), Some(10));
-    }
-
-    #[test]
-    fn connections_of_a_side_are_told_by_their_median_and_sum() {
-        let connection = |rtt_us, delivery| Connection {
-            unacked: 1,
-            rtt_us,
-            retransmits: 2,
-            delivery,
-            rwnd_limited_us: None,
-            sndbuf_limited_us: Some(3),
-        };
-        let told = together(&[
-            connection(9, Some(1)),
-            connection(1, None),
-            connection(5, Some(8)),
-        ]);
-        let value = |name| &told.iter().find(|(own, _)| *own == name).unwrap().1;
-        let known = [
-            "count",
-            "rtt_us",
-            "rtt_p99_us",
-            "retransmits_total",
-            "sndbuf_limited_us",
-        ];
-        let known = known.map(|name| *value(name).as_ref().unwrap());
-        assert_eq!(known, [3, 5, 9, 6, 9]);
-        assert_eq!(*value("delivery_bytes_per_s"), Ok(8));
-        assert!(
-            value("rwnd_limited_us")
-                .as_ref()
-                .is_err_and(|why| why.contains("tcp_info"))
-        );
     }
 }

@@ -1,18 +1,33 @@
 //! Which listener, server and location of the user's configuration each load asks.
 
-use weir_model::record::{AskedRecord, Record, RequestRecord, SpotRecord};
-use weir_model::study::Study;
+use weir_model::record::{AskedRecord, RequestRecord, SpotRecord};
 
 use super::about;
-use crate::tree::{Block, Cell, Column, Heading, Kind, Outputs, Role, Row, Table, Text, list};
+use crate::input::ReportInput;
+use crate::tree::{
+    Block, Cell, Column, Heading, Kind, Outputs, Role, Row, Style, Table, Text, clause, list,
+};
 use crate::words;
 
 /// Places of one load at one listener that are shown; of a mix the rest is counted.
 const SHOWN: usize = 8;
 
+/// What the copies have otherwise than the user's configurations, in one line; `None` where weir wrote these.
+pub(super) fn replaced(input: &ReportInput<'_>) -> Option<String> {
+    let sentences = sentences(input);
+    (!sentences.is_empty()).then(|| sentences.join("; "))
+}
+
+fn sentences(input: &ReportInput<'_>) -> Vec<String> {
+    let last = about::last_records(input.records);
+    let asked = last.values().flat_map(|record| &record.asked);
+    words::replaced(&input.header.study.origin, asked)
+}
+
 /// What the loads ask, arms that ask the same together; nothing where weir wrote the configurations.
-pub(super) fn blocks(study: &Study, records: &[Record]) -> Vec<Block> {
-    let last = about::last_records(records);
+pub(super) fn blocks(input: &ReportInput<'_>) -> Vec<Block> {
+    let study = &input.header.study;
+    let last = about::last_records(input.records);
     // What all arms ask is said without them.
     let mut groups: Vec<(Vec<&str>, &[AskedRecord])> = Vec::new();
     for arm in &study.arms {
@@ -44,15 +59,17 @@ pub(super) fn blocks(study: &Study, records: &[Record]) -> Vec<Block> {
     let table = Table::new(Kind::Prose, "Where each load goes", "load")
         .columns(columns)
         .rows(rows);
+    let mut in_files = vec![
+        Block::Heading(Heading::section("asked", "Where each load goes")),
+        Block::Table(table),
+    ];
+    if let Some(replaced) = list(sentences(input).into_iter().map(Text::from), false) {
+        let lead = "What the copies have otherwise than your configurations:";
+        in_files.extend([clause(Style::Plain, lead), replaced]);
+    }
     vec![
         Block::Only(Outputs::TERMINAL, list(items, false).into_iter().collect()),
-        Block::Only(
-            Outputs::FILES,
-            vec![
-                Block::Heading(Heading::section("asked", "Where each load goes")),
-                Block::Table(table),
-            ],
-        ),
+        Block::Only(Outputs::FILES, in_files),
     ]
 }
 

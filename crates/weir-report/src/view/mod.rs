@@ -81,7 +81,7 @@ fn sections(input: &ReportInput<'_>) -> Vec<Block> {
     blocks.extend(inert(input));
     // What was found comes first; what its arms are can be looked up.
     blocks.extend(about::blocks(input.header, input.records));
-    blocks.extend(asked::blocks(study, input.records));
+    blocks.extend(asked::blocks(input));
     blocks.extend(remarks(input));
     let mut back = setup::sections(input);
     back.extend(glossary::section(input.findings));
@@ -124,7 +124,8 @@ fn head(input: &ReportInput<'_>) -> Vec<Block> {
     let of_arms = input.header.remarks.iter();
     let of_arms = of_arms.filter(|remark| remark.arm.is_some());
     let remarks = of_arms.map(ToString::to_string);
-    let notes = notes.into_iter().chain(remarks).collect();
+    let copies = asked::replaced(input).map(|text| format!("measured on copies: {text}"));
+    let notes = notes.into_iter().chain(copies).chain(remarks).collect();
     blocks.push(Block::Only(Outputs::SCREEN, summary::notes(notes)));
     blocks
 }

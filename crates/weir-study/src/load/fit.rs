@@ -30,6 +30,7 @@ pub(crate) fn check_all(
     check_bursts(loads, blocks, check);
     check_external(loads, arms, of_study, check);
     check_ports(loads, arms, of_study, check);
+    check_key(loads, arms, of_study, check);
 }
 
 /// Reports loads that last nobody knows how long. A search for a capacity goes on until it knows.
@@ -160,6 +161,34 @@ fn check_trust(loads: &[Draft], check: &mut Checker) {
         error.hint(
             "leave them out: the proxies that weir starts show the run's own, which it trusts",
         );
+    }
+}
+
+/// Proxies whose configuration weir writes show a certificate with an RSA key.
+fn check_key(
+    loads: &[Draft],
+    arms: &[arms::Draft],
+    of_study: Option<&proxy::Draft>,
+    check: &mut Checker,
+) {
+    let Some(of_study) = of_study else { return };
+    let is_rsa = |arm: &arms::Draft| {
+        let proxy = arm.proxy(&of_study.spec);
+        proxy.is_started() && proxy.configuration.is_none()
+    };
+    if !arms.iter().any(is_rsa) {
+        return;
+    }
+    let other = |load: &Draft| {
+        let mut tls = load.spec.flows().filter_map(|flow| flow.tls.as_ref());
+        let suite = tls.find_map(|tls| tls.ciphers.iter().find(|it| it.contains("-ECDSA-")));
+        Some((place(&load.places.tls)?, suite?.clone()))
+    };
+    let suites: BTreeSet<_> = loads.iter().filter_map(other).collect();
+    for ((start, end), suite) in suites {
+        let message = format!("`{suite}` needs an ECDSA certificate");
+        let error = check.error(start..end, message);
+        error.hint("the proxies' certificate is RSA: use an ECDHE-RSA suite");
     }
 }
 

@@ -220,6 +220,8 @@ static SECTIONS: &[(&str, &[&str])] = &[
      &["`worker_connections` 768 is above `worker_rlimit_nofile` 512: every connection takes a descriptor; nginx starts with no more than a warning and can never use the connections above the limit"]),
     ("origin: {status: 100}", &["`100` is not a whole number from 200 to 599"]),
     ("origin: {status: 204, size: 1k}", &["a response with status 204 has no body"]),
+    ("origin: {address: 192.0.2.1:80}", &["`192.0.2.1:80` is not an address and a port of the proxies' own host"]),
+    ("origin: {address: 127.0.0.1:80, size: 1k}", &["weir does not start the server at `address`, so it has no `size`"]),
     ("origin: {size: 9000GiB}", &["`9000GiB` is out of range: it is above 1 TiB"]),
     ("origin: {delay: {uniform: [5ms, 1ms]}}", &["expected two durations, the shorter first"]),
     ("origin: {delay: {gauss: 1ms}}", &["a delay has no key `gauss`"]),

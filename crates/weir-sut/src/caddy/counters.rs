@@ -11,7 +11,7 @@ const OF_THE_ASKING: [&str; 2] = ["caddy_admin_", "promhttp_"];
 
 /// Counters, and how much was counted by each histogram and summary, with their labels. Sums of
 /// seconds are none: they are no whole numbers.
-pub(super) fn parse(text: &str) -> BTreeMap<String, u64> {
+pub(crate) fn parse(text: &str) -> BTreeMap<String, u64> {
     let mut kind = "";
     let mut counters = BTreeMap::new();
     for line in text.lines() {

@@ -16,6 +16,8 @@ mod log;
 mod own;
 mod requests;
 
+pub(crate) use counters::parse as sampled_of;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;

@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
-use weir_configuration::document::{Dialect, Format, adapt_caddy, asked, change, read};
-use weir_configuration::{
-    Asked, ConfigurationError, Source, SourceFile, Surroundings, Wanted, read_regular,
+use weir_configuration::document::{
+    Dialect, Format, adapt_caddy, asked, certificates, change, read, replaced,
 };
+use weir_configuration::{
+    Asked, ConfigurationError, Shown, Source, SourceFile, Surroundings, Wanted, read_regular,
+};
+use weir_model::record::ReplacedRecord;
 use weir_model::study::AskSpec;
 
 use super::layout::{ENVIRONMENT, environment};
@@ -60,6 +63,27 @@ impl Language for Caddy {
             spots.into_iter().flatten().for_each(|spot| spot.line = 0);
         }
         Ok(found)
+    }
+
+    fn replaced(
+        &self,
+        source: &Source,
+        ask: &AskSpec,
+    ) -> Result<Vec<ReplacedRecord>, ConfigurationError> {
+        let mut found = replaced(source, Dialect::Caddy, ask)?;
+        let main = &source.files[0].path;
+        if main.extension().is_none_or(|it| it != "json") {
+            found.iter_mut().for_each(|it| it.original.line = 0);
+        }
+        Ok(found)
+    }
+
+    fn certificates(
+        &self,
+        source: &Source,
+        ask: &AskSpec,
+    ) -> Result<Vec<Shown>, ConfigurationError> {
+        certificates(source, Dialect::Caddy, ask)
     }
 
     fn adapt(

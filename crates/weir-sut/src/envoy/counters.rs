@@ -33,7 +33,7 @@ const WANTED: [&str; 46] = [
 ];
 
 /// The same of a user's configuration, whose parts have names of their own. Those of filters begin with any name.
-const ASK_OWN: &str = "/stats?type=Counters&filter=^(cluster|http|listener|local_rate_limit)[.]|[.]http_local_rate_limit[.]";
+pub(crate) const ASK_OWN: &str = "/stats?type=Counters&filter=^(cluster|http|listener|local_rate_limit)[.]|[.]http_local_rate_limit[.]";
 
 /// How the counters of filters for rate limits end, and the name of their sum.
 const LIMITS: [&str; 2] = [".rate_limited", ".ratelimit.over_limit"];
@@ -60,7 +60,7 @@ const OF_ADMINISTRATION: &str = "http.admin.";
 
 /// Counters of all parts of a kind together, as `cluster.upstream_rq_total`. Those by worker and by
 /// listener and connection manager are in others already.
-fn sum(text: &str) -> BTreeMap<String, u64> {
+pub(crate) fn sum(text: &str) -> BTreeMap<String, u64> {
     // Each such filter has its counter from the beginning: without one, nothing is turned away.
     let mut all = BTreeMap::from([(LIMITED.to_owned(), 0)]);
     for (name, value) in text.lines().filter_map(|line| line.split_once(": ")) {

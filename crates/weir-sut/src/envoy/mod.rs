@@ -18,6 +18,8 @@ mod own;
 mod requests;
 mod told;
 
+pub(crate) use counters::{ASK_OWN, sum as sampled_of};
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;

@@ -3,8 +3,11 @@
 use std::path::Path;
 
 use serde_json::Value;
-use weir_configuration::document::{Dialect, Format, adapt_envoy, asked, change, read, value};
-use weir_configuration::{Asked, ConfigurationError, Source, Surroundings, Wanted};
+use weir_configuration::document::{
+    Dialect, Format, adapt_envoy, asked, certificates, change, read, replaced, value,
+};
+use weir_configuration::{Asked, ConfigurationError, Shown, Source, Surroundings, Wanted};
+use weir_model::record::ReplacedRecord;
 use weir_model::study::AskSpec;
 
 use super::Envoy;
@@ -41,6 +44,22 @@ impl Language for Envoy {
 
     fn look_up(&self, source: &Source, ask: &AskSpec) -> Result<Vec<Asked>, ConfigurationError> {
         asked(source, Dialect::Envoy, ask)
+    }
+
+    fn replaced(
+        &self,
+        source: &Source,
+        ask: &AskSpec,
+    ) -> Result<Vec<ReplacedRecord>, ConfigurationError> {
+        replaced(source, Dialect::Envoy, ask)
+    }
+
+    fn certificates(
+        &self,
+        source: &Source,
+        ask: &AskSpec,
+    ) -> Result<Vec<Shown>, ConfigurationError> {
+        certificates(source, Dialect::Envoy, ask)
     }
 
     fn adapt(

@@ -26,36 +26,35 @@ const NOW: [&str; 3] = [
 ];
 
 pub(super) fn read(configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
-    ask(configuration, [PROCESS, FRONTEND, BACKEND])
+    let [info, stat] = ["show info", "show stat"].map(|line| admin::line(configuration, line));
+    Ok(named(&info?, &stat?, [PROCESS, FRONTEND, BACKEND]))
 }
 
 /// Counters and values of the moment.
 pub(super) fn sampled(configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
-    let mut names = [PROCESS, FRONTEND, BACKEND].into_iter().zip(NOW);
-    let names = [(); 3].map(|()| {
-        names
-            .next()
-            .map_or_else(String::new, |(counted, now)| format!("{counted}, {now}"))
-    });
-    ask(configuration, names.each_ref().map(String::as_str))
+    let [info, stat] = ["show info", "show stat"].map(|line| admin::line(configuration, line));
+    Ok(sampled_of(&info?, &stat?))
 }
 
-fn ask(
-    configuration: &Configuration,
-    [process, frontend, backend]: [&str; 3],
-) -> Result<BTreeMap<String, u64>, SutError> {
-    let text = admin::line(configuration, "show info")?;
+/// The same of what `show info` and `show stat` answer.
+pub(crate) fn sampled_of(info: &str, stat: &str) -> BTreeMap<String, u64> {
+    let with_now = |counted: &str, now: &str| format!("{counted}, {now}");
+    let [process, frontend, backend] = NOW;
+    let names = [
+        with_now(PROCESS, process),
+        with_now(FRONTEND, frontend),
+        with_now(BACKEND, backend),
+    ];
+    named(info, stat, names.each_ref().map(String::as_str))
+}
+
+fn named(text: &str, stat: &str, [process, frontend, backend]: [&str; 3]) -> BTreeMap<String, u64> {
     let of_process = process
         .split(", ")
-        .filter_map(|name| Some((name.to_owned(), info(&text, name)?)));
+        .filter_map(|name| Some((name.to_owned(), info(text, name)?)));
     let mut all: BTreeMap<String, u64> = of_process.collect();
-    add_stat(
-        &mut all,
-        &admin::line(configuration, "show stat")?,
-        frontend,
-        backend,
-    );
-    Ok(all)
+    add_stat(&mut all, stat, frontend, backend);
+    all
 }
 
 fn add_stat(all: &mut BTreeMap<String, u64>, text: &str, frontend: &str, backend: &str) {

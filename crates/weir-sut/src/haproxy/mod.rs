@@ -18,6 +18,8 @@ mod requests;
 mod runtime;
 mod way;
 
+pub(crate) use counters::sampled_of;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;

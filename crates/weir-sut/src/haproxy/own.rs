@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use weir_configuration::haproxy::{Tree, adapt, asked, change, read};
-use weir_configuration::{Asked, ConfigurationError, Source, Surroundings, Wanted};
+use weir_configuration::haproxy::{Tree, adapt, asked, certificates, change, read, replaced};
+use weir_configuration::{Asked, ConfigurationError, Shown, Source, Surroundings, Wanted};
+use weir_model::record::ReplacedRecord;
 use weir_model::study::AskSpec;
 
 use super::Haproxy;
@@ -46,6 +47,22 @@ impl Language for Haproxy {
 
     fn look_up(&self, source: &Source, ask: &AskSpec) -> Result<Vec<Asked>, ConfigurationError> {
         asked(source, ask)
+    }
+
+    fn replaced(
+        &self,
+        source: &Source,
+        ask: &AskSpec,
+    ) -> Result<Vec<ReplacedRecord>, ConfigurationError> {
+        replaced(source, ask)
+    }
+
+    fn certificates(
+        &self,
+        source: &Source,
+        ask: &AskSpec,
+    ) -> Result<Vec<Shown>, ConfigurationError> {
+        certificates(source, ask)
     }
 
     fn adapt(

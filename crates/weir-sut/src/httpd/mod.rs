@@ -13,6 +13,8 @@ mod modules;
 mod requests;
 mod status;
 
+pub(crate) use status::sampled_of;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;

@@ -47,11 +47,15 @@ pub(super) fn counters(configuration: &Configuration) -> Result<BTreeMap<String,
 
 /// What mod_status alone tells, threads of the moment among it.
 pub(super) fn sampled(configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
-    let text = status(configuration)?;
-    let mut all = totals(&text);
+    status(configuration).map(|text| sampled_of(&text))
+}
+
+/// The same of what mod_status answers.
+pub(crate) fn sampled_of(text: &str) -> BTreeMap<String, u64> {
+    let mut all = totals(text);
     let now = ["BusyWorkers", "IdleWorkers"].into_iter();
-    all.extend(now.filter_map(|name| Some((name.to_owned(), field(&text, name)?.parse().ok()?))));
-    Ok(all)
+    all.extend(now.filter_map(|name| Some((name.to_owned(), field(text, name)?.parse().ok()?))));
+    all
 }
 
 fn status(configuration: &Configuration) -> Result<String, SutError> {

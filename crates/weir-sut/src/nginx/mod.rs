@@ -148,10 +148,15 @@ impl Proxy for Nginx {
 
     fn sampled(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
         let text = self.status(configuration)?.unwrap_or_default();
-        let mut all = status::counters(&text).unwrap_or_default();
-        all.extend(status::gauges(&text));
-        Ok(all)
+        Ok(sampled_of(&text))
     }
+}
+
+/// Counters and values of the moment of what stub_status answers; none of another text.
+pub(crate) fn sampled_of(text: &str) -> BTreeMap<String, u64> {
+    let mut all = status::counters(text).unwrap_or_default();
+    all.extend(status::gauges(text));
+    all
 }
 
 impl Nginx {

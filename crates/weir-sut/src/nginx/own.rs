@@ -3,8 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use weir_configuration::nginx::{Plain, adapt, asked, change, expanded, read};
-use weir_configuration::{Asked, ConfigurationError, Source, SourceFile, Surroundings, Wanted};
+use weir_configuration::nginx::{
+    Plain, adapt, asked, certificates, change, expanded, read, replaced,
+};
+use weir_configuration::{
+    Asked, ConfigurationError, Shown, Source, SourceFile, Surroundings, Wanted,
+};
+use weir_model::record::ReplacedRecord;
 use weir_model::study::{AskSpec, HOST, RequestedSpec};
 use weir_probe::process::command_line;
 
@@ -85,6 +90,22 @@ impl Language for Nginx {
 
     fn look_up(&self, source: &Source, ask: &AskSpec) -> Result<Vec<Asked>, ConfigurationError> {
         asked(source, ask, &self.installed.said)
+    }
+
+    fn replaced(
+        &self,
+        source: &Source,
+        ask: &AskSpec,
+    ) -> Result<Vec<ReplacedRecord>, ConfigurationError> {
+        replaced(source, ask, &self.installed.said)
+    }
+
+    fn certificates(
+        &self,
+        source: &Source,
+        ask: &AskSpec,
+    ) -> Result<Vec<Shown>, ConfigurationError> {
+        certificates(source, ask, &self.installed.said)
     }
 
     fn adapt(

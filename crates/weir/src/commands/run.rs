@@ -315,6 +315,9 @@ fn description(study: &Study, asked: &AskedByArm, remarks: &[Remark], check_alon
     for line in asked_lines(study, asked) {
         text.push_str(&format!("  asks  {line}\n"));
     }
+    for line in words::replaced(&study.origin, asked.values().flatten()) {
+        text.push_str(&format!("  copy  {line}\n"));
+    }
     let mut takes = weir_lab::LOOK + weir_lab::length_of(study);
     if check_alone {
         let check = weir_lab::length_of_check(study);

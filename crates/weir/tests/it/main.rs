@@ -81,6 +81,7 @@ mod run_own;
 mod run_own_asked;
 mod run_own_cases;
 mod run_own_clients;
+mod run_own_copies;
 mod run_own_refused;
 mod run_own_sockets;
 mod run_proxies;

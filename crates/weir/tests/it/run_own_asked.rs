@@ -126,6 +126,36 @@ fn an_arm_without_a_place_is_left_out_and_the_others_run() {
     assert!(proxy_of(&run, "kept").is_none());
 }
 
+/// Known when the proxy's own checker has seen it.
+#[test]
+fn an_arm_that_its_proxy_refuses_is_left_out_and_the_others_run() {
+    let place = Place::new();
+    let text = "events {}\nhttp {\n    proxy_busy_buffers_size 16k;\n    server {\n        listen 18080;\n        \
+                location / { proxy_pass http://192.0.2.1; }\n    }\n}\n";
+    let user = User::new(&place, &[("nginx.conf", text)]);
+    let arms = "- {name: larger, settings: {proxy_buffer_size: 32k}}\n\
+                - {name: fewer, settings: {keepalive_requests: 50}}\n";
+    let load = "- {name: clear, closed: true, connections: 2, duration: 2s, timeout: 10s}\n";
+    let study = study(&user, load, arms);
+    let ended = place.run(&study).end().with_code(0);
+    ended.stderr.has_all(&[
+        "not varied: arm `larger` is left out: nginx refuses the configuration",
+        "\"proxy_busy_buffers_size\" must be equal to or greater than",
+    ]);
+    let run = place.records();
+    assert!(proxy_of(&run, "fewer").is_some());
+    assert!(proxy_of(&run, "larger").is_none());
+    place.assert_clean();
+    user.assert_untouched();
+    // Alone, it ends the run before anything is measured.
+    let alone = study.replace("- {name: fewer, settings: {keepalive_requests: 50}}\n", "");
+    place.write("alone.yaml", &alone);
+    place
+        .ends("run alone.yaml --out other")
+        .refused(&["arm `larger`: nginx refuses the configuration"]);
+    assert!(!place.path("other").exists());
+}
+
 /// What is named must be there: before anything is started, with the place in the user's file.
 #[test]
 fn what_a_load_names_and_nobody_has_is_refused() {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::network::Sockets;
 use crate::Source;
 use crate::nginx::origin::Target;
 use crate::nginx::syntax::{Directive, Tree};
@@ -11,6 +12,8 @@ use crate::nginx::view::{Node, is_include};
 pub(super) struct Groups {
     /// In lower case; a variable with its `$`.
     names: BTreeSet<String>,
+    /// Those whose servers are listeners of the configuration itself.
+    own: BTreeSet<String>,
 }
 
 /// What variables are seen to hold, by their names with `$`.
@@ -18,14 +21,28 @@ type Values = BTreeMap<String, BTreeSet<String>>;
 
 impl Groups {
     /// Those of a block outside all others.
-    pub(super) fn of(source: &Source, trees: &[Tree], block: &Node<'_>) -> Groups {
+    pub(super) fn of(
+        source: &Source,
+        trees: &[Tree],
+        block: &Node<'_>,
+        sockets: &Sockets,
+    ) -> Groups {
         let upstreams = block.children.iter().filter(|it| it.is_block("upstream"));
+        let named =
+            upstreams.filter_map(|upstream| Some((upstream, upstream.directive.argument(0)?)));
         let mut groups = Groups {
-            names: upstreams
-                .filter_map(|upstream| upstream.directive.argument(0))
-                .map(str::to_ascii_lowercase)
-                .collect(),
+            names: BTreeSet::new(),
+            own: BTreeSet::new(),
         };
+        for (upstream, name) in named {
+            let name = name.to_ascii_lowercase();
+            let servers = upstream.simple().filter(|node| node.directive.is("server"));
+            let mut addresses = servers.filter_map(|server| server.directive.argument(0));
+            if addresses.all(|address| sockets.behind(address).is_some()) {
+                groups.own.insert(name.clone());
+            }
+            groups.names.insert(name);
+        }
         let mut values = Values::new();
         assigned(source, trees, &block.children, &mut values);
         for of_one in values.values_mut() {
@@ -40,6 +57,11 @@ impl Groups {
     /// Whether a name is a group's, or a variable's that is seen to hold names of groups alone.
     pub(super) fn contains(&self, host: &str) -> bool {
         self.names.contains(&key(host))
+    }
+
+    /// Whether a name is that of a group whose servers are listeners of the configuration itself.
+    pub(super) fn is_own(&self, host: &str) -> bool {
+        self.own.contains(&key(host))
     }
 
     /// Adds the variables whose values are all known, and tells whether there were any.

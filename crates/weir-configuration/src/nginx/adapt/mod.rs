@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use self::groups::Groups;
 use self::network::Sockets;
+pub(super) use self::network::is_pass;
 use super::syntax::{Directive, Tree, Word, quoted};
 use super::view::{self, Node};
 use crate::{ConfigurationError, Source, Splice, Surroundings};
@@ -35,7 +36,8 @@ use crate::{ConfigurationError, Source, Splice, Surroundings};
 /// * [`Surroundings::origin`] stands in every `upstream` for each `server`, which keeps its
 ///   weight and limits, and in every `*_pass` to an address or a name that is no `upstream`, which
 ///   keeps its URI; there and in an `upstream`, `proxy_pass https://` becomes `http://`, for the
-///   origin speaks in clear. One to a variable is left if all that the variable is seen to hold (`set`,
+///   origin speaks in clear. A server that is a listener of the configuration itself stays one, and is spoken to as
+///   before. One to a variable is left if all that the variable is seen to hold (`set`,
 ///   `map`, `geo`, `split_clients`) are names of groups.
 /// * `proxy_bind` and its relatives are left out: a trial has no address of the user's. So are `mail`,
 ///   `resolver`, the stapling and checking of certificates by OCSP, `dav_methods`, `ssl_key_log` and its
@@ -53,17 +55,18 @@ pub fn adapt(
     let trees = view::parse(source)?;
     let nodes = view::expand(source, &trees)?;
     known::check(source, &nodes)?;
+    let sockets = Sockets::choose(source, (surroundings, build), &nodes)?;
     let mut adaptation = Adaptation {
         source,
         surroundings,
         build,
         prefix: built_prefix(build),
-        groups: groups(source, &trees, &nodes),
+        groups: groups(source, &trees, &nodes, &sockets),
+        sockets,
         files: files::Files::default(),
         splices: BTreeMap::new(),
     };
-    let sockets = Sockets::choose(source, (surroundings, build), &nodes)?;
-    adaptation.listen(&nodes, &sockets);
+    adaptation.listen(&nodes);
     adaptation.block(&nodes, &[]);
     adaptation.defaults(&nodes);
     let names = source.names();
@@ -73,9 +76,14 @@ pub fn adapt(
     Ok(source.with(adaptation.into_splices()))
 }
 
-fn groups(source: &Source, trees: &[Tree], nodes: &[Node<'_>]) -> BTreeMap<String, Groups> {
+fn groups(
+    source: &Source,
+    trees: &[Tree],
+    nodes: &[Node<'_>],
+    sockets: &Sockets,
+) -> BTreeMap<String, Groups> {
     let blocks = nodes.iter().filter(|node| node.directive.block.is_some());
-    let groups = |block: &Node<'_>| Groups::of(source, trees, block);
+    let groups = |block: &Node<'_>| Groups::of(source, trees, block, sockets);
     blocks
         .map(|block| (block.directive.name.text.clone(), groups(block)))
         .collect()
@@ -97,6 +105,7 @@ struct Adaptation<'a> {
     prefix: PathBuf,
     /// By the block outside all others that they are in.
     groups: BTreeMap<String, Groups>,
+    sockets: Sockets,
     files: files::Files,
     /// By file, begin and end: a file that is included twice is adapted once.
     splices: BTreeMap<(usize, usize, usize), String>,
@@ -129,7 +138,7 @@ impl Adaptation<'_> {
     fn directive(&mut self, node: &Node<'_>, path: &[&str]) {
         match &*node.directive.name.text {
             "server" if path.last() == Some(&"upstream") => self.origin_server(node),
-            name if network::is_pass(name) => {
+            name if is_pass(name) => {
                 let outer = path.first().copied().unwrap_or_default();
                 self.pass(node, outer);
             }

@@ -21,7 +21,7 @@ const SERVER_PARAMETERS: &str = "weight, max_conns, max_fails, fail_timeout, bac
 /// Modules that pass requests on, as names of their directives begin.
 pub(super) const PASSING: &str = "proxy, grpc, fastcgi, uwsgi, scgi, memcached";
 
-/// The new address of everything that is listened at.
+/// The new address of everything that is listened at: `127.0.0.1:8080`, `unix:/arm/run/0.sock`.
 pub(super) struct Sockets {
     new: BTreeMap<Socket, String>,
     /// Those that a load asks.
@@ -47,29 +47,38 @@ impl Sockets {
             if !sockets.new.contains_key(&listen.socket) {
                 let name = format!("{}.sock", sockets.new.len());
                 let path = place::socket(surroundings.prefix, &name, &source.files[0])?;
-                let address = quoted(&format!("unix:{path}"));
-                sockets.new.insert(listen.socket.clone(), address);
+                sockets
+                    .new
+                    .insert(listen.socket.clone(), format!("unix:{path}"));
             }
         }
         Ok(sockets)
     }
+
+    /// The new address of the listener that a server's address leads to, if it is one of this configuration.
+    pub(super) fn behind(&self, server: &str) -> Option<&String> {
+        let mut all = self.new.iter();
+        all.find(|(listener, _)| Socket::at(server).leads_to(listener))
+            .map(|(_, new)| new)
+    }
 }
 
 impl Adaptation<'_> {
-    pub(super) fn listen(&mut self, nodes: &[Node<'_>], sockets: &Sockets) {
+    pub(super) fn listen(&mut self, nodes: &[Node<'_>]) {
         for listen in listen::all(nodes) {
-            let Some(address) = sockets.new.get(&listen.socket) else {
+            let Some(address) = self.sockets.new.get(&listen.socket) else {
                 continue;
             };
+            let address = quoted(address);
             if listen.is_implicit {
                 self.insert_into(listen.node, &format!(" listen {address};"));
                 continue;
             }
             let file = listen.node.file;
             if let Some(word) = listen.node.directive.arguments.first() {
-                self.replace(file, word, address.clone());
+                self.replace(file, word, address);
             }
-            let is_asked = sockets.asked.contains(&listen.socket);
+            let is_asked = self.sockets.asked.contains(&listen.socket);
             for flag in listen.flags() {
                 let name = flag.text.split('=').next().unwrap_or_default();
                 let stays = match is_asked {
@@ -86,11 +95,15 @@ impl Adaptation<'_> {
 
     /// A `server` of an `upstream`.
     pub(super) fn origin_server(&mut self, node: &Node<'_>) {
-        let origin = self.surroundings.origin;
+        let server = node.directive.argument(0).unwrap_or_default();
+        let new = match self.sockets.behind(server) {
+            Some(own) => quoted(own),
+            None => self.surroundings.origin.to_string(),
+        };
         for (index, word) in node.directive.arguments.iter().enumerate() {
             let name = word.text.split('=').next().unwrap_or_default();
             if index == 0 {
-                self.replace(node.file, word, origin.to_string());
+                self.replace(node.file, word, new.clone());
             } else if !is_among(name, SERVER_PARAMETERS) {
                 self.blank(node.file, word.span.start, word.span.end);
             }
@@ -103,8 +116,21 @@ impl Adaptation<'_> {
             return;
         };
         let target = Target::of(&word.text);
+        if let Some(own) = self.sockets.behind(&target.server()) {
+            // Behind a socket's path a colon stands before the URI.
+            let colon = match own.starts_with("unix:") && !target.uri.is_empty() {
+                true => ":",
+                false => "",
+            };
+            let text = format!("{}{own}{colon}{}", target.scheme, target.uri);
+            return self.replace(node.file, word, quoted(&text));
+        }
         let groups = self.groups.get(outer);
         let is_group = groups.is_some_and(|groups| groups.contains(target.host));
+        // What its own listeners speak is as it was.
+        if groups.is_some_and(|groups| groups.is_own(target.host)) {
+            return;
+        }
         // A variable alone holds the scheme as well; `stream` knows none.
         let holds_scheme = target.scheme.is_empty() && target.host.contains('$');
         let scheme = match &*node.directive.name.text {
@@ -140,7 +166,7 @@ impl Adaptation<'_> {
 }
 
 /// Whether a directive passes requests on.
-pub(super) fn is_pass(name: &str) -> bool {
+pub(in crate::nginx) fn is_pass(name: &str) -> bool {
     name.strip_suffix("_pass")
         .is_some_and(|module| is_among(module, PASSING))
 }

@@ -9,7 +9,7 @@ use weir_model::study::{AskSpec, RequestedSpec};
 
 /// What is asked, in short: `tls`, `cert` for a client with a certificate, `:8080` for a port, `shop.example` for a
 /// host, `/path`, `HEAD`, `name=value` for a field; or nothing of it.
-fn ask(text: &str) -> AskSpec {
+pub(crate) fn ask(text: &str) -> AskSpec {
     let mut ask = AskSpec::default();
     let mut requested = RequestedSpec {
         target: "/".to_owned(),

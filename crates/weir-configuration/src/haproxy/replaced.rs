@@ -1,0 +1,248 @@
+//! What a copy has otherwise than the configuration, of what the requests of a load meet ([`super::adapt`]).
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use weir_model::record::{ReplacedPart, ReplacedRecord};
+use weir_model::study::AskSpec;
+
+use super::addresses::is_of_tls;
+use super::asked::{Frontends, lines};
+use super::listeners::plain;
+use super::options::options;
+use super::sections::{Section, Statement, Tree};
+use crate::asked::{Request, Spot, look_up};
+use crate::replaced::Replacements;
+use crate::{Ask, ConfigurationError, Shown, ShownPem, Source};
+
+/// What a copy has otherwise than a configuration, of what the requests of a load meet.
+///
+/// # Errors
+/// As of [`super::asked`].
+pub fn replaced(source: &Source, ask: &AskSpec) -> Result<Vec<ReplacedRecord>, ConfigurationError> {
+    let tree = Tree::parse(source)?;
+    let asked = look_up(&Frontends::of(source, &tree), ask)?;
+    let listening = tree
+        .sections
+        .iter()
+        .filter(|section| section.has_frontend());
+    let binds = listening.flat_map(|section| &section.statements);
+    let binds = binds.filter(|statement| statement.word(0) == "bind");
+    let mut search = Search {
+        source,
+        tree: &tree,
+        own: binds
+            .flat_map(|bind| bind.word(1).split(',').map(plain))
+            .collect(),
+        found: Replacements::new(source),
+    };
+    for (request, asked) in Request::all(ask).zip(&asked) {
+        for spot in &asked.past {
+            search.found.add(ReplacedPart::Before, spot);
+        }
+        let ways = asked.through.iter().chain(&asked.server);
+        for (place, spot) in ways.chain(&asked.location).enumerate() {
+            let Some(index) = search.section(spot) else {
+                continue;
+            };
+            if place == 0 {
+                search.listeners(index, &asked.listener.address);
+            }
+            search.proxy(index, &request);
+        }
+    }
+    Ok(search.found.done())
+}
+
+/// The certificates that a configuration shows to the clients of a load.
+///
+/// # Errors
+/// As of [`super::asked`].
+pub fn certificates(source: &Source, ask: &AskSpec) -> Result<Vec<Shown>, ConfigurationError> {
+    let tree = Tree::parse(source)?;
+    let spec = ask.clone();
+    let at = SocketAddr::from(([127, 0, 0, 1], 0));
+    let secure = lines(source, &tree, &[Ask { spec, at }])?.secure;
+    let globals = tree
+        .of_kind("global")
+        .flat_map(|(_, global)| &global.statements);
+    let base = globals.filter(|it| it.word(0) == "crt-base").last();
+    let base = source
+        .base
+        .join(base.map_or("", |statement| statement.word(1)));
+    let listening = tree
+        .sections
+        .iter()
+        .filter(|section| section.has_frontend());
+    let binds = listening.flat_map(|section| {
+        let binds = section.statements.iter().filter(|it| it.word(0) == "bind");
+        binds.map(move |bind| (section.file, bind))
+    });
+    let mut shown = Vec::new();
+    for (_, (file, bind)) in binds.enumerate().filter(|(line, _)| secure.contains(line)) {
+        for option in options(bind) {
+            let (name, path) = (bind.word(option.start), bind.word(option.start + 1));
+            let pem = match name {
+                "crt" if path.starts_with('@') => ShownPem::Unknown,
+                "crt" => ShownPem::At(base.join(path)),
+                "crt-list" => ShownPem::ListedIn(source.base.join(path)),
+                _ => continue,
+            };
+            let span = bind.words_from(option.start);
+            let spot = Spot::new(source, file, span, format!("{name} {path}"));
+            let spot = spot.record(source);
+            shown.push(Shown { spot, pem });
+        }
+    }
+    Ok(shown)
+}
+
+struct Search<'a> {
+    source: &'a Source,
+    tree: &'a Tree<'a>,
+    /// Where the configuration listens.
+    own: BTreeSet<String>,
+    found: Replacements<'a>,
+}
+
+impl<'a> Search<'a> {
+    /// The section at a place.
+    fn section(&self, spot: &Spot) -> Option<usize> {
+        let mut all = self.tree.sections.iter();
+        all.position(|it| (it.file, it.header.words_from(0)) == (spot.file, spot.span.clone()))
+    }
+
+    fn add(&mut self, part: ReplacedPart, section: &Section<'_>, at: &Statement<'_>, name: String) {
+        let spot = Spot::new(self.source, section.file, at.words_from(0), name);
+        self.found.add(part, &spot);
+    }
+
+    /// What the lines have by which a section is asked, and the copy's have not.
+    fn listeners(&mut self, index: usize, address: &str) {
+        let section = &self.tree.sections[index];
+        for bind in section.statements.iter().filter(|it| it.word(0) == "bind") {
+            let is_asked = bind.word(1).split(',').any(|it| it == address);
+            let protocol = options(bind)
+                .into_iter()
+                .map(|option| bind.word(option.start));
+            let mut protocol = protocol.filter(|name| name.starts_with("accept-"));
+            if let (true, Some(option)) = (is_asked, protocol.next()) {
+                let name = format!("bind … {option}");
+                self.add(ReplacedPart::ProxyProtocol, section, bind, name);
+            }
+        }
+    }
+
+    /// What a proxy section and the `defaults` above it have.
+    fn proxy(&mut self, index: usize, request: &Request<'_>) {
+        let above = self.tree.defaults_of(index);
+        let chain: Vec<&'a Section<'a>> = std::iter::once(index)
+            .chain(above)
+            .map(|index| &self.tree.sections[index])
+            .collect();
+        for section in &chain {
+            for statement in &section.statements {
+                if let Some(part) = part_of(statement, request) {
+                    let words: Vec<&str> = statement.words.iter().map(|it| &*it.text).collect();
+                    self.add(part, section, statement, words.join(" "));
+                }
+            }
+        }
+        if chain[0].has_backend() {
+            self.servers(&chain);
+        }
+    }
+
+    /// The servers of a section that are not listeners of the configuration itself.
+    fn servers(&mut self, chain: &[&'a Section<'a>]) {
+        let mut count = 0;
+        let mut of_tls = Vec::new();
+        let lines = chain.iter().flat_map(|section| {
+            let statements = section.statements.iter();
+            statements.map(move |statement| (*section, statement))
+        });
+        for (section, line) in lines {
+            let address = match line.word(0) {
+                "server" => Some(line.word(2)),
+                "server-template" => Some(line.word(3)),
+                "default-server" => None,
+                _ => continue,
+            };
+            if address.is_some_and(|address| self.own.contains(&plain(address))) {
+                continue;
+            }
+            if let Some(address) = address {
+                count += servers_in(line);
+                if address.starts_with(['/', '@']) || address.contains("unix@") {
+                    self.add(
+                        ReplacedPart::Servers,
+                        section,
+                        line,
+                        "server unix@".to_owned(),
+                    );
+                }
+            }
+            for option in options(line) {
+                let words: Vec<&str> = line.words[option].iter().map(|it| &*it.text).collect();
+                let name = words.join(" ");
+                match words[0] {
+                    "resolvers" => {
+                        self.add(ReplacedPart::Names, section, line, "resolvers".to_owned());
+                    }
+                    option if option.starts_with("send-proxy") => {
+                        self.add(ReplacedPart::ProxyProtocol, section, line, name);
+                    }
+                    option if is_of_tls(option) => of_tls.push((section, line, name)),
+                    _ => {}
+                }
+            }
+        }
+        // Without `ssl` nothing of the rest is used.
+        if of_tls.iter().any(|(.., name)| name == "ssl") {
+            for (section, line, name) in of_tls {
+                self.add(ReplacedPart::OriginTls, section, line, name);
+            }
+        }
+        if count > 1 {
+            let header = &chain[0].header;
+            self.add(
+                ReplacedPart::Servers,
+                chain[0],
+                header,
+                format!("{count} servers"),
+            );
+        }
+    }
+}
+
+/// Servers that a line stands for: several for a `server-template`, by a number or a range.
+fn servers_in(line: &Statement<'_>) -> u64 {
+    if line.word(0) != "server-template" {
+        return 1;
+    }
+    let (first, last) = line.word(2).split_once('-').unwrap_or(("1", line.word(2)));
+    match (first.parse::<u64>(), last.parse::<u64>()) {
+        (Ok(first), Ok(last)) => last.saturating_sub(first) + 1,
+        _ => 1,
+    }
+}
+
+/// What a statement is about that a run has otherwise.
+fn part_of(statement: &Statement<'_>, request: &Request<'_>) -> Option<ReplacedPart> {
+    let has = |wanted: &str| statement.words.iter().any(|word| word.text == wanted);
+    let begins = |words: &[&str]| statement.begins_with(words);
+    let counts = statement.word(0) == "stick-table"
+        && statement
+            .words
+            .iter()
+            .any(|word| word.text.contains("_rate("));
+    if begins(&["rate-limit"]) || counts || statement.word(1).starts_with("bwlim-") {
+        return Some(ReplacedPart::Limit);
+    }
+    let is_cache = ["cache-use", "cache-store"].contains(&statement.word(1));
+    let is_compression = begins(&["compression"]) || begins(&["filter", "compression"]);
+    if is_cache || (is_compression && !request.is_plain()) {
+        return Some(ReplacedPart::Content);
+    }
+    (begins(&["balance", "source"]) || has("src")).then_some(ReplacedPart::ClientAddress)
+}

@@ -1,0 +1,35 @@
+//! What a copy has otherwise than the configuration, of all that the requests of a load meet.
+
+use weir_model::record::{ReplacedPart, ReplacedRecord};
+
+use crate::Source;
+use crate::asked::Spot;
+
+/// What was found so far, each once.
+pub(crate) struct Replacements<'s> {
+    source: &'s Source,
+    all: Vec<ReplacedRecord>,
+}
+
+impl<'s> Replacements<'s> {
+    pub(crate) fn new(source: &'s Source) -> Replacements<'s> {
+        Replacements {
+            source,
+            all: Vec::new(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, part: ReplacedPart, spot: &Spot) {
+        let original = spot.record(self.source);
+        let record = ReplacedRecord { part, original };
+        if !self.all.contains(&record) {
+            self.all.push(record);
+        }
+    }
+
+    /// In the order of parts and places.
+    pub(crate) fn done(mut self) -> Vec<ReplacedRecord> {
+        self.all.sort_by(|a, b| a.place().cmp(&b.place()));
+        self.all
+    }
+}

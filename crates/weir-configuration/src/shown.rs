@@ -1,0 +1,27 @@
+//! The certificates that a configuration shows to clients.
+
+use std::path::PathBuf;
+
+use weir_model::record::SpotRecord;
+
+/// A certificate that a configuration shows to the clients of a load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// What says so, and where.
+    pub spot: SpotRecord,
+    /// Where it is.
+    pub pem: ShownPem,
+}
+
+/// Where the text of a certificate is, in PEM (RFC 7468).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ShownPem {
+    /// A file, or a folder of such.
+    At(PathBuf),
+    /// A file whose lines begin with the path of one (HAProxy's `crt-list`).
+    ListedIn(PathBuf),
+    /// In the configuration itself.
+    Text(String),
+    /// Known when a request comes, or made by the proxy itself.
+    Unknown,
+}

@@ -1,0 +1,290 @@
+//! What copies have otherwise than configurations, of what a load meets.
+
+use weir_configuration::document::{self, Dialect};
+use weir_configuration::{ConfigurationError, Shown, ShownPem, haproxy, nginx};
+use weir_model::record::ReplacedRecord;
+use weir_model::study::AskSpec;
+
+use crate::asked::ask;
+use crate::support::{of_a_test, prefix, source, text};
+
+type Find<'a> = &'a dyn Fn(&AskSpec) -> Result<Vec<ReplacedRecord>, ConfigurationError>;
+
+/// What is replaced for each ask of a table: `/path => part line name; part line name`.
+#[track_caller]
+fn must_be(find: Find<'_>, table: &str) {
+    for line in table.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (asked, expected) = line.split_once("=>").expect(line);
+        let found = find(&ask(asked)).unwrap();
+        let shown = found.iter().map(|it| {
+            let part = serde_json::to_value(it.part).unwrap();
+            let part = part.as_str().unwrap().to_owned();
+            format!("{part} {} {}", it.original.line, it.original.name)
+        });
+        assert_eq!(
+            shown.collect::<Vec<_>>().join("; "),
+            expected.trim(),
+            "{asked}"
+        );
+    }
+}
+
+const NGINX: &str = "\
+events { }
+http {
+    proxy_ssl_session_reuse off;
+    limit_req_zone $binary_remote_addr zone=one:1m rate=10r/s;
+    upstream many { server 192.0.2.1:80; server 192.0.2.2:80; server 192.0.2.3:80 down; }
+    upstream path { ip_hash; server unix:/run/app.sock; }
+    upstream inner { server 127.0.0.1:81; }
+    gzip on;
+    server {
+        listen 80;
+        location / { proxy_pass http://192.0.2.1; }
+        location /tls/ { proxy_ssl_session_reuse on; proxy_pass https://many; }
+        location /tls/off/ { proxy_ssl_verify on; proxy_pass https://192.0.2.1; }
+        location /path/ { proxy_pass http://path; }
+        location /name/ { set $to app.example; proxy_pass http://$to; }
+        location /auth/ { auth_request /login; allow 192.0.2.0/24; deny all; proxy_pass http://192.0.2.1; }
+        location /limit/ { limit_req zone=one; proxy_pass http://192.0.2.1; }
+        location /text/ { sub_filter a b; proxy_cache off; proxy_pass http://192.0.2.1; }
+        location /inner/ { proxy_pass http://inner; }
+        location /again/ { proxy_pass http://localhost:81/tls/; }
+    }
+    server {
+        listen 81;
+        location / { proxy_pass http://192.0.2.1; }
+        location /again/ { proxy_pass https://192.0.2.1; }
+    }
+    server { listen 82 proxy_protocol; location / { return 204; } }
+}
+";
+
+#[test]
+fn nginx_by_what_a_location_has_in_force() {
+    let source = source("nginx.conf", NGINX);
+    must_be(
+        &|ask| nginx::replaced(&source, ask, ""),
+        "
+        :80 => 
+        :80 Accept-Encoding=gzip => content 8 gzip on
+        :80 /tls/ => origin_tls 12 proxy_pass https://; origin_tls 12 proxy_ssl_session_reuse on; servers 5 2 servers
+        :80 /tls/off/ => origin_tls 3 proxy_ssl_session_reuse off; origin_tls 13 proxy_pass https://; origin_tls 13 proxy_ssl_verify on
+        :80 /path/ => servers 6 server unix:; client_address 6 ip_hash
+        :80 /name/ => names 15 proxy_pass http://$to
+        :80 /auth/ => service 16 auth_request /login; client_address 16 allow 192.0.2.0/24
+        :80 /limit/ => limit 17 limit_req zone=one; client_address 4 limit_req_zone $binary_remote_addr zone=one:1m rate=10r/s
+        :80 /text/ => content 18 sub_filter a b
+        :80 /inner/ => 
+        :80 /again/ => origin_tls 3 proxy_ssl_session_reuse off; origin_tls 25 proxy_pass https://
+        :82 => proxy_protocol 27 listen … proxy_protocol
+        ",
+    );
+}
+
+#[test]
+fn nginx_s_own_listeners_are_asked_as_before() {
+    let folder = prefix();
+    let source = source("nginx.conf", NGINX);
+    let copy = nginx::adapt(&source, &of_a_test(folder.path()), "").unwrap();
+    let inner = format!("unix:{}/run/1.sock", folder.path().display());
+    for expected in [
+        format!("upstream inner {{ server {inner}; }}"),
+        "location /inner/ { proxy_pass http://inner; }".to_owned(),
+        format!("location /again/ {{ proxy_pass http://{inner}:/tls/; }}"),
+        format!("listen {inner};"),
+    ] {
+        assert!(
+            text(&copy).contains(&expected),
+            "{expected}: {}",
+            text(&copy)
+        );
+    }
+}
+
+const HAPROXY: &str = "\
+global
+    crt-base /etc/keys
+defaults
+    mode http
+    default-server ssl verify none
+frontend web
+    bind :80 accept-proxy
+    bind :443 ssl crt site.pem
+    compression algo gzip
+    acl office src 192.0.2.0/24
+    use_backend many if { path_beg /many }
+    use_backend inner if { path_beg /inner }
+    default_backend one
+backend one
+    server a 192.0.2.1:80 no-ssl-reuse send-proxy
+backend many
+    stick-table type ip size 1m store http_req_rate(10s)
+    server a unix@/run/a.sock no-ssl
+    server-template b 1-3 app.example:80 resolvers dns
+backend inner
+    server a 127.0.0.1:81 no-ssl
+frontend behind
+    bind 127.0.0.1:81
+    default_backend one
+";
+
+#[test]
+fn haproxy_by_frontend_backend_and_defaults() {
+    let source = source("haproxy.cfg", HAPROXY);
+    let web = "client_address 10 acl office src 192.0.2.0/24";
+    must_be(
+        &|ask| haproxy::replaced(&source, ask),
+        &format!(
+            "
+            :80 => origin_tls 5 ssl; origin_tls 5 verify none; origin_tls 15 no-ssl-reuse; proxy_protocol 7 bind … accept-proxy; proxy_protocol 15 send-proxy; {web}
+            :80 /many Accept-Encoding=gzip => origin_tls 5 ssl; origin_tls 5 verify none; origin_tls 18 no-ssl; servers 16 4 servers; servers 18 server unix@; names 19 resolvers; proxy_protocol 7 bind … accept-proxy; content 9 compression algo gzip; limit 17 stick-table type ip size 1m store http_req_rate(10s); {web}
+            "
+        ),
+    );
+    let shown = haproxy::certificates(&source, &ask("tls")).unwrap();
+    assert_eq!(paths(&shown), ["8 /etc/keys/site.pem"]);
+}
+
+/// Line and path of each certificate.
+fn paths(shown: &[Shown]) -> Vec<String> {
+    let path = |one: &Shown| match &one.pem {
+        ShownPem::At(path) => format!("{} {}", one.spot.line, path.display()),
+        other => format!("{} {other:?}", one.spot.line),
+    };
+    shown.iter().map(path).collect()
+}
+
+const ENVOY: &str = r#"
+static_resources:
+  listeners:
+  - address: {socket_address: {address: 0.0.0.0, port_value: 80}}
+    filter_chains:
+    - transport_socket:
+        name: tls
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext
+          common_tls_context:
+            tls_certificates:
+            - certificate_chain: {filename: site.pem}
+              private_key: {filename: site.key}
+            - certificate_chain: {inline_string: "-----BEGIN"}
+      filters:
+      - name: hcm
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+          http_filters:
+          - name: limit
+            typed_config:
+              "@type": type.googleapis.com/envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit
+          route_config:
+            virtual_hosts:
+            - name: all
+              domains: ["*"]
+              routes:
+              - match: {prefix: /many}
+                route: {cluster: many}
+              - match: {prefix: /inner}
+                route: {cluster: inner}
+              - match: {prefix: /}
+                route: {weighted_clusters: {clusters: [{name: one, weight: 1}]}}
+  - address: {socket_address: {address: 127.0.0.1, port_value: 81}}
+    filter_chains: []
+  clusters:
+  - name: one
+    transport_socket: {name: envoy.transport_sockets.tls}
+    load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 192.0.2.1, port_value: 443}}}}]}]}
+  - name: many
+    load_assignment:
+      endpoints:
+      - lb_endpoints:
+        - endpoint: {address: {socket_address: {address: 192.0.2.1, port_value: 80}}}
+        - endpoint: {address: {pipe: {path: /run/app.sock}}}
+  - name: inner
+    transport_socket: {name: envoy.transport_sockets.tls}
+    load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: localhost, port_value: 81}}}}]}]}
+"#;
+
+#[test]
+fn envoy_by_filters_and_cluster() {
+    let source = source("envoy.yaml", ENVOY);
+    must_be(
+        &|ask| document::replaced(&source, Dialect::Envoy, ask),
+        r#"
+        tls => origin_tls 38 transport_socket {"name":"envoy.transport_sockets.tls"}; limit 22 LocalRateLimit
+        tls /many => servers 40 2 endpoints; servers 45 pipe; limit 22 LocalRateLimit
+        tls /inner => limit 22 LocalRateLimit
+        "#,
+    );
+    let shown = document::certificates(&source, Dialect::Envoy, &ask("tls")).unwrap();
+    assert_eq!(
+        paths(&shown),
+        ["12 /etc/proxy/site.pem", "14 Text(\"-----BEGIN\")"]
+    );
+    let folder = prefix();
+    let mut surroundings = of_a_test(folder.path());
+    surroundings.asks[0].spec.tls = true;
+    let copy = document::adapt_envoy(&source, &surroundings).unwrap();
+    let inner = text(&copy).split("- name: inner").nth(1).unwrap();
+    let pipe = format!("{}/run/1.sock", folder.path().display());
+    for kept in ["envoy.transport_sockets.tls", &*pipe] {
+        assert!(inner.contains(kept), "{kept}: {inner}");
+    }
+    assert_eq!(
+        text(&copy).matches("envoy.transport_sockets.tls").count(),
+        1
+    );
+}
+
+const CADDY: &str = r#"{
+  "apps": {
+    "tls": {"certificates": {"load_files": [{"certificate": "site.pem", "key": "site.key"}]}},
+    "http": {"servers": {
+      "web": {
+        "listen": [":8080"],
+        "routes": [
+          {"handle": [{"handler": "encode", "encodings": {"gzip": {}}}]},
+          {"match": [{"path": ["/tls/*"]}], "terminal": true, "handle": [
+            {"handler": "reverse_proxy", "transport": {"protocol": "http", "tls": {}}, "upstreams": [{"dial": "192.0.2.1:443"}]}
+          ]},
+          {"match": [{"path": ["/many/*"]}], "terminal": true, "handle": [
+            {"handler": "reverse_proxy", "upstreams": [{"dial": "192.0.2.1:80"}, {"dial": "unix//run/app.sock"}]}
+          ]},
+          {"match": [{"path": ["/inner/*"]}], "terminal": true, "handle": [
+            {"handler": "reverse_proxy", "transport": {"protocol": "http", "tls": {}}, "upstreams": [{"dial": "localhost:8081"}]}
+          ]},
+          {"handle": [{"handler": "reverse_proxy", "upstreams": [{"dial": "192.0.2.1:80"}]}]}
+        ]
+      },
+      "behind": {"listen": [":8081"], "routes": [{"handle": [{"handler": "static_response"}]}]}
+    }}
+  }
+}
+"#;
+
+#[test]
+fn caddy_by_handlers() {
+    let source = source("caddy.json", CADDY);
+    must_be(
+        &|ask| document::replaced(&source, Dialect::Caddy, ask),
+        "
+        :8080 => 
+        :8080 Accept-Encoding=gzip => content 8 encode
+        :8080 /tls/ => origin_tls 10 transport tls {}
+        :8080 /many/ => servers 13 2 upstreams; servers 13 dial unix/
+        :8080 /inner/ => 
+        ",
+    );
+    let shown = document::certificates(&source, Dialect::Caddy, &ask(":8080")).unwrap();
+    assert_eq!(paths(&shown), ["3 /etc/proxy/site.pem"]);
+    let folder = prefix();
+    let copy = document::adapt_caddy(&source, &of_a_test(folder.path())).unwrap();
+    let inner = text(&copy)
+        .lines()
+        .find(|line| line.contains("\"tls\": {}, ") || line.contains("\"tls\": {}}"));
+    let inner = inner.unwrap_or_else(|| panic!("{}", text(&copy)));
+    assert!(
+        inner.contains("/run/") && !inner.contains("localhost:8081"),
+        "{inner}"
+    );
+}

@@ -1,0 +1,168 @@
+//! What a copy of a user's configuration has otherwise than the original.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::SpotRecord;
+
+/// Something that the requests of a load meet in a user's configuration and that the copy has otherwise, so that its
+/// cost is not measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ReplacedRecord {
+    /// What kind of thing it is.
+    pub part: ReplacedPart,
+    /// The original in the words of the configuration, without names and addresses of servers: `proxy_pass https://`,
+    /// `64 servers`.
+    pub original: SpotRecord,
+}
+
+/// What of a configuration is replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ReplacedPart {
+    /// The certificate that clients are shown, where its kind cannot be told.
+    Certificate,
+    /// TLS to origin servers, and how it is spoken.
+    OriginTls,
+    /// Several origin servers, or one that is no TCP port.
+    Servers,
+    /// Names of origin servers that are looked up while the proxy runs.
+    Names,
+    /// What passes connections on to the listener that is asked.
+    Before,
+    /// The PROXY protocol with clients or origin servers.
+    ProxyProtocol,
+    /// A service that is asked about requests, or gets a second copy of them.
+    Service,
+    /// What is done depending on the content and headers of responses.
+    Content,
+    /// A limit whose state outlasts a slice.
+    Limit,
+    /// What is decided by the client's address.
+    ClientAddress,
+}
+
+impl ReplacedPart {
+    /// Whether nothing of the original is left in the copy, so that configurations that differ in nothing else have the
+    /// same copies.
+    pub fn is_lost(self) -> bool {
+        use ReplacedPart::{Before, Certificate, Names, OriginTls, ProxyProtocol, Servers};
+        matches!(
+            self,
+            Certificate | OriginTls | Servers | Names | Before | ProxyProtocol
+        )
+    }
+
+    /// What the copy has in its place, as a clause.
+    pub fn in_copy(self) -> &'static str {
+        match self {
+            ReplacedPart::Certificate => {
+                "the copy shows a certificate of the run's, with an RSA key of 2,048 bits"
+            }
+            ReplacedPart::OriginTls => "the copy asks its origin server in clear",
+            ReplacedPart::Servers => "the copy has one origin server, at one TCP port",
+            ReplacedPart::Names => "the copy has a fixed address",
+            ReplacedPart::Before => "left out of the copy",
+            ReplacedPart::ProxyProtocol => "the copy does without the PROXY protocol",
+            ReplacedPart::Service => "the study's origin server answers in place of that service",
+            ReplacedPart::Content => {
+                "it works on responses of the study's `origin`, not on those of your servers"
+            }
+            ReplacedPart::Limit => {
+                "it fills up again while other arms have the load, so short slices carry more than a steady load would"
+            }
+            ReplacedPart::ClientAddress => "all clients of the run have one address",
+        }
+    }
+}
+
+/// What copies have otherwise, a sentence for each part: `proxy_pass https:// (/etc/nginx/nginx.conf:12): the copy asks
+/// its origin server in clear`.
+pub fn replaced_sentences<'r>(all: impl IntoIterator<Item = &'r ReplacedRecord>) -> Vec<String> {
+    let mut all: Vec<&ReplacedRecord> = all.into_iter().collect();
+    all.sort_by_key(|record| record.place());
+    all.dedup();
+    let of_part = |of_one: &[&ReplacedRecord]| {
+        let originals: Vec<String> = of_one.iter().take(SHOWN).map(|it| it.shown()).collect();
+        let more = match of_one.len().saturating_sub(SHOWN) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!(
+            "{}{more}: {}",
+            originals.join(", "),
+            of_one[0].part.in_copy()
+        )
+    };
+    all.chunk_by(|a, b| a.part == b.part).map(of_part).collect()
+}
+
+/// Originals of one part that a sentence names.
+const SHOWN: usize = 3;
+
+/// Characters of an original that a sentence shows.
+const LONGEST: usize = 60;
+
+impl ReplacedRecord {
+    /// What records are sorted by: kind, file, line, and words.
+    pub fn place(&self) -> (ReplacedPart, &Path, usize, &str) {
+        let SpotRecord { name, file, line } = &self.original;
+        (self.part, file, *line, name)
+    }
+
+    /// The original with its place, shortened to be read.
+    fn shown(&self) -> String {
+        let name = &self.original.name;
+        let short = match name.char_indices().nth(LONGEST) {
+            Some((end, _)) => format!("{}…", &name[..end]),
+            None => name.clone(),
+        };
+        let short = SpotRecord {
+            name: short,
+            ..self.original.clone()
+        };
+        short.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(part: ReplacedPart, name: &str, line: usize) -> ReplacedRecord {
+        let name = name.to_owned();
+        let file = "/a.conf".into();
+        let original = SpotRecord { name, file, line };
+        ReplacedRecord { part, original }
+    }
+
+    #[test]
+    fn a_sentence_has_all_of_a_part_once() {
+        let long = "x".repeat(LONGEST + 1);
+        let all = [
+            record(ReplacedPart::Servers, "64 servers", 3),
+            record(ReplacedPart::OriginTls, "proxy_pass https://", 9),
+            record(ReplacedPart::OriginTls, "proxy_ssl_session_reuse off", 10),
+            record(ReplacedPart::OriginTls, "proxy_pass https://", 9),
+            record(ReplacedPart::Content, &long, 4),
+        ];
+        let shortened = format!("{}…", "x".repeat(LONGEST));
+        let expected = [
+            "proxy_pass https:// (/a.conf:9), proxy_ssl_session_reuse off (/a.conf:10): the copy asks its origin \
+             server in clear"
+                .to_owned(),
+            "64 servers (/a.conf:3): the copy has one origin server, at one TCP port".to_owned(),
+            format!(
+                "{shortened} (/a.conf:4): it works on responses of the study's `origin`, not on those of your servers"
+            ),
+        ];
+        assert_eq!(replaced_sentences(&all), expected);
+        let many: Vec<ReplacedRecord> = (1..=5)
+            .map(|line| record(ReplacedPart::Limit, "limit_req", line))
+            .collect();
+        assert!(replaced_sentences(&many)[0].contains("(/a.conf:3) and 2 more: it fills up"));
+    }
+}

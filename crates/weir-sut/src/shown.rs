@@ -1,0 +1,112 @@
+//! Which kind of certificate a configuration of the user's shows, so that its copy shows one of the same kind.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use weir_configuration::{ConfigurationError, Shown, ShownPem, Source, read_regular};
+use weir_model::record::{ReplacedPart, ReplacedRecord, SpotRecord};
+use weir_model::study::{AskSpec, Settings};
+use weir_parameters::Catalog;
+
+use crate::certificate::{CertificateKind, KeyKind};
+use crate::task::wanted;
+use crate::{Language, Proxy, SutError};
+
+/// The largest file of certificates that is read, in bytes.
+const MOST: u64 = 1 << 20;
+
+/// Files of a folder that are read at most.
+const MOST_FILES: usize = 1_000;
+
+impl dyn Proxy + '_ {
+    /// The kind of certificate that a copy of a configuration of the user's shows, once these settings are in it: that of
+    /// the first load over TLS, and [`CertificateKind::USUAL`] where it cannot be told.
+    ///
+    /// # Errors
+    /// As for [`dyn Proxy::place`].
+    pub fn certificate_kind(
+        &self,
+        main: &Path,
+        settings: &Settings,
+        asks: &[AskSpec],
+        catalog: &Catalog,
+    ) -> Result<CertificateKind, SutError> {
+        let asked = asks.iter().find(|ask| ask.tls);
+        let (Some(language), Some(ask)) = (self.language(), asked) else {
+            return Ok(CertificateKind::USUAL);
+        };
+        let [_, changed] = language.read(main, &wanted(self.kind(), settings, catalog)?)?;
+        let shown = language.certificates(&changed, ask)?;
+        Ok(kind_of(&shown).unwrap_or(CertificateKind::USUAL))
+    }
+}
+
+/// What the run has otherwise of the certificates that a load is shown: nothing where their kind can be told.
+///
+/// # Errors
+/// As for [`Language::certificates`].
+pub(crate) fn replaced_certificate(
+    language: &dyn Language,
+    source: &Source,
+    ask: &AskSpec,
+) -> Result<Option<ReplacedRecord>, ConfigurationError> {
+    if !ask.tls {
+        return Ok(None);
+    }
+    let shown = language.certificates(source, ask)?;
+    if kind_of(&shown).is_some() {
+        return Ok(None);
+    }
+    let by_itself = || SpotRecord {
+        name: "certificates that the proxy gets by itself".to_owned(),
+        file: source.files[0].path.clone(),
+        line: 0,
+    };
+    let first = shown.into_iter().next().map(|shown| shown.spot);
+    Ok(Some(ReplacedRecord {
+        part: ReplacedPart::Certificate,
+        original: first.unwrap_or_else(by_itself),
+    }))
+}
+
+/// The kind that clients get of several. Where there is one without RSA it is that: clients of today prefer it.
+fn kind_of(shown: &[Shown]) -> Option<CertificateKind> {
+    let kinds: Vec<CertificateKind> = shown.iter().filter_map(|one| of_pem(&one.pem)).collect();
+    let is_rsa = |kind: &CertificateKind| {
+        matches!(
+            kind.key,
+            KeyKind::Rsa2048 | KeyKind::Rsa3072 | KeyKind::Rsa4096
+        )
+    };
+    let other = kinds.iter().find(|kind| !is_rsa(kind));
+    other.or(kinds.first()).copied()
+}
+
+fn of_pem(pem: &ShownPem) -> Option<CertificateKind> {
+    match pem {
+        ShownPem::Text(text) => CertificateKind::of_pem(text.as_bytes()),
+        ShownPem::At(path) if path.is_dir() => {
+            let mut files: Vec<PathBuf> = fs::read_dir(path)
+                .ok()?
+                .take(MOST_FILES)
+                .filter_map(|entry| Some(entry.ok()?.path()))
+                .collect();
+            files.sort();
+            files.iter().find_map(|file| of_file(file))
+        }
+        ShownPem::At(path) => of_file(path),
+        ShownPem::ListedIn(list) => {
+            let text = read_regular(list, MOST).ok()?;
+            let text = String::from_utf8_lossy(&text).into_owned();
+            let lines = text.lines().map(str::trim);
+            let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+            let path = lines.next()?.split_whitespace().next()?;
+            of_file(&list.parent()?.join(path))
+        }
+        ShownPem::Unknown => None,
+    }
+}
+
+fn of_file(path: &Path) -> Option<CertificateKind> {
+    CertificateKind::of_pem(&read_regular(path, MOST).ok()?)
+}
