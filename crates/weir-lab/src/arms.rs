@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use weir_agent::message::{
-    Alive, ArmJob, ArmStarted, Counters, End, FlowJob, Log, MakeCertificates, OriginListener, Renew,
+    Alive, ArmJob, ArmStarted, Counters, End, FlowJob, Log, MakeCertificates, Renew,
 };
 use weir_kube::KubeError;
 use weir_model::quantity::CpuSet;
 use weir_model::record::{ProxyRecord, Record};
-use weir_model::study::{Arm, AskSpec, CpuRoles, ExternalSpec, LoadSpec, Study, Taken, TakenFrom};
+use weir_model::study::{Arm, AskSpec, CpuRoles, ExternalSpec, LoadSpec, Study};
 use weir_parameters::Catalog;
 use weir_record::RunWriter;
 
@@ -177,17 +177,7 @@ impl<'a> Arms<'a> {
         let (bench, arm) = (self.bench, self.specs[id].clone());
         let taken: BTreeSet<usize> = self.running.values().map(|arm| arm.slot).collect();
         let slot = (0..).find(|slot| !taken.contains(slot)).unwrap_or(0);
-        let is_started = bench.study.proxy_of(&arm).is_started();
-        let origin = if !is_started {
-            None
-        } else if self.has_origin {
-            let (role, asker) = (Role::Origin, Role::Proxy);
-            let taken = Taken::percent_of(arm.taken, TakenFrom::Origin);
-            let told = bench.hosts.host(role).ask(OriginListener { slot, taken })?;
-            Some(bench.hosts.own_address(role, asker, slot, told)?)
-        } else {
-            bench.study.origin.address
-        };
+        let origin = bench.origin_of(&arm, slot)?;
         let mut job = bench.job(&arm, slot, self.is_shown, origin)?;
         let begun = Instant::now();
         let in_force = self.put_into_force(&arm, &mut job)?;

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use weir_agent::AgentError;
 use weir_analysis::alone;
 use weir_kube::PodsOf;
+use weir_model::environment::Environment;
 use weir_model::record::{FORMAT, Outcome, PlacesUsed, Remark, RunHeader};
 use weir_model::study::{Arm, CpuRoles, LoadSpec, Study};
 use weir_parameters::Catalog;
@@ -172,13 +173,7 @@ fn ask_once(
     let roles = hosts.cpu_roles(study)?;
     preflight::connections(study, &roles, &hosts)?;
     preflight::disk_space(study, &options.folder, hosts.host(Role::Proxy))?;
-    let mut environment = hosts.host(Role::Proxy).is.environment.clone();
-    for arm in &study.arms {
-        let program = hosts.program_of(study.proxy_of(arm))?;
-        if !program.version.is_empty() {
-            environment.versions.insert(program.name, program.version);
-        }
-    }
+    let environment = with_versions(study, &hosts)?;
     remarks.extend(of_roles(study, &roles, &hosts, &options.catalog));
     // What the study lacks is known before anything of the hosts, and is said first.
     remarks.splice(0..0, of_arms_that_run(&options.remarks, study));
@@ -319,6 +314,18 @@ fn of_roles(study: &Study, roles: &CpuRoles, hosts: &Hosts, catalog: &Catalog) -
         .map(Remark::of_run)
         .chain(hosts.pods().into_iter().flat_map(Pods::remarks))
         .collect()
+}
+
+/// The proxies' host, with the versions of the programs that the arms are.
+fn with_versions(study: &Study, hosts: &Hosts) -> Result<Environment, LabError> {
+    let mut environment = hosts.host(Role::Proxy).is.environment.clone();
+    for arm in &study.arms {
+        let program = hosts.program_of(study.proxy_of(arm))?;
+        if !program.version.is_empty() {
+            environment.versions.insert(program.name, program.version);
+        }
+    }
+    Ok(environment)
 }
 
 /// Remarks about the study, without those about arms that are left out.

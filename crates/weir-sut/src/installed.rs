@@ -17,6 +17,7 @@ use weir_parameters::Catalog;
 
 use crate::launch::shielded;
 use crate::met::Meeting;
+use crate::observed::Running;
 use crate::processes::POLL;
 use crate::{Configuration, Effective, Proxy, SutError};
 
@@ -43,6 +44,8 @@ pub(crate) struct Marks {
     pub(crate) install: &'static str,
     /// What it runs with, from the text in which it told that elsewhere; `None`: no such text is read.
     pub(crate) told: Option<Told>,
+    /// What it tells where weir did not start it.
+    pub(crate) running: &'static Running,
     /// What asks and starts the one that was found.
     pub(crate) open: fn(Installed) -> Result<Arc<dyn Proxy>, SutError>,
 }

@@ -1,5 +1,6 @@
 //! The proxies that weir starts, by their kinds.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use weir_parameters::Catalog;
 
 use crate::installed::{self, Installed, Marks};
 use crate::met::Meeting;
+use crate::observed::{ObservedProxy, Process};
 use crate::{Effective, Proxy, SutError};
 
 /// What a proxy runs with that is somewhere else where loads meet it, from the text in which it tells that: what `nginx -T`
@@ -43,6 +45,14 @@ pub fn find(kind: ProxyKind, executable: Option<&Path>) -> Result<Arc<dyn Proxy>
 pub fn locate(kind: ProxyKind) -> Result<PathBuf, SutError> {
     let marks = marks(kind).ok_or(SutError::NotStartable { kind })?;
     installed::locate(marks, None)
+}
+
+/// The proxy that these processes are, which is asked at an address and which weir did not start; `None`: they are no
+/// program that is known here.
+pub fn observe(processes: &[u32], address: SocketAddr) -> Option<ObservedProxy> {
+    let process = Process::first(processes)?;
+    let running = marks(process.kind)?.running;
+    Some(ObservedProxy::of(&process, running, address))
 }
 
 /// How the proxies of weir's list are known: each has a module here by its name.

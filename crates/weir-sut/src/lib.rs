@@ -52,7 +52,7 @@ pub use certificate::{Certificate, CertificateKind, Certificates, KeyKind};
 pub use configuration::{Configuration, Patch};
 pub use error::SutError;
 pub use installed::Installed;
-pub use known::{find, locate, told};
+pub use known::{find, locate, observe, told};
 pub use language::Language;
 pub use launch::{Launch, LaunchError, Launcher, launch_main};
 pub use logged::LoggedRequest;

@@ -57,14 +57,15 @@ impl OwnCounters {
     /// Warnings are counted only where it is known that it logs them.
     pub fn of_running(proxy: ObservedProxy) -> OwnCounters {
         let wanted = counters_of(proxy.kind.name());
-        let is_logged =
-            |counter: &ProxyCounter| !counter.is_warning || proxy.logs_warnings == Some(true);
+        let is_logged = |counter: &ProxyCounter| {
+            !counter.is_warning || proxy.offers.logs_warnings == Some(true)
+        };
         let logged: Vec<_> = wanted
             .iter()
             .copied()
             .filter(|one| is_logged(one))
             .collect();
-        let log = proxy.error_log.clone();
+        let log = proxy.offers.error_log.clone();
         OwnCounters {
             log: log.map(|log| ErrorLog::open(log, &logged)),
             wanted,
@@ -87,7 +88,7 @@ impl OwnCounters {
             None => "it has no error log that weir can read".to_owned(),
         };
         if let Asked::Running(proxy) = &self.asked {
-            let idle = proxy.idle.iter().map(|name| ((*name).to_owned(), 0));
+            let idle = proxy.offers.idle.iter().map(|name| ((*name).to_owned(), 0));
             found.extend(idle.collect::<Vec<_>>());
         }
         let lines = self.wanted.iter().filter(|one| one.line.is_some());
@@ -245,14 +246,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("error.log");
         std::fs::write(&path, "").unwrap();
-        let mut counters = OwnCounters::of_running(ObservedProxy {
-            kind: ProxyKind::Nginx,
-            error_log: Some(path.clone()),
-            logs_warnings: None,
-            settings: BTreeMap::new(),
-            idle: Vec::new(),
-            way: Err("it is asked nowhere".to_owned()),
-        });
+        let mut counters =
+            OwnCounters::of_running(ObservedProxy::with_log(ProxyKind::Nginx, path.clone()));
         let lines = "1024 worker_connections are not enough\na b is buffered to a temporary file\n";
         std::fs::write(&path, lines).unwrap();
         let mut missing = Vec::new();

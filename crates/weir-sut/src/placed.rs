@@ -7,8 +7,10 @@ use weir_model::record::AskedRecord;
 use weir_model::study::{AskSpec, Settings};
 use weir_parameters::Catalog;
 
+use crate::certificate::CertificateKind;
 use crate::language::NOT_YET;
 use crate::own::{nobody, replaced};
+use crate::shown::kind_of;
 use crate::task::wanted;
 use crate::{Proxy, SutError};
 
@@ -53,5 +55,26 @@ impl dyn Proxy + '_ {
         };
         language.adapt(&changed, &surroundings)?;
         Ok(records)
+    }
+
+    /// The kind of certificate that a copy of a configuration of the user's shows, once these settings are in it: that of
+    /// the first load over TLS, and [`CertificateKind::USUAL`] where it cannot be told.
+    ///
+    /// # Errors
+    /// As for [`dyn Proxy::place`].
+    pub fn certificate_kind(
+        &self,
+        main: &Path,
+        settings: &Settings,
+        asks: &[AskSpec],
+        catalog: &Catalog,
+    ) -> Result<CertificateKind, SutError> {
+        let asked = asks.iter().find(|ask| ask.tls);
+        let (Some(language), Some(ask)) = (self.language(), asked) else {
+            return Ok(CertificateKind::USUAL);
+        };
+        let [_, changed] = language.read(main, &wanted(self.kind(), settings, catalog)?)?;
+        let shown = language.certificates(&changed, ask)?;
+        Ok(kind_of(&shown).unwrap_or(CertificateKind::USUAL))
     }
 }

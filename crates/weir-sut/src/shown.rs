@@ -5,41 +5,16 @@ use std::path::{Path, PathBuf};
 
 use weir_configuration::{ConfigurationError, Shown, ShownPem, Source, read_regular};
 use weir_model::record::{ReplacedPart, ReplacedRecord, SpotRecord};
-use weir_model::study::{AskSpec, Settings};
-use weir_parameters::Catalog;
+use weir_model::study::AskSpec;
 
+use crate::Language;
 use crate::certificate::{CertificateKind, KeyKind};
-use crate::task::wanted;
-use crate::{Language, Proxy, SutError};
 
 /// The largest file of certificates that is read, in bytes.
 const MOST: u64 = 1 << 20;
 
 /// Files of a folder that are read at most.
 const MOST_FILES: usize = 1_000;
-
-impl dyn Proxy + '_ {
-    /// The kind of certificate that a copy of a configuration of the user's shows, once these settings are in it: that of
-    /// the first load over TLS, and [`CertificateKind::USUAL`] where it cannot be told.
-    ///
-    /// # Errors
-    /// As for [`dyn Proxy::place`].
-    pub fn certificate_kind(
-        &self,
-        main: &Path,
-        settings: &Settings,
-        asks: &[AskSpec],
-        catalog: &Catalog,
-    ) -> Result<CertificateKind, SutError> {
-        let asked = asks.iter().find(|ask| ask.tls);
-        let (Some(language), Some(ask)) = (self.language(), asked) else {
-            return Ok(CertificateKind::USUAL);
-        };
-        let [_, changed] = language.read(main, &wanted(self.kind(), settings, catalog)?)?;
-        let shown = language.certificates(&changed, ask)?;
-        Ok(kind_of(&shown).unwrap_or(CertificateKind::USUAL))
-    }
-}
 
 /// What the run has otherwise of the certificates that a load is shown: nothing where their kind can be told.
 ///
@@ -70,7 +45,7 @@ pub(crate) fn replaced_certificate(
 }
 
 /// The kind that clients get of several. Where there is one without RSA it is that: clients of today prefer it.
-fn kind_of(shown: &[Shown]) -> Option<CertificateKind> {
+pub(crate) fn kind_of(shown: &[Shown]) -> Option<CertificateKind> {
     let kinds: Vec<CertificateKind> = shown.iter().filter_map(|one| of_pem(&one.pem)).collect();
     let is_rsa = |kind: &CertificateKind| {
         matches!(

@@ -417,13 +417,9 @@ pub struct ArmStarted {
     pub listen: SocketAddr,
     /// Where it is asked over TLS.
     pub tls_listen: Option<SocketAddr>,
-    /// The certificate that it shows there, PEM; `None` where it is asked in clear alone, and of one that weir did not
-    /// start.
-    #[serde(default)]
+    /// The certificate that it shows there, PEM, where weir made it.
     pub certificate: Option<String>,
-    /// Of a copy of the user's configuration: what each of the job's asks meets there, and where it is asked
-    /// for that.
-    #[serde(default)]
+    /// Of a copy of the user's configuration: what each of the job's asks meets there, and where it is asked for that.
     pub asked: Vec<(SocketAddr, AskedRecord)>,
     /// Program and version; empty for one that weir did not start.
     pub program: String,

@@ -376,7 +376,7 @@ impl OwnProxy {
 
 /// The proxy that listens at an address of this host and that nobody has started.
 pub(super) fn observed(address: SocketAddr) -> Option<ObservedProxy> {
-    ObservedProxy::of(&weir_probe::listening_at(address), address)
+    weir_sut::observe(&weir_probe::listening_at(address), address)
 }
 
 /// Settings of a namespace, where the arm has none: written, they would be the host's, and nobody would

@@ -116,9 +116,11 @@ fn filter_of(
     let Some(config) = get(document.json, at) else {
         return;
     };
-    let kind = config.get("@type").and_then(Json::as_str);
-    let kind = kind.and_then(|kind| kind.rsplit('.').next());
-    let kind = kind.unwrap_or_default();
+    let message = config
+        .get("@type")
+        .and_then(Json::as_str)
+        .unwrap_or_default();
+    let kind = message.rsplit('.').next().unwrap_or_default();
     let known = FILTERS.iter().find(|(name, _)| *name == kind);
     if let Some((name, part)) = known
         && !(*name == "Compressor" && request.is_plain())
@@ -142,10 +144,10 @@ fn filter_of(
 fn clusters_of(json: &Json, action: &Pointer) -> Vec<String> {
     let text = |at: &Pointer| get(json, at).and_then(Json::as_str).map(str::to_owned);
     let weighted = items(json, action.join("/weighted_clusters/clusters"));
-    let weighted = weighted.iter().filter_map(|one| text(&one.child("name")));
-    text(&action.child("cluster"))
-        .into_iter()
-        .chain(weighted)
+    let names = weighted.iter().map(|cluster| cluster.child("name"));
+    std::iter::once(action.child("cluster"))
+        .chain(names)
+        .filter_map(|name| text(&name))
         .collect()
 }
 

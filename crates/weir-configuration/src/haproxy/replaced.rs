@@ -90,8 +90,10 @@ pub fn certificates(source: &Source, ask: &AskSpec) -> Result<Vec<Shown>, Config
             };
             let span = bind.words_from(option.start);
             let spot = Spot::new(source, file, span, format!("{name} {path}"));
-            let spot = spot.record(source);
-            shown.push(Shown { spot, pem });
+            shown.push(Shown {
+                spot: spot.record(source),
+                pem,
+            });
         }
     }
     Ok(shown)

@@ -18,8 +18,8 @@ fn must_be(find: Find<'_>, table: &str) {
         let found = find(&ask(asked)).unwrap();
         let shown = found.iter().map(|it| {
             let part = serde_json::to_value(it.part).unwrap();
-            let part = part.as_str().unwrap().to_owned();
-            format!("{part} {} {}", it.original.line, it.original.name)
+            let (line, name) = (it.original.line, &it.original.name);
+            format!("{} {line} {name}", part.as_str().unwrap())
         });
         assert_eq!(
             shown.collect::<Vec<_>>().join("; "),
@@ -62,9 +62,9 @@ http {
 
 #[test]
 fn nginx_by_what_a_location_has_in_force() {
-    let source = source("nginx.conf", NGINX);
+    let configuration = source("nginx.conf", NGINX);
     must_be(
-        &|ask| nginx::replaced(&source, ask, ""),
+        &|ask| nginx::replaced(&configuration, ask, ""),
         "
         :80 => 
         :80 Accept-Encoding=gzip => content 8 gzip on
@@ -85,8 +85,8 @@ fn nginx_by_what_a_location_has_in_force() {
 #[test]
 fn nginx_s_own_listeners_are_asked_as_before() {
     let folder = prefix();
-    let source = source("nginx.conf", NGINX);
-    let copy = nginx::adapt(&source, &of_a_test(folder.path()), "").unwrap();
+    let configuration = source("nginx.conf", NGINX);
+    let copy = nginx::adapt(&configuration, &of_a_test(folder.path()), "").unwrap();
     let inner = format!("unix:{}/run/1.sock", folder.path().display());
     for expected in [
         format!("upstream inner {{ server {inner}; }}"),
@@ -131,10 +131,10 @@ frontend behind
 
 #[test]
 fn haproxy_by_frontend_backend_and_defaults() {
-    let source = source("haproxy.cfg", HAPROXY);
+    let configuration = source("haproxy.cfg", HAPROXY);
     let web = "client_address 10 acl office src 192.0.2.0/24";
     must_be(
-        &|ask| haproxy::replaced(&source, ask),
+        &|ask| haproxy::replaced(&configuration, ask),
         &format!(
             "
             :80 => origin_tls 5 ssl; origin_tls 5 verify none; origin_tls 15 no-ssl-reuse; proxy_protocol 7 bind … accept-proxy; proxy_protocol 15 send-proxy; {web}
@@ -142,7 +142,7 @@ fn haproxy_by_frontend_backend_and_defaults() {
             "
         ),
     );
-    let shown = haproxy::certificates(&source, &ask("tls")).unwrap();
+    let shown = haproxy::certificates(&configuration, &ask("tls")).unwrap();
     assert_eq!(paths(&shown), ["8 /etc/keys/site.pem"]);
 }
 
@@ -207,16 +207,16 @@ static_resources:
 
 #[test]
 fn envoy_by_filters_and_cluster() {
-    let source = source("envoy.yaml", ENVOY);
+    let configuration = source("envoy.yaml", ENVOY);
     must_be(
-        &|ask| document::replaced(&source, Dialect::Envoy, ask),
+        &|ask| document::replaced(&configuration, Dialect::Envoy, ask),
         r#"
         tls => origin_tls 38 transport_socket {"name":"envoy.transport_sockets.tls"}; limit 22 LocalRateLimit
         tls /many => servers 40 2 endpoints; servers 45 pipe; limit 22 LocalRateLimit
         tls /inner => limit 22 LocalRateLimit
         "#,
     );
-    let shown = document::certificates(&source, Dialect::Envoy, &ask("tls")).unwrap();
+    let shown = document::certificates(&configuration, Dialect::Envoy, &ask("tls")).unwrap();
     assert_eq!(
         paths(&shown),
         ["12 /etc/proxy/site.pem", "14 Text(\"-----BEGIN\")"]
@@ -224,7 +224,7 @@ fn envoy_by_filters_and_cluster() {
     let folder = prefix();
     let mut surroundings = of_a_test(folder.path());
     surroundings.asks[0].spec.tls = true;
-    let copy = document::adapt_envoy(&source, &surroundings).unwrap();
+    let copy = document::adapt_envoy(&configuration, &surroundings).unwrap();
     let inner = text(&copy).split("- name: inner").nth(1).unwrap();
     let pipe = format!("{}/run/1.sock", folder.path().display());
     for kept in ["envoy.transport_sockets.tls", &*pipe] {
@@ -264,9 +264,9 @@ const CADDY: &str = r#"{
 
 #[test]
 fn caddy_by_handlers() {
-    let source = source("caddy.json", CADDY);
+    let configuration = source("caddy.json", CADDY);
     must_be(
-        &|ask| document::replaced(&source, Dialect::Caddy, ask),
+        &|ask| document::replaced(&configuration, Dialect::Caddy, ask),
         "
         :8080 => 
         :8080 Accept-Encoding=gzip => content 8 encode
@@ -275,10 +275,10 @@ fn caddy_by_handlers() {
         :8080 /inner/ => 
         ",
     );
-    let shown = document::certificates(&source, Dialect::Caddy, &ask(":8080")).unwrap();
+    let shown = document::certificates(&configuration, Dialect::Caddy, &ask(":8080")).unwrap();
     assert_eq!(paths(&shown), ["3 /etc/proxy/site.pem"]);
     let folder = prefix();
-    let copy = document::adapt_caddy(&source, &of_a_test(folder.path())).unwrap();
+    let copy = document::adapt_caddy(&configuration, &of_a_test(folder.path())).unwrap();
     let inner = text(&copy)
         .lines()
         .find(|line| line.contains("\"tls\": {}, ") || line.contains("\"tls\": {}}"));

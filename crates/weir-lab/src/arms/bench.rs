@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use weir_agent::message::{ArmJob, ArmStarted, OriginJob};
+use weir_agent::message::{ArmJob, ArmStarted, OriginJob, OriginListener};
 use weir_model::room;
-use weir_model::study::{Arm, ExternalSpec, LoadSpec, Study};
+use weir_model::study::{Arm, ExternalSpec, LoadSpec, Study, Taken, TakenFrom};
 
 use super::{Bench, STOCK_NOFILE};
 use crate::LabError;
 use crate::host::Host;
+use crate::hosts::Hosts;
 use crate::options::Role;
 
 impl Bench<'_> {
@@ -69,6 +70,20 @@ impl Bench<'_> {
             Some(named) => Err(self.hosts.elsewhere(role, told, named.address.to_string())),
             None => self.hosts.own_address(role, asker, slot, told).map(drop),
         })
+    }
+
+    /// The origin server of an arm: a listener of weir's for the arm in this slot, or the user's own.
+    pub(super) fn origin_of(&self, arm: &Arm, slot: usize) -> Result<Option<SocketAddr>, LabError> {
+        if !self.study.proxy_of(arm).is_started() {
+            return Ok(None);
+        }
+        if !Hosts::has_origin(self.study) {
+            return Ok(self.study.origin.address);
+        }
+        let (role, asker) = (Role::Origin, Role::Proxy);
+        let taken = Taken::percent_of(arm.taken, TakenFrom::Origin);
+        let told = self.hosts.host(role).ask(OriginListener { slot, taken })?;
+        self.hosts.own_address(role, asker, slot, told).map(Some)
     }
 
     pub(super) fn start_origin(&self) -> Result<(), LabError> {

@@ -15,8 +15,7 @@ mod layout;
 mod log;
 mod own;
 mod requests;
-
-pub(crate) use counters::parse as sampled_of;
+mod running;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -52,6 +51,7 @@ pub(crate) const MARKS: Marks = Marks {
     version_of,
     install: "apt-get install caddy",
     told: None,
+    running: &running::RUNNING,
     open: |installed| Ok(Arc::new(Caddy { installed })),
 };
 

@@ -16,9 +16,8 @@ mod effective;
 mod layout;
 mod own;
 mod requests;
+mod running;
 mod told;
-
-pub(crate) use counters::{ASK_OWN, sum as sampled_of};
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -43,6 +42,7 @@ pub(crate) const MARKS: Marks = Marks {
     version_of,
     install: "scripts/setup proxies, or see envoyproxy.io",
     told: Some(effective::told),
+    running: &running::RUNNING,
     open: |installed| Ok(Arc::new(Envoy { installed })),
 };
 

@@ -15,10 +15,9 @@ mod effective;
 mod layout;
 mod own;
 mod requests;
+mod running;
 mod runtime;
 mod way;
-
-pub(crate) use counters::sampled_of;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -44,6 +43,7 @@ pub(crate) const MARKS: Marks = Marks {
     version_of,
     install: "apt-get install haproxy",
     told: None,
+    running: &running::RUNNING,
     open: |installed| Ok(Arc::new(Haproxy { installed })),
 };
 

@@ -11,9 +11,8 @@ mod configuration;
 mod effective;
 mod modules;
 mod requests;
+mod running;
 mod status;
-
-pub(crate) use status::sampled_of;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -40,6 +39,7 @@ pub(crate) const MARKS: Marks = Marks {
     version_of,
     install: "apt-get install apache2-bin",
     told: None,
+    running: &running::RUNNING,
     open: |installed| {
         let modules = Modules::of(&installed.program)?;
         Ok(Arc::new(Httpd { installed, modules }))

@@ -6,6 +6,7 @@ mod configuration;
 mod effective;
 mod own;
 mod requests;
+mod running;
 mod status;
 
 use std::collections::BTreeMap;
@@ -34,6 +35,7 @@ pub(crate) const MARKS: Marks = Marks {
         let tree = directives(&text)?;
         Ok(effective::read(text, &tree, vec![met], catalog, None))
     }),
+    running: &running::RUNNING,
     open: |installed| Ok(Arc::new(Nginx { installed })),
 };
 
@@ -148,15 +150,8 @@ impl Proxy for Nginx {
 
     fn sampled(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
         let text = self.status(configuration)?.unwrap_or_default();
-        Ok(sampled_of(&text))
+        Ok(status::sampled(&text))
     }
-}
-
-/// Counters and values of the moment of what stub_status answers; none of another text.
-pub(crate) fn sampled_of(text: &str) -> BTreeMap<String, u64> {
-    let mut all = status::counters(text).unwrap_or_default();
-    all.extend(status::gauges(text));
-    all
 }
 
 impl Nginx {

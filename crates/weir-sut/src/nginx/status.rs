@@ -13,8 +13,15 @@ const NOW: [(&str, &str); 4] = [
     ("Waiting:", "waiting"),
 ];
 
+/// Counters and values of the moment; none of another text.
+pub(super) fn sampled(text: &str) -> BTreeMap<String, u64> {
+    let mut all = counters(text).unwrap_or_default();
+    all.extend(gauges(text));
+    all
+}
+
 /// Reads the values of the moment.
-pub(super) fn gauges(text: &str) -> BTreeMap<String, u64> {
+fn gauges(text: &str) -> BTreeMap<String, u64> {
     let value = |(label, name): (&str, &str)| {
         let behind = text.split_once(label)?.1;
         let value = behind.split_whitespace().next()?.parse().ok()?;

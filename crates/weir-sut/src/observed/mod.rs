@@ -4,13 +4,12 @@
 //! read is read: its command line, its configuration, its error log, its socket for statistics. Why something is not
 //! read is told with what is missing.
 
-mod discover;
 mod process;
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -18,8 +17,8 @@ use std::time::Duration;
 
 use weir_model::study::ProxyKind;
 
+pub(crate) use self::process::Process;
 use crate::admin::answer;
-use crate::{caddy, envoy, haproxy, httpd, nginx};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -27,21 +26,45 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes of an answer at most.
 const MOST: u64 = 64 << 20;
 
-/// A proxy that runs and that weir did not start.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ObservedProxy {
-    /// Which program.
-    pub kind: ProxyKind,
-    /// Its error log, as this process can open it.
-    pub error_log: Option<PathBuf>,
+/// What a kind of proxy tells where weir did not start it.
+#[derive(Debug)]
+pub(crate) struct Running {
+    /// Looks for what one offers that is asked at an address; an error is why its configuration cannot be read.
+    pub(crate) find: fn(&Process, SocketAddr) -> Result<Offers, String>,
+    /// Whether that needs its files.
+    pub(crate) needs_files: bool,
+    /// Its counters and values of the moment, by the names of `limits/counters.yaml`, with what asks it.
+    pub(crate) sampled: fn(&Ask<'_>) -> Result<BTreeMap<String, u64>, String>,
+}
+
+/// Asks a proxy: by a command, where it takes lines.
+pub(crate) type Ask<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
+
+/// What a proxy that runs offers by its configuration.
+#[derive(Debug, Clone)]
+pub(crate) struct Offers {
+    /// Its error log.
+    pub(crate) error_log: Option<PathBuf>,
     /// Whether its error log has warnings; `None`: not known.
-    pub logs_warnings: Option<bool>,
-    /// Levels of its configuration by ids of the catalog, as far as they could be read.
-    pub settings: BTreeMap<String, String>,
+    pub(crate) logs_warnings: Option<bool>,
+    /// Levels by ids of the catalog.
+    pub(crate) settings: BTreeMap<String, String>,
     /// Counters that stay at zero whatever happens: its configuration has nothing that they count.
     pub(crate) idle: Vec<&'static str>,
     /// Where it is asked, or why it is not.
     pub(crate) way: Result<Way, String>,
+}
+
+/// A proxy that runs and that weir did not start.
+#[derive(Debug, Clone)]
+pub struct ObservedProxy {
+    /// Which program.
+    pub kind: ProxyKind,
+    /// Levels of its configuration by ids of the catalog, as far as they could be read.
+    pub settings: BTreeMap<String, String>,
+    /// With the error log as this process can open it.
+    pub(crate) offers: Offers,
+    running: &'static Running,
 }
 
 /// Where a proxy tells of itself.
@@ -61,9 +84,44 @@ pub(crate) enum Peer {
 }
 
 impl ObservedProxy {
-    /// The proxy whose processes these are, which is asked at an address; `None`: they are no program that is known here.
-    pub fn of(processes: &[u32], address: SocketAddr) -> Option<ObservedProxy> {
-        discover::of(processes, address)
+    /// One that is asked at an address.
+    pub(crate) fn of(
+        process: &Process,
+        running: &'static Running,
+        address: SocketAddr,
+    ) -> ObservedProxy {
+        let open = weir_probe::error_log_of(&process.all).map(|(_, path)| path);
+        let found = match running.needs_files && !process.has_our_files() {
+            true => Err("it is in another file system than weir's".to_owned()),
+            false => (running.find)(process, address),
+        };
+        let mut offers = found.unwrap_or_else(|why| Offers::none(&why));
+        offers.error_log = offers.error_log.filter(|path| path.exists()).or(open);
+        ObservedProxy {
+            kind: process.kind,
+            settings: offers.settings.clone(),
+            offers,
+            running,
+        }
+    }
+
+    /// One that is asked nowhere.
+    #[cfg(test)]
+    pub(crate) fn with_log(kind: ProxyKind, error_log: PathBuf) -> ObservedProxy {
+        const RUNNING: Running = Running {
+            find: |_, _| Ok(Offers::none("")),
+            needs_files: false,
+            sampled: |_| Ok(BTreeMap::new()),
+        };
+        ObservedProxy {
+            kind,
+            settings: BTreeMap::new(),
+            offers: Offers {
+                error_log: Some(error_log),
+                ..Offers::none("there is none")
+            },
+            running: &RUNNING,
+        }
     }
 
     /// Its counters and values of the moment, by the names of `limits/counters.yaml`.
@@ -71,18 +129,24 @@ impl ObservedProxy {
     /// # Errors
     /// Why it is not asked, or does not answer, and what would help.
     pub(crate) fn sampled(&self) -> Result<BTreeMap<String, u64>, String> {
-        let way = self.way.as_ref().map_err(Clone::clone)?;
-        let ask = |command: &str| {
+        let way = self.offers.way.as_ref().map_err(Clone::clone)?;
+        (self.running.sampled)(&|command| {
             let asked = way.ask(command);
             asked.map_err(|error| format!("{}: {error}", way.name()))
-        };
-        Ok(match self.kind {
-            ProxyKind::Haproxy => haproxy::sampled_of(&ask("show info")?, &ask("show stat")?),
-            ProxyKind::Envoy => envoy::sampled_of(&ask("")?),
-            ProxyKind::Caddy => caddy::sampled_of(&ask("")?),
-            ProxyKind::Httpd => httpd::sampled_of(&ask("")?),
-            _ => nginx::sampled_of(&ask("")?),
         })
+    }
+}
+
+impl Offers {
+    /// Of one whose configuration cannot be read.
+    pub(crate) fn none(why: &str) -> Offers {
+        Offers {
+            error_log: None,
+            logs_warnings: None,
+            settings: BTreeMap::new(),
+            idle: Vec::new(),
+            way: Err(format!("its configuration cannot be read: {why}")),
+        }
     }
 }
 
@@ -124,6 +188,27 @@ impl Stream for TcpStream {}
 impl Stream for UnixStream {}
 
 impl Peer {
+    /// Who is connected to for an address that is listened at: this host where it is any.
+    pub(crate) fn listening_at(listen: &str) -> Option<Peer> {
+        if let Some(path) = listen.strip_prefix("unix:") {
+            return Some(Peer::Unix(path.into()));
+        }
+        let local = IpAddr::from(Ipv4Addr::LOCALHOST);
+        let (host, port) = match listen.rsplit_once(':') {
+            Some((host, port)) if !port.ends_with(']') => (host, port.parse().ok()?),
+            _ => match listen.parse::<u16>() {
+                Ok(port) => ("*", port),
+                Err(_) => (listen, 80),
+            },
+        };
+        let host = match host.trim_start_matches('[').trim_end_matches(']') {
+            "*" | "" | "localhost" => local,
+            address => address.parse().ok()?,
+        };
+        let host = if host.is_unspecified() { local } else { host };
+        Some(Peer::Tcp(SocketAddr::from((host, port))))
+    }
+
     fn connect(&self) -> io::Result<Box<dyn Stream>> {
         match self {
             Peer::Tcp(address) => {

@@ -3,36 +3,36 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use weir_model::study::ProxyKind;
 
 /// A process of a proxy.
 #[derive(Debug)]
-pub(super) struct Process {
-    pub(super) pid: u32,
-    pub(super) kind: ProxyKind,
+pub(crate) struct Process {
+    pid: u32,
+    /// All that listen where it does.
+    pub(crate) all: Vec<u32>,
+    pub(crate) kind: ProxyKind,
     /// Its arguments; of nginx, which writes its title over them, the title's words behind `master process`.
-    pub(super) arguments: Vec<String>,
+    pub(crate) arguments: Vec<String>,
 }
 
 impl Process {
     /// The first of some processes that is a proxy which is known here: nginx's master before its workers.
-    pub(super) fn first(pids: &[u32]) -> Option<Process> {
-        let all = || pids.iter().filter_map(|pid| Process::of(*pid));
+    pub(crate) fn first(pids: &[u32]) -> Option<Process> {
+        let each = || pids.iter().filter_map(|pid| Process::of(*pid));
         let is_whole = |process: &Process| !process.arguments.is_empty();
-        all().find(is_whole).or_else(|| all().next())
+        let first = each().find(is_whole).or_else(|| each().next())?;
+        Some(Process {
+            all: pids.to_vec(),
+            ..first
+        })
     }
 
     fn of(pid: u32) -> Option<Process> {
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-        let kind = match name.trim() {
-            "nginx" => ProxyKind::Nginx,
-            "haproxy" => ProxyKind::Haproxy,
-            name if name.starts_with("envoy") => ProxyKind::Envoy,
-            "caddy" => ProxyKind::Caddy,
-            "apache2" | "httpd" => ProxyKind::Httpd,
-            _ => return None,
-        };
+        let kind = ProxyKind::of_process(name.trim())?;
         let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
         let line = String::from_utf8_lossy(&line).into_owned();
         let words: Vec<String> = match line.split_once("nginx: ") {
@@ -45,13 +45,14 @@ impl Process {
         };
         Some(Process {
             pid,
+            all: vec![pid],
             kind,
             arguments: words.into_iter().filter(|word| !word.is_empty()).collect(),
         })
     }
 
     /// The values of an option, in any of its spellings: `-c FILE`, `--config-path=FILE`, `-cFILE` for one letter.
-    pub(super) fn values(&self, spellings: &[&str]) -> Vec<&str> {
+    pub(crate) fn values(&self, spellings: &[&str]) -> Vec<&str> {
         let mut found = Vec::new();
         let mut words = self.arguments.iter().skip(1).map(String::as_str);
         while let Some(word) = words.next() {
@@ -70,13 +71,13 @@ impl Process {
     }
 
     /// A path of its own, from its working folder.
-    pub(super) fn path(&self, path: &str) -> PathBuf {
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
         let folder = fs::read_link(format!("/proc/{}/cwd", self.pid));
         folder.unwrap_or_else(|_| PathBuf::from("/")).join(path)
     }
 
     /// Whether it has the file systems that this process has, so that its paths mean the same here.
-    pub(super) fn has_our_files(&self) -> bool {
+    pub(crate) fn has_our_files(&self) -> bool {
         let root = |path: &Path| {
             let found = fs::metadata(path).ok()?;
             Some((found.dev(), found.ino()))
@@ -85,9 +86,12 @@ impl Process {
         own.is_some() && own == root(Path::new(&format!("/proc/{}/root/", self.pid)))
     }
 
-    /// Its program, which can be run by this path.
-    pub(super) fn program(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/{}/exe", self.pid))
+    /// What its program prints of itself: `nginx -V`, `apache2 -V`.
+    pub(crate) fn printed(&self) -> String {
+        let mut program = Command::new(format!("/proc/{}/exe", self.pid));
+        let output = program.arg("-V").stdin(Stdio::null()).output();
+        let bytes = output.map(|output| [output.stdout, output.stderr].concat());
+        String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
     }
 }
 
@@ -111,6 +115,7 @@ mod tests {
         ];
         let process = Process {
             pid: std::process::id(),
+            all: Vec::new(),
             kind: ProxyKind::Nginx,
             arguments: words.map(str::to_owned).to_vec(),
         };
