@@ -30,7 +30,8 @@ fn leads(server: &str, listener: &str) -> bool {
     };
     let is_loopback = host == "localhost" || host == "[::1]" || host.starts_with("127.");
     let is_any = matches!(own, "" | "*" | "0.0.0.0" | "[::]" | "localhost");
-    port == own_port && (host == own || (is_loopback && is_any))
+    let is_local_name = host == "localhost" && matches!(own, "127.0.0.1" | "[::1]");
+    port == own_port && (host == own || is_local_name || (is_loopback && is_any))
 }
 
 #[cfg(test)]
@@ -42,6 +43,7 @@ mod tests {
         for (server, listener, expected) in [
             ("127.0.0.1:81", "127.0.0.1:81", true),
             ("localhost:81", ":81", true),
+            ("localhost:81", "127.0.0.1:81", true),
             ("127.0.0.1:81", "0.0.0.0:81", true),
             ("[::1]:81", "[::]:81", true),
             ("10.0.0.1:81", "0.0.0.0:81", false),
