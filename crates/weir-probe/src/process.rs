@@ -239,8 +239,8 @@ pub fn children(pid: u32) -> Result<Vec<u32>, ProbeError> {
     Ok(found)
 }
 
-/// The process that has started one; `None`: it has ended.
-pub(crate) fn parent(pid: u32) -> Option<u32> {
+/// Finds the process that has started one; `None`: it has ended.
+pub fn parent(pid: u32) -> Option<u32> {
     Stat::read(pid).ok().map(|stat| stat.parent)
 }
 

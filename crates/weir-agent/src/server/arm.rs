@@ -375,7 +375,7 @@ impl OwnProxy {
 }
 
 /// The proxy that listens at an address of this host and that nobody has started.
-pub(super) fn observed(address: SocketAddr) -> Option<ObservedProxy> {
+fn observed(address: SocketAddr) -> Option<ObservedProxy> {
     weir_sut::observe(&weir_probe::listening_at(address), address)
 }
 

@@ -14,7 +14,7 @@ use weir_parameters::Catalog;
 use weir_probe::sample::Sampler;
 use weir_sut::{Certificate, CertificateKind, Certificates, Launcher, SutError, WorkFolder};
 
-use super::arm::{Arm, ArmPlace, observed};
+use super::arm::{Arm, ArmPlace};
 use super::load::{self, Place};
 use super::networks::{MOST_ARMS, Networks, origin_address};
 use super::samples::{self, Sampling};
@@ -216,10 +216,12 @@ impl Bench {
         let arms_places = arms.iter().map(|arm| samples::arm(arm));
         let listening = job.external.map_or_else(Vec::new, weir_probe::listening_at);
         let cpus = weir_probe::cpus_of(&listening);
+        let observed = job
+            .external
+            .and_then(|at| weir_sut::observe(&listening, at));
         let external = job.external.map(|_| Ok(samples::external("", listening)));
         let places = generator.into_iter().chain(arms_places);
         let places = places.chain(external).chain(origin);
-        let observed = job.external.and_then(observed);
         let settings = observed.as_ref().map(|proxy| proxy.settings.clone());
         let counting = observed.map(|proxy| samples::counting_external("", proxy));
         let of_arms = arms.iter().filter_map(|arm| arm.own_counters());
@@ -350,7 +352,7 @@ impl Hands for Bench {
         settings::leftovers(how.dry_run)
     }
 
-    /// Makes a certificate and gives its PEM text, which clients are to trust.
+    /// Keeps the names that certificates are made for, each when an arm needs its kind.
     fn make_certificates(
         &mut self,
         MakeCertificates(names): MakeCertificates,

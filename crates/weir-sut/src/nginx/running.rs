@@ -22,7 +22,7 @@ fn built<'t>(printed: &'t str, option: &str) -> Option<&'t str> {
 }
 
 fn find(process: &Process, _: SocketAddr) -> Result<Offers, String> {
-    let printed = process.printed();
+    let printed = process.printed()?;
     let given = process
         .values(&["-p"])
         .last()

@@ -1,8 +1,9 @@
 //! A proxy that runs and that weir did not start: what it tells of itself where its own configuration offers that.
 //!
 //! Nothing is changed, nothing is asked that its configuration does not offer to this host, and only what the caller may
-//! read is read: its command line, its configuration, its error log, its socket for statistics. Why something is not
-//! read is told with what is missing.
+//! read is read: its command line, its configuration, its error log, its socket for statistics. No file that another
+//! user's process names is read, and no program of another user's is run ([`crate::trust`]). Why something is not read is
+//! told with what is missing.
 
 mod process;
 
@@ -91,11 +92,11 @@ impl ObservedProxy {
         address: SocketAddr,
     ) -> ObservedProxy {
         let open = weir_probe::error_log_of(&process.all).map(|(_, path)| path);
-        let found = match running.needs_files && !process.has_our_files() {
-            true => Err("it is in another file system than weir's".to_owned()),
-            false => (running.find)(process, address),
+        let distrust = process.distrust().filter(|_| running.needs_files);
+        let mut offers = match distrust {
+            Some(why) => Offers::none(&why),
+            None => (running.find)(process, address).unwrap_or_else(|why| Offers::none(&why)),
         };
-        let mut offers = found.unwrap_or_else(|why| Offers::none(&why));
         offers.error_log = offers.error_log.filter(|path| path.exists()).or(open);
         ObservedProxy {
             kind: process.kind,

@@ -3,9 +3,10 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use weir_model::study::ProxyKind;
+
+use crate::{installed, trust};
 
 /// A process of a proxy.
 #[derive(Debug)]
@@ -19,15 +20,32 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// The first of some processes that is a proxy which is known here: nginx's master before its workers.
+    /// Finds the proxy that some processes are: the first of them and of those that have started them whose word is taken
+    /// ([`trust`]) and that has arguments, as nginx's master has and its workers have not; else the first of all.
     pub(crate) fn first(pids: &[u32]) -> Option<Process> {
-        let each = || pids.iter().filter_map(|pid| Process::of(*pid));
-        let is_whole = |process: &Process| !process.arguments.is_empty();
-        let first = each().find(is_whole).or_else(|| each().next())?;
+        let parents = pids
+            .iter()
+            .filter_map(|pid| weir_probe::process::parent(*pid));
+        let candidates = || pids.iter().copied().chain(parents.clone());
+        let is_trusted = |process: &Process| {
+            !process.arguments.is_empty() && trust::against_process(process.pid).is_none()
+        };
+        let first = candidates()
+            .filter_map(Process::of)
+            .find(is_trusted)
+            .or_else(|| candidates().find_map(Process::of))?;
         Some(Process {
             all: pids.to_vec(),
             ..first
         })
+    }
+
+    /// Tells why no file that it names is read.
+    pub(crate) fn distrust(&self) -> Option<String> {
+        if !self.has_our_files() {
+            return Some("it is in another file system than weir's".to_owned());
+        }
+        trust::against_process(self.pid)
     }
 
     fn of(pid: u32) -> Option<Process> {
@@ -77,7 +95,7 @@ impl Process {
     }
 
     /// Whether it has the file systems that this process has, so that its paths mean the same here.
-    pub(crate) fn has_our_files(&self) -> bool {
+    fn has_our_files(&self) -> bool {
         let root = |path: &Path| {
             let found = fs::metadata(path).ok()?;
             Some((found.dev(), found.ino()))
@@ -86,17 +104,31 @@ impl Process {
         own.is_some() && own == root(Path::new(&format!("/proc/{}/root/", self.pid)))
     }
 
-    /// What its program prints of itself: `nginx -V`, `apache2 -V`.
-    pub(crate) fn printed(&self) -> String {
-        let mut program = Command::new(format!("/proc/{}/exe", self.pid));
-        let output = program.arg("-V").stdin(Stdio::null()).output();
-        let bytes = output.map(|output| [output.stdout, output.stderr].concat());
-        String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
+    /// Runs its program to have it print what it was built with: `nginx -V`, `apache2 -V`.
+    ///
+    /// # Errors
+    /// The program is another user's, or cannot be run.
+    pub(crate) fn printed(&self) -> Result<String, String> {
+        // By its own path: the number may be another process's by the time that it is run.
+        let program = fs::read_link(format!("/proc/{}/exe", self.pid))
+            .map_err(|error| format!("its program is not known: {error}"))?;
+        if let Some(why) = trust::against_program(&program) {
+            return Err(format!("its program is not run: {why}"));
+        }
+        let mut command = installed::command(&program);
+        command.arg("-V");
+        let output = installed::output(command).map_err(|error| error.to_string())?;
+        let text = [output.stdout, output.stderr].concat();
+        Ok(String::from_utf8_lossy(&text).into_owned())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+
     use super::*;
 
     #[test]
@@ -124,5 +156,32 @@ mod tests {
         assert_eq!(process.path("/a"), Path::new("/a"));
         assert!(process.path("a").is_absolute());
         assert_eq!(Process::of(std::process::id()).map(|it| it.pid), None);
+    }
+
+    /// Anybody may start a program that is called nginx.
+    #[test]
+    fn nothing_that_another_user_s_process_names_is_read_or_run() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+        let program = folder.path().join("nginx");
+        fs::copy("/bin/sleep", &program).unwrap();
+        let other = 65_534;
+        let mut child = std::process::Command::new(&program)
+            .arg("60")
+            .uid(other)
+            .spawn()
+            .unwrap();
+        let process = Process::first(&[child.id()]).unwrap();
+        let why = process.distrust();
+        std::os::unix::fs::chown(&program, Some(other), None).unwrap();
+        let not_run = process.printed();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(process.kind, ProxyKind::Nginx);
+        assert!(why.is_some_and(|why| why.contains("is user 65534's")));
+        assert!(not_run.is_err_and(|why| why.contains("belongs to user 65534")));
     }
 }
