@@ -8,7 +8,7 @@ use weir_model::flow::{FlowSpec, LoadSpec};
 use weir_model::record::{
     AskedRecord, FROM_FILES, Remark, ReplacedRecord, SpotRecord, replaced_sentences,
 };
-use weir_model::study::{Arm, ArmRole, AskSpec, ProxyRole, ProxySpec, Settings, Study};
+use weir_model::study::{Arm, ArmRole, AskSpec, Compare, ProxyRole, ProxySpec, Settings, Study};
 
 use crate::LabError;
 use crate::hosts::Hosts;
@@ -59,33 +59,50 @@ pub(crate) fn no_copies(
     Ok(refused)
 }
 
-/// Why a comparison of an arm with the one that it is compared with would not show that their configurations differ: one
-/// has something, for requests of the loads, that is lost in its copy, and the other has not.
+/// Tells why an arm is not compared with those before it that it would be compared with: for requests of the loads one has
+/// something that is lost in its copy and the other has not, so the copies would not show that they differ.
 fn lost_difference(study: &Study, arm: &Arm, missing: &Missing) -> Option<String> {
-    let base = study
-        .arms
-        .get(arm.against)
-        .filter(|_| arm.role == ArmRole::Change)?;
-    let [of_arm, of_base] = [arm, base].map(|arm| missing.asked.get(&arm.name));
-    let [of_arm, of_base] = [lost(of_arm?), lost(of_base?)];
-    let only = |own: &[&ReplacedRecord], other: &[&ReplacedRecord]| {
-        let is_other = |record: &&&ReplacedRecord| {
-            let mut others = other.iter();
-            !others.any(|it| (it.part, &it.original.name) == (record.part, &record.original.name))
-        };
-        let own = own.iter().filter(is_other);
-        replaced_sentences(own.copied()).join("; ")
-    };
-    let (of, sentences) = match only(&of_arm, &of_base) {
-        none if none.is_empty() => (base, only(&of_base, &of_arm)),
-        sentences => (arm, sentences),
-    };
+    if arm.role != ArmRole::Change {
+        return None;
+    }
+    let compared = study.arms.iter().enumerate().filter(|(place, other)| {
+        *place == arm.against
+            || (study.compare == Compare::Pairs && other.role != ArmRole::SameAsBaseline)
+    });
+    let earlier = compared.map(|(_, other)| other);
+    earlier
+        .take_while(|other| other.name != arm.name)
+        .find_map(|base| lost_between(arm, base, missing))
+}
+
+fn lost_between(arm: &Arm, base: &Arm, missing: &Missing) -> Option<String> {
+    let of_arm = lost(missing.asked.get(&arm.name)?);
+    let of_base = lost(missing.asked.get(&base.name)?);
+    let mut bearer = arm;
+    let mut sentences = only_in(&of_arm, &of_base);
+    if sentences.is_empty() {
+        bearer = base;
+        sentences = only_in(&of_base, &of_arm);
+    }
     (!sentences.is_empty()).then(|| {
         format!(
-            "`{}` and `{}` differ in what copies lose, and a comparison of the copies would not show it: `{}` has {sentences}",
-            arm.name, base.name, of.name
+            "`{}` and `{}` differ in what copies lose, and a comparison of the copies would not show it: `{}` has {}",
+            arm.name,
+            base.name,
+            bearer.name,
+            sentences.join("; ")
         )
     })
+}
+
+/// Sentences of what one configuration has and another has not.
+fn only_in(records: &[&ReplacedRecord], others: &[&ReplacedRecord]) -> Vec<String> {
+    replaced_sentences(records.iter().copied().filter(|record| {
+        let is_same = |other: &&ReplacedRecord| {
+            (other.part, &other.original.name) == (record.part, &record.original.name)
+        };
+        !others.iter().any(is_same)
+    }))
 }
 
 /// What of a configuration is lost in its copy.
