@@ -34,5 +34,5 @@ pub use error::ConfigurationError;
 pub use listener::Listener;
 pub use record::record;
 pub use regular::{read_regular, read_regular_below};
-pub use shown::{Shown, ShownPem};
+pub use shown::{PemLocation, ShownCertificate};
 pub use source::{Ask, Pem, Source, SourceFile, Splice, Surroundings, Wanted, diff, former_line};

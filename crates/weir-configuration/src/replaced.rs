@@ -1,11 +1,11 @@
-//! What a copy has otherwise than the configuration, of all that the requests of a load meet.
+//! Collects what a copy replaces, of all that the requests of a load meet.
 
 use weir_model::record::{ReplacedPart, ReplacedRecord};
 
 use crate::Source;
 use crate::asked::Spot;
 
-/// What was found so far, each once.
+/// Replacements that were found so far, each once.
 pub(crate) struct Replacements<'s> {
     source: &'s Source,
     all: Vec<ReplacedRecord>,

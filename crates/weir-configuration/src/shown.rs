@@ -6,16 +6,16 @@ use weir_model::record::SpotRecord;
 
 /// A certificate that a configuration shows to the clients of a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
-    /// What says so, and where.
+pub struct ShownCertificate {
+    /// The directive or option that names it, and its place.
     pub spot: SpotRecord,
-    /// Where it is.
-    pub pem: ShownPem,
+    /// The place of its text.
+    pub pem: PemLocation,
 }
 
-/// Where the text of a certificate is, in PEM (RFC 7468).
+/// The place of a certificate's text, in PEM (RFC 7468).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ShownPem {
+pub enum PemLocation {
     /// A file, or a folder of such.
     At(PathBuf),
     /// A file whose lines begin with the path of one (HAProxy's `crt-list`).

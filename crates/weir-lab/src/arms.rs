@@ -68,7 +68,7 @@ pub(crate) struct Arms<'a> {
     /// By how many places the arms have moved on among the instances of a controller.
     moved: usize,
     has_origin: bool,
-    /// Whether proxies that weir starts show certificates, since some load asks over TLS.
+    /// True if proxies that weir starts show certificates, since some load asks over TLS.
     is_shown: bool,
     /// Some arm's client sockets go past the kernel's TCP and cannot drop content there. Then none does: the same for all.
     keeps_content: bool,

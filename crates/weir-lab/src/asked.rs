@@ -105,7 +105,7 @@ fn only_in(records: &[&ReplacedRecord], others: &[&ReplacedRecord]) -> Vec<Strin
     }))
 }
 
-/// What of a configuration is lost in its copy.
+/// Finds what of a configuration is lost in its copy.
 fn lost(asked: &[AskedRecord]) -> Vec<&ReplacedRecord> {
     let all = asked.iter().flat_map(|record| &record.replaced);
     all.filter(|record| record.part.is_lost()).collect()

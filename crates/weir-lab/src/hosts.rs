@@ -315,7 +315,7 @@ impl Hosts {
         Ok(program)
     }
 
-    /// Whether the study has an origin server of weir's at all.
+    /// Returns true if the study has an origin server of weir's.
     pub(crate) fn has_origin(study: &Study) -> bool {
         let mut proxies = study.arms.iter().map(|arm| study.proxy_of(arm));
         study.origin.address.is_none()

@@ -180,7 +180,7 @@ pub struct Rule {
     pub prior: f64,
     /// All must be so.
     pub symptoms: Vec<Condition>,
-    /// Whether the limiter always shows in this way: where this does not show, it does not matter that other rows of the
+    /// True if the limiter always shows in this way: where this does not show, it does not matter that other rows of the
     /// limiter cannot be judged.
     #[serde(default)]
     pub settles: bool,

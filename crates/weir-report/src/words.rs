@@ -65,7 +65,7 @@ pub fn asked(record: &AskedRecord) -> String {
     format!("{}: {}: {first}{more}", loads(&record.loads), record.at())
 }
 
-/// What copies of the user's configurations have otherwise, for what these loads ask, a sentence each; nothing where weir
+/// Says what copies of the user's configurations replace, for what these loads ask, a sentence each; nothing where weir
 /// wrote the configurations.
 pub fn replaced<'r>(
     origin: &OriginSpec,
@@ -82,7 +82,7 @@ pub fn replaced<'r>(
         .collect()
 }
 
-/// Who answers in place of the user's servers.
+/// Says who answers in place of the user's servers.
 fn servers_words(origin: &OriginSpec) -> String {
     if let Some(address) = origin.address {
         return format!(

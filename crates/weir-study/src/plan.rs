@@ -31,19 +31,12 @@ const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 
 pub(crate) fn origin(node: Option<&Node>, check: &mut Checker) -> OriginSpec {
     let mut origin = OriginSpec::default();
-    let known = [
-        "size",
-        "status",
-        "delay",
-        "concurrency",
-        "content-type",
-        "address",
-    ];
-    let Some(fields) = node.and_then(|node| Fields::known(node, "an origin", &known, check)) else {
+    let keys = [&OF_WEIRS_ORIGIN[..], &["address"]].concat();
+    let Some(fields) = node.and_then(|node| Fields::known(node, "an origin", &keys, check)) else {
         return origin;
     };
     if let Some(node) = fields.get("address") {
-        origin.address = own_origin(node, &fields, check);
+        origin.address = users_origin(node, &fields, check);
         return origin;
     }
     if let Some(node) = fields.get("status") {
@@ -94,10 +87,12 @@ pub(crate) fn origin(node: Option<&Node>, check: &mut Checker) -> OriginSpec {
     origin
 }
 
-/// The address of a server of the user's.
-fn own_origin(node: &Node, fields: &Fields<'_>, check: &mut Checker) -> Option<SocketAddr> {
-    let others = ["size", "status", "delay", "concurrency", "content-type"];
-    if let Some((name, other)) = others
+/// Keys about the origin server that weir starts.
+const OF_WEIRS_ORIGIN: [&str; 5] = ["size", "status", "delay", "concurrency", "content-type"];
+
+/// Reads the address of a server of the user's.
+fn users_origin(node: &Node, fields: &Fields<'_>, check: &mut Checker) -> Option<SocketAddr> {
+    if let Some((name, other)) = OF_WEIRS_ORIGIN
         .iter()
         .find_map(|name| Some((name, fields.get(name)?)))
     {

@@ -37,7 +37,7 @@ pub struct Certificates {
     made: BTreeMap<CertificateKind, Certificate>,
 }
 
-/// What of a certificate decides what a handshake with it costs.
+/// The properties of a certificate that decide what a handshake with it costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CertificateKind {
     /// Its key.
@@ -72,7 +72,7 @@ impl CertificateKind {
         sent: 1,
     };
 
-    /// What a file in PEM sends: its first certificate's key, and how many there are; `None` where it has none that is
+    /// Reads what a file in PEM sends: its first certificate's key, and how many there are; `None` where it has none that is
     /// read here.
     pub fn of_pem(text: &[u8]) -> Option<CertificateKind> {
         let blocks = Pem::iter_from_buffer(text).filter_map(Result::ok);
@@ -153,8 +153,8 @@ impl Certificates {
     /// A file cannot be written, or a name is no host's.
     pub fn of_kind(&mut self, kind: CertificateKind) -> Result<&Certificate, SutError> {
         if !self.made.contains_key(&kind) {
-            let made = Certificate::of_kind(&self.folder, &self.names, kind)?;
-            self.made.insert(kind, made);
+            let certificate = Certificate::of_kind(&self.folder, &self.names, kind)?;
+            self.made.insert(kind, certificate);
         }
         Ok(&self.made[&kind])
     }

@@ -44,7 +44,7 @@ pub(crate) struct Marks {
     pub(crate) install: &'static str,
     /// What it runs with, from the text in which it told that elsewhere; `None`: no such text is read.
     pub(crate) told: Option<Told>,
-    /// What it tells where weir did not start it.
+    /// How one is observed that weir did not start.
     pub(crate) running: &'static Running,
     /// What asks and starts the one that was found.
     pub(crate) open: fn(Installed) -> Result<Arc<dyn Proxy>, SutError>,

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use weir_configuration::{Asked, ConfigurationError, Shown, Source, Surroundings, Wanted};
+use weir_configuration::{
+    Asked, ConfigurationError, ShownCertificate, Source, Surroundings, Wanted,
+};
 use weir_model::record::ReplacedRecord;
 use weir_model::study::AskSpec;
 
@@ -26,7 +28,7 @@ pub trait Language {
     /// No listener is as asked, or a host or path that is named meets nothing.
     fn look_up(&self, source: &Source, ask: &AskSpec) -> Result<Vec<Asked>, ConfigurationError>;
 
-    /// What a copy has otherwise, of what the requests of a load meet.
+    /// Finds what a copy replaces, of what the requests of a load meet.
     ///
     /// # Errors
     /// As for [`Language::look_up`].
@@ -44,7 +46,7 @@ pub trait Language {
         &self,
         source: &Source,
         ask: &AskSpec,
-    ) -> Result<Vec<Shown>, ConfigurationError>;
+    ) -> Result<Vec<ShownCertificate>, ConfigurationError>;
 
     /// Makes a copy fit to run in a trial.
     ///

@@ -210,7 +210,7 @@ impl<'a> Copying<'a> {
     }
 }
 
-/// What a copy of the second state has otherwise, with its places in the first.
+/// Finds what a copy of the second state replaces, with places in the first.
 pub(crate) fn replaced(
     language: &dyn Language,
     [user, changed]: [&Source; 2],

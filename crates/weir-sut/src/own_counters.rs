@@ -17,27 +17,27 @@ const AT_ONCE: usize = 1 << 20;
 
 /// Readers of one arm's.
 pub struct OwnCounters {
-    asked: Asked,
+    asked: CounterSource,
     wanted: Vec<&'static ProxyCounter>,
     log: Option<ErrorLog>,
 }
 
 /// Whom to ask.
-enum Asked {
+enum CounterSource {
     /// One that weir started.
     Started(Arc<dyn Proxy>, Box<Configuration>),
     /// One that weir did not start.
     Running(ObservedProxy),
 }
 
-impl Asked {
+impl CounterSource {
     fn sampled(&self) -> Result<BTreeMap<String, u64>, String> {
         match self {
-            Asked::Started(program, configuration) => {
+            CounterSource::Started(program, configuration) => {
                 let sampled = program.sampled(configuration);
                 sampled.map_err(|error| error.to_string())
             }
-            Asked::Running(proxy) => proxy.sampled(),
+            CounterSource::Running(proxy) => proxy.sampled(),
         }
     }
 }
@@ -49,7 +49,7 @@ impl OwnCounters {
         OwnCounters {
             log: Some(ErrorLog::open(configuration.error_log(), &wanted)),
             wanted,
-            asked: Asked::Started(program, Box::new(configuration)),
+            asked: CounterSource::Started(program, Box::new(configuration)),
         }
     }
 
@@ -69,7 +69,7 @@ impl OwnCounters {
         OwnCounters {
             log: log.map(|log| ErrorLog::open(log, &logged)),
             wanted,
-            asked: Asked::Running(proxy),
+            asked: CounterSource::Running(proxy),
         }
     }
 
@@ -87,7 +87,7 @@ impl OwnCounters {
             },
             None => "it has no error log that weir can read".to_owned(),
         };
-        if let Asked::Running(proxy) = &self.asked {
+        if let CounterSource::Running(proxy) = &self.asked {
             let idle = proxy.offers.idle.iter().map(|name| ((*name).to_owned(), 0));
             found.extend(idle.collect::<Vec<_>>());
         }
@@ -95,12 +95,11 @@ impl OwnCounters {
         for counter in lines.filter(|one| !found.contains_key(&one.name)) {
             missing(&counter.name, unread.clone());
         }
-        let asked = self.asked.sampled();
-        let asked = asked.map(|asked| without_labels(&asked));
+        let sampled = (self.asked.sampled()).map(|counters| without_labels(&counters));
         for name in self.wanted.iter().filter(|one| one.line.is_none()) {
             let name = &name.name;
-            match &asked {
-                Ok(asked) => match asked.get(name) {
+            match &sampled {
+                Ok(counters) => match counters.get(name) {
                     Some(value) => drop(found.insert(name.clone(), *value)),
                     None => missing(name, "the proxy does not tell it".to_owned()),
                 },

@@ -69,8 +69,8 @@ impl dyn Proxy + '_ {
         asks: &[AskSpec],
         catalog: &Catalog,
     ) -> Result<CertificateKind, SutError> {
-        let asked = asks.iter().find(|ask| ask.tls);
-        let (Some(language), Some(ask)) = (self.language(), asked) else {
+        let secure = asks.iter().find(|ask| ask.tls);
+        let (Some(language), Some(ask)) = (self.language(), secure) else {
             return Ok(CertificateKind::USUAL);
         };
         let [_, changed] = language.read(main, &wanted(self.kind(), settings, catalog)?)?;

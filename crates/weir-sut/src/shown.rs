@@ -1,9 +1,9 @@
-//! Which kind of certificate a configuration of the user's shows, so that its copy shows one of the same kind.
+//! The kind of certificate that a user's configuration shows, so that its copy shows one of the same kind.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use weir_configuration::{ConfigurationError, Shown, ShownPem, Source, read_regular};
+use weir_configuration::{ConfigurationError, PemLocation, ShownCertificate, Source, read_regular};
 use weir_model::record::{ReplacedPart, ReplacedRecord, SpotRecord};
 use weir_model::study::AskSpec;
 
@@ -16,7 +16,7 @@ const MOST: u64 = 1 << 20;
 /// Files of a folder that are read at most.
 const MOST_FILES: usize = 1_000;
 
-/// What the run has otherwise of the certificates that a load is shown: nothing where their kind can be told.
+/// Finds the certificate whose kind cannot be told, so that the copy shows another; `None`: there is none such.
 ///
 /// # Errors
 /// As for [`Language::certificates`].
@@ -45,7 +45,7 @@ pub(crate) fn replaced_certificate(
 }
 
 /// The kind that clients get of several. Where there is one without RSA it is that: clients of today prefer it.
-pub(crate) fn kind_of(shown: &[Shown]) -> Option<CertificateKind> {
+pub(crate) fn kind_of(shown: &[ShownCertificate]) -> Option<CertificateKind> {
     let kinds: Vec<CertificateKind> = shown.iter().filter_map(|one| of_pem(&one.pem)).collect();
     let is_rsa = |kind: &CertificateKind| {
         matches!(
@@ -57,10 +57,10 @@ pub(crate) fn kind_of(shown: &[Shown]) -> Option<CertificateKind> {
     other.or(kinds.first()).copied()
 }
 
-fn of_pem(pem: &ShownPem) -> Option<CertificateKind> {
+fn of_pem(pem: &PemLocation) -> Option<CertificateKind> {
     match pem {
-        ShownPem::Text(text) => CertificateKind::of_pem(text.as_bytes()),
-        ShownPem::At(path) if path.is_dir() => {
+        PemLocation::Text(text) => CertificateKind::of_pem(text.as_bytes()),
+        PemLocation::At(path) if path.is_dir() => {
             let mut files: Vec<PathBuf> = fs::read_dir(path)
                 .ok()?
                 .take(MOST_FILES)
@@ -69,8 +69,8 @@ fn of_pem(pem: &ShownPem) -> Option<CertificateKind> {
             files.sort();
             files.iter().find_map(|file| of_file(file))
         }
-        ShownPem::At(path) => of_file(path),
-        ShownPem::ListedIn(list) => {
+        PemLocation::At(path) => of_file(path),
+        PemLocation::ListedIn(list) => {
             let text = read_regular(list, MOST).ok()?;
             let text = String::from_utf8_lossy(&text).into_owned();
             let lines = text.lines().map(str::trim);
@@ -78,7 +78,7 @@ fn of_pem(pem: &ShownPem) -> Option<CertificateKind> {
             let path = lines.next()?.split_whitespace().next()?;
             of_file(&list.parent()?.join(path))
         }
-        ShownPem::Unknown => None,
+        PemLocation::Unknown => None,
     }
 }
 

@@ -376,7 +376,7 @@ pub struct ArmJob {
     pub slot: usize,
     /// Its name.
     pub name: String,
-    /// Which program.
+    /// The program.
     pub kind: ProxyKind,
     /// Where it is said to be.
     pub executable: Option<PathBuf>,

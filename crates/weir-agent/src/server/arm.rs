@@ -197,7 +197,7 @@ impl Arm {
         Some(waits::listens(self, addresses, own.network.is_some()))
     }
 
-    /// Whether nobody has started it.
+    /// Returns true for a proxy that weir did not start.
     pub(super) fn is_external(&self) -> bool {
         self.external.is_some()
     }

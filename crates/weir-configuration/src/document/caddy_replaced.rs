@@ -1,4 +1,4 @@
-//! What a copy has otherwise than Caddy's JSON, of what the requests of a load meet ([`super::adapt_caddy`]).
+//! Finds what a copy of Caddy's JSON replaces, of what the requests of a load meet ([`super::adapt_caddy`]).
 
 use serde_json::Value as Json;
 
@@ -55,7 +55,7 @@ pub(super) fn add(
     );
 }
 
-/// Where the certificates stand that are loaded.
+/// Finds the certificates that are loaded.
 pub(super) fn certificates(json: &Json) -> Vec<Pointer> {
     let loaders = ["load_files", "load_pem"]
         .map(|loader| items(json, Pointer::parse("/apps/tls/certificates").child(loader)));
@@ -69,7 +69,7 @@ fn each(document: &Document<'_>, at: &Pointer, tell: &mut dyn FnMut(&Pointer, &J
     Visit::all(value, &mut |inner, value| tell(&at.join(inner), value));
 }
 
-/// What a handler has that passes requests on.
+/// Adds what a handler that passes requests on loses in the copy.
 fn servers(document: &Document<'_>, at: &Pointer, handler: &Json, found: &mut Replacements<'_>) {
     // `forward_auth` is made of these two (`caddyhttp/reverseproxy/forwardauth`).
     if handler.get("handle_response").is_some() && handler.get("rewrite").is_some() {

@@ -1,4 +1,4 @@
-//! What a copy has otherwise than Envoy's bootstrap, of what the requests of a load meet ([`super::adapt_envoy`]).
+//! Finds what a copy of Envoy's bootstrap replaces, of what the requests of a load meet ([`super::adapt_envoy`]).
 
 use serde_json::Value as Json;
 
@@ -77,7 +77,7 @@ pub(super) fn add(
     }
 }
 
-/// Where the certificates stand that clients are shown who are asked for here: in the filter chain of a virtual host.
+/// Finds the certificates that clients are shown: those of the filter chain in which the virtual host is.
 pub(super) fn certificates(document: &Document<'_>, asked: &Asked) -> Vec<Pointer> {
     let host = asked
         .server
@@ -106,7 +106,7 @@ pub(super) fn certificates(document: &Document<'_>, asked: &Asked) -> Vec<Pointe
     all.map(|one| one.child("certificate_chain")).collect()
 }
 
-/// What the configuration of a filter is about that a run has otherwise.
+/// Adds what the copy replaces of a filter.
 fn filter_of(
     document: &Document<'_>,
     at: &Pointer,
@@ -156,7 +156,7 @@ fn cluster(json: &Json, name: &str) -> Option<Pointer> {
     all.find(|at| get(json, &at.child("name")).and_then(Json::as_str) == Some(name))
 }
 
-/// What a cluster has that is not in the copy.
+/// Adds what a cluster loses in the copy.
 fn servers(document: &Document<'_>, cluster: &Pointer, found: &mut Replacements<'_>) {
     let json = document.json;
     let localities = items(json, cluster.join("/load_assignment/endpoints")).into_iter();
@@ -190,7 +190,7 @@ fn servers(document: &Document<'_>, cluster: &Pointer, found: &mut Replacements<
     }
 }
 
-/// Whether a transport socket adds nothing.
+/// Returns true for a transport socket that adds nothing.
 fn is_in_clear(socket: &Json) -> bool {
     field(socket, "name").and_then(Json::as_str) == Some("envoy.transport_sockets.raw_buffer")
 }

@@ -16,7 +16,7 @@ pub(super) struct Listening {
 }
 
 impl Listening {
-    /// Whether a server's address leads to it: `127.0.0.1:8080`, or a path.
+    /// Returns true if a server's address leads to this listener: `127.0.0.1:8080`, or a path.
     pub(super) fn is_behind(&self, server: &str) -> bool {
         !self.udp && leads(server, &self.address)
     }

@@ -40,7 +40,7 @@ use weir_model::study::AskSpec;
 
 use crate::asked::{Request, look_up};
 use crate::replaced::Replacements;
-use crate::{Asked, ConfigurationError, Listener, Shown, ShownPem, Source, place};
+use crate::{Asked, ConfigurationError, Listener, PemLocation, ShownCertificate, Source, place};
 use find::{field, get};
 use tree::Tree;
 
@@ -106,7 +106,7 @@ pub fn certificates(
     source: &Source,
     dialect: Dialect,
     ask: &AskSpec,
-) -> Result<Vec<Shown>, ConfigurationError> {
+) -> Result<Vec<ShownCertificate>, ConfigurationError> {
     let tree = Tree::parse(&source.files[0], dialect.format(&source.files[0].path))?;
     let json = tree.meaning(&tree.root);
     let document = match dialect {
@@ -128,20 +128,20 @@ pub fn certificates(
         let text = |name: &str| value.and_then(|it| field(it, name)).and_then(Json::as_str);
         let path = text("filename").or(value.and_then(Json::as_str));
         let (name, pem) = match (text("inline_string"), path) {
-            (Some(inline), _) => ("certificate", ShownPem::Text(inline.to_owned())),
+            (Some(inline), _) => ("certificate", PemLocation::Text(inline.to_owned())),
             (None, Some(text)) if text.starts_with("-----BEGIN") => {
-                ("certificate", ShownPem::Text(text.to_owned()))
+                ("certificate", PemLocation::Text(text.to_owned()))
             }
-            (None, Some(path)) => (path, ShownPem::At(source.base.join(path))),
-            (None, None) => ("certificate", ShownPem::Unknown),
+            (None, Some(path)) => (path, PemLocation::At(source.base.join(path))),
+            (None, None) => ("certificate", PemLocation::Unknown),
         };
         let spot = document.spot(&at, name).record(source);
-        Shown { spot, pem }
+        ShownCertificate { spot, pem }
     });
     Ok(shown.collect())
 }
 
-/// What a copy has otherwise than a document, of what the requests of a load meet.
+/// Finds what a copy of a document replaces, of what the requests of a load meet.
 ///
 /// # Errors
 /// As of [`asked`].

@@ -208,7 +208,7 @@ pub(super) fn is_of_servers(option: &str) -> bool {
     is_among(option, OF_OTHERS) || is_among(option, OF_PROXY_PROTOCOL) || is_of_tls(option)
 }
 
-/// Whether an option of a `server` line says whether and how TLS is spoken with it.
+/// Returns true for an option of a `server` line about TLS with that server.
 pub(super) fn is_of_tls(option: &str) -> bool {
     is_among(option, OF_TLS)
         || option.starts_with("force-")

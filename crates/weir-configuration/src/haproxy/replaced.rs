@@ -1,4 +1,4 @@
-//! What a copy has otherwise than the configuration, of what the requests of a load meet ([`super::adapt`]).
+//! Finds what a copy replaces, of what the requests of a load meet ([`super::adapt`]).
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -13,9 +13,9 @@ use super::options::options;
 use super::sections::{Section, Statement, Tree};
 use crate::asked::{Request, Spot, look_up};
 use crate::replaced::Replacements;
-use crate::{Ask, ConfigurationError, Shown, ShownPem, Source};
+use crate::{Ask, ConfigurationError, PemLocation, ShownCertificate, Source};
 
-/// What a copy has otherwise than a configuration, of what the requests of a load meet.
+/// Finds what a copy replaces, of what the requests of a load meet.
 ///
 /// # Errors
 /// As of [`super::asked`].
@@ -58,7 +58,10 @@ pub fn replaced(source: &Source, ask: &AskSpec) -> Result<Vec<ReplacedRecord>, C
 ///
 /// # Errors
 /// As of [`super::asked`].
-pub fn certificates(source: &Source, ask: &AskSpec) -> Result<Vec<Shown>, ConfigurationError> {
+pub fn certificates(
+    source: &Source,
+    ask: &AskSpec,
+) -> Result<Vec<ShownCertificate>, ConfigurationError> {
     let tree = Tree::parse(source)?;
     let spec = ask.clone();
     let at = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -83,14 +86,14 @@ pub fn certificates(source: &Source, ask: &AskSpec) -> Result<Vec<Shown>, Config
         for option in options(bind) {
             let (name, path) = (bind.word(option.start), bind.word(option.start + 1));
             let pem = match name {
-                "crt" if path.starts_with('@') => ShownPem::Unknown,
-                "crt" => ShownPem::At(base.join(path)),
-                "crt-list" => ShownPem::ListedIn(source.base.join(path)),
+                "crt" if path.starts_with('@') => PemLocation::Unknown,
+                "crt" => PemLocation::At(base.join(path)),
+                "crt-list" => PemLocation::ListedIn(source.base.join(path)),
                 _ => continue,
             };
             let span = bind.words_from(option.start);
             let spot = Spot::new(source, file, span, format!("{name} {path}"));
-            shown.push(Shown {
+            shown.push(ShownCertificate {
                 spot: spot.record(source),
                 pem,
             });
@@ -102,7 +105,7 @@ pub fn certificates(source: &Source, ask: &AskSpec) -> Result<Vec<Shown>, Config
 struct Search<'a> {
     source: &'a Source,
     tree: &'a Tree<'a>,
-    /// Where the configuration listens.
+    /// Addresses that the configuration listens at.
     own: BTreeSet<String>,
     found: Replacements<'a>,
 }
@@ -119,7 +122,7 @@ impl<'a> Search<'a> {
         self.found.add(part, &spot);
     }
 
-    /// What the lines have by which a section is asked, and the copy's have not.
+    /// Adds what the `bind` lines lose by which a section is asked.
     fn listeners(&mut self, index: usize, address: &str) {
         let section = &self.tree.sections[index];
         for bind in section.statements.iter().filter(|it| it.word(0) == "bind") {
@@ -135,7 +138,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What a proxy section and the `defaults` above it have.
+    /// Adds what is replaced of a proxy section and of the `defaults` above it.
     fn proxy(&mut self, index: usize, request: &Request<'_>) {
         let above = self.tree.defaults_of(index);
         let chain: Vec<&'a Section<'a>> = std::iter::once(index)
@@ -229,7 +232,7 @@ fn servers_in(line: &Statement<'_>) -> u64 {
     }
 }
 
-/// What a statement is about that a run has otherwise.
+/// Tells which part of a statement the copy replaces, if any.
 fn part_of(statement: &Statement<'_>, request: &Request<'_>) -> Option<ReplacedPart> {
     let has = |wanted: &str| statement.words.iter().any(|word| word.text == wanted);
     let begins = |words: &[&str]| statement.begins_with(words);

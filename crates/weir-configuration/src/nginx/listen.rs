@@ -126,7 +126,7 @@ impl Socket {
         matches!(self.host, Host::Unix(_))
     }
 
-    /// Whether a connection to this address comes to a listener of the same host.
+    /// Returns true if a connection to this address comes to a listener of the same host.
     pub(super) fn leads_to(&self, listener: &Socket) -> bool {
         !listener.is_udp
             && (self == listener || (self.is_loopback() && self.is_covered_by(listener)))

@@ -1,4 +1,4 @@
-//! What a copy has otherwise than the configuration, of what the requests of a load meet ([`super::adapt`]).
+//! Finds what a copy replaces, of what the requests of a load meet ([`super::adapt`]).
 
 use weir_model::record::{ReplacedPart, ReplacedRecord};
 use weir_model::study::AskSpec;
@@ -11,7 +11,7 @@ use super::view::{self, Node};
 use crate::asked::{Map, Request, Spot, look_up};
 use crate::place::is_among;
 use crate::replaced::Replacements;
-use crate::{ConfigurationError, Shown, ShownPem, Source};
+use crate::{ConfigurationError, PemLocation, ShownCertificate, Source};
 
 /// Servers of one configuration that pass a request on to each other at most: more are a circle.
 const MOST_LAYERS: usize = 10;
@@ -26,7 +26,7 @@ const LIMITS: &str = "limit_conn, limit_rate, limit_req, proxy_limit_rate";
 const CONTENT: &str = "add_after_body, add_before_body, fastcgi_cache, gunzip, image_filter, proxy_cache, scgi_cache, \
      slice, ssi, sub_filter, subs_filter, uwsgi_cache, xslt_stylesheet";
 
-/// Those that compress for clients that accept it.
+/// Directives that compress for clients that accept it.
 const COMPRESSION: &str = "brotli, gzip, zstd";
 
 /// Directives that decide by the client's address.
@@ -35,7 +35,7 @@ const ADDRESSES: &str = "allow, deny";
 /// Variables that hold the client's address.
 const CLIENT_VARIABLES: [&str; 3] = ["remote_addr", "realip_", "proxy_protocol_addr"];
 
-/// What a copy has otherwise than a configuration, of what the requests of a load meet. `build` is what the program
+/// Finds what a copy replaces, of what the requests of a load meet. `build` is what the program
 /// prints of itself (`nginx -V`).
 ///
 /// # Errors
@@ -72,7 +72,7 @@ pub fn certificates(
     source: &Source,
     ask: &AskSpec,
     build: &str,
-) -> Result<Vec<Shown>, ConfigurationError> {
+) -> Result<Vec<ShownCertificate>, ConfigurationError> {
     let trees = view::parse(source)?;
     let nodes = view::expand(source, &trees)?;
     let servers = Servers::of(source, &nodes, build);
@@ -87,12 +87,12 @@ pub fn certificates(
     let shown = shown.into_iter().map(|node| {
         let argument = node.directive.argument(0).unwrap_or_default();
         let spot = servers.spot(node, format!("ssl_certificate {argument}"));
-        Shown {
+        ShownCertificate {
             spot: spot.record(source),
             pem: match argument.strip_prefix("data:") {
-                _ if argument.contains('$') => ShownPem::Unknown,
-                Some(text) => ShownPem::Text(text.to_owned()),
-                None => ShownPem::At(source.base.join(argument)),
+                _ if argument.contains('$') => PemLocation::Unknown,
+                Some(text) => PemLocation::Text(text.to_owned()),
+                None => PemLocation::At(source.base.join(argument)),
             },
         }
     });
@@ -113,7 +113,7 @@ impl<'a> Search<'a> {
         self.found.add(part, &spot);
     }
 
-    /// What the listener that is asked has and the copy's has not.
+    /// Adds what the listener that is asked loses in the copy.
     fn listener(&mut self, door: usize) {
         let servers = self.servers;
         let socket = &servers.listens[door].socket;
@@ -128,7 +128,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What a server has on the way to one of its locations, and what stands behind that.
+    /// Adds what is replaced of a server and one of its locations, and of the servers behind them.
     fn server(
         &mut self,
         server: Option<&Spot>,
@@ -184,8 +184,7 @@ impl<'a> Search<'a> {
         };
         self.add(part, node);
         let zone = node.directive.words().find_map(|word| {
-            let own = word.strip_prefix("zone=").unwrap_or(word);
-            self.zone_of_clients(name, own)
+            self.zone_of_clients(name, word.strip_prefix("zone=").unwrap_or(word))
         });
         if let Some(zone) = zone {
             self.add(ReplacedPart::ClientAddress, zone);
@@ -266,7 +265,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What a listener of the same configuration does with the request.
+    /// Follows a request to a listener of the same configuration.
     fn behind(&mut self, server: &str, request: &Request<'_>, layer: usize) {
         let servers = self.servers;
         if let Some(door) = servers.listener_at(server) {
@@ -306,20 +305,20 @@ impl Servers<'_> {
     }
 }
 
-/// Whether a directive is about TLS to origin servers.
+/// Returns true for a directive about TLS to origin servers.
 fn is_of_tls(name: &str) -> bool {
     name.starts_with("proxy_ssl_")
         || name.starts_with("grpc_ssl_")
         || name.starts_with("uwsgi_ssl_")
 }
 
-/// Whether an argument of a directive holds the client's address.
+/// Returns true if an argument of a directive holds the client's address.
 fn holds_client(node: &Node<'_>) -> bool {
     let mut words = node.directive.words();
     words.any(|word| CLIENT_VARIABLES.iter().any(|name| word.contains(name)))
 }
 
-/// Of directives of these names those that hold for the first of some blocks, inner ones first: what a block says of a
+/// Finds the directives of these names that hold in the first of some blocks, inner ones first: what a block says of a
 /// name replaces all that those around it say.
 fn in_force<'n>(layers: &[&'n Node<'n>], is_one: impl Fn(&str) -> bool) -> Vec<&'n Node<'n>> {
     let mut found: Vec<&'n Node<'n>> = Vec::new();

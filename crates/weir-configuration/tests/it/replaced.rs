@@ -1,7 +1,7 @@
-//! What copies have otherwise than configurations, of what a load meets.
+//! Copies replace what a load meets in configurations, and say so.
 
 use weir_configuration::document::{self, Dialect};
-use weir_configuration::{ConfigurationError, Shown, ShownPem, haproxy, nginx};
+use weir_configuration::{ConfigurationError, PemLocation, ShownCertificate, haproxy, nginx};
 use weir_model::record::ReplacedRecord;
 use weir_model::study::AskSpec;
 
@@ -10,13 +10,13 @@ use crate::support::{of_a_test, prefix, source, text};
 
 type Find<'a> = &'a dyn Fn(&AskSpec) -> Result<Vec<ReplacedRecord>, ConfigurationError>;
 
-/// What is replaced for each ask of a table: `/path => part line name; part line name`.
+/// Compares replacements with a table of them by ask: `/path => part line name; part line name`.
 #[track_caller]
 fn must_be(find: Find<'_>, table: &str) {
     for line in table.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (asked, expected) = line.split_once("=>").expect(line);
-        let found = find(&ask(asked)).unwrap();
-        let shown = found.iter().map(|it| {
+        let records = find(&ask(asked)).unwrap();
+        let shown = records.iter().map(|it| {
             let part = serde_json::to_value(it.part).unwrap();
             let (line, name) = (it.original.line, &it.original.name);
             format!("{} {line} {name}", part.as_str().unwrap())
@@ -147,9 +147,9 @@ fn haproxy_by_frontend_backend_and_defaults() {
 }
 
 /// Line and path of each certificate.
-fn paths(shown: &[Shown]) -> Vec<String> {
-    let path = |one: &Shown| match &one.pem {
-        ShownPem::At(path) => format!("{} {}", one.spot.line, path.display()),
+fn paths(shown: &[ShownCertificate]) -> Vec<String> {
+    let path = |one: &ShownCertificate| match &one.pem {
+        PemLocation::At(path) => format!("{} {}", one.spot.line, path.display()),
         other => format!("{} {other:?}", one.spot.line),
     };
     shown.iter().map(path).collect()

@@ -5,7 +5,7 @@ use weir_sut::trust::is_own;
 
 use super::source::Source;
 
-/// Whether a process is root's or one's own, by all four of its user ids: a set-user-ID program that another user has
+/// Returns true for a process of root's or one's own, by all four of its user ids: a set-user-ID program that another user has
 /// started is not.
 ///
 /// A folder that stands for `/` has no processes, only what was laid out there.

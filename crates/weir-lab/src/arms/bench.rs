@@ -82,8 +82,8 @@ impl Bench<'_> {
         }
         let (role, asker) = (Role::Origin, Role::Proxy);
         let taken = Taken::percent_of(arm.taken, TakenFrom::Origin);
-        let told = self.hosts.host(role).ask(OriginListener { slot, taken })?;
-        self.hosts.own_address(role, asker, slot, told).map(Some)
+        let address = self.hosts.host(role).ask(OriginListener { slot, taken })?;
+        self.hosts.own_address(role, asker, slot, address).map(Some)
     }
 
     pub(super) fn start_origin(&self) -> Result<(), LabError> {

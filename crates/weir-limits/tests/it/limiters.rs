@@ -29,7 +29,7 @@ fn own(proxy: ProxyKind) -> &'static str {
         Nginx => {
             "log_worker_connections=0 log_open_files=0 log_no_live_origin=0 log_origin_timed_out=0 \
              temporary_files_per_request=0 worker_connections_most=768 log_no_address=0 \
-             log_limit_req=0 log_limit_req_delayed=0 log_limit_conn=0 accepted=64 handled=64"
+             log_limit_req=0 log_limit_req_delayed=0 log_limit_conn=0 log_big_header=0 accepted=64 handled=64"
         }
         Haproxy => {
             "haproxy_idle=40 haproxy_connections=64 haproxy_connections_most=4000 haproxy_connections_use=0.016 \
@@ -140,6 +140,7 @@ const ROWS: &[(ProxyKind, &str, &str, &str, &str)] = &[
     (Nginx, "log_limit_req=300 unexpected_errors=0.3", "rate_limit", "", "log_limit_req=0"),
     (Nginx, "log_limit_req_delayed=300", "rate_limit", "", "log_limit_req_delayed=0"),
     (Nginx, "log_limit_conn=300", "rate_limit", "", "log_limit_conn=0"),
+    (Nginx, "log_big_header=300 unexpected_errors=0.3", "header_buffer", "proxy_buffer_size", "log_big_header=0"),
     (Haproxy, "haproxy_denied=70", "rate_limit", "", "haproxy_denied=0"),
     (Haproxy, "haproxy_denied_connections=70 syn_modes=0.004", "rate_limit", "", "haproxy_denied_connections=0 syn_modes=0"),
     (Haproxy, "haproxy_session_rate=100 haproxy_session_rate_most=100", "rate_limit", "", "haproxy_session_rate=60"),

@@ -19,7 +19,7 @@ pub struct AskedRecord {
     pub listener: SpotRecord,
     /// What answers each different request, in their order.
     pub requests: Vec<RequestRecord>,
-    /// What the copy has otherwise of what these requests meet.
+    /// Replacements in the copy, of what these requests meet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replaced: Vec<ReplacedRecord>,
 }

@@ -1,4 +1,4 @@
-//! What a copy of a user's configuration has otherwise than the original.
+//! Replacements in a copy of a user's configuration.
 
 use std::path::Path;
 
@@ -11,14 +11,14 @@ use super::SpotRecord;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReplacedRecord {
-    /// What kind of thing it is.
+    /// The kind of thing that is replaced.
     pub part: ReplacedPart,
     /// The original in the words of the configuration, without names and addresses of servers: `proxy_pass https://`,
     /// `64 servers`.
     pub original: SpotRecord,
 }
 
-/// What of a configuration is replaced.
+/// A part of a configuration that copies replace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -31,22 +31,22 @@ pub enum ReplacedPart {
     Servers,
     /// Names of origin servers that are looked up while the proxy runs.
     Names,
-    /// What passes connections on to the listener that is asked.
+    /// A proxy in the same configuration that passes connections on to the listener.
     Before,
     /// The PROXY protocol with clients or origin servers.
     ProxyProtocol,
     /// A service that is asked about requests, or gets a second copy of them.
     Service,
-    /// What is done depending on the content and headers of responses.
+    /// Work that depends on the content and headers of responses.
     Content,
     /// A limit whose state outlasts a slice.
     Limit,
-    /// What is decided by the client's address.
+    /// Decisions by the client's address.
     ClientAddress,
 }
 
 impl ReplacedPart {
-    /// Whether nothing of the original is left in the copy, so that configurations that differ in nothing else have the
+    /// Returns true if nothing of the original is left in the copy, so that configurations that differ in nothing else have the
     /// same copies.
     pub fn is_lost(self) -> bool {
         use ReplacedPart::{Before, Certificate, Names, OriginTls, ProxyProtocol, Servers};
@@ -56,7 +56,7 @@ impl ReplacedPart {
         )
     }
 
-    /// What the copy has in its place, as a clause.
+    /// Says what the copy has instead, as a clause.
     pub fn in_copy(self) -> &'static str {
         match self {
             ReplacedPart::Certificate => {
@@ -79,7 +79,7 @@ impl ReplacedPart {
     }
 }
 
-/// What copies have otherwise, a sentence for each part: `proxy_pass https:// (/etc/nginx/nginx.conf:12): the copy asks
+/// Says what copies replace, a sentence for each part: `proxy_pass https:// (/etc/nginx/nginx.conf:12): the copy asks
 /// its origin server in clear`.
 pub fn replaced_sentences<'r>(all: impl IntoIterator<Item = &'r ReplacedRecord>) -> Vec<String> {
     let mut all: Vec<&ReplacedRecord> = all.into_iter().collect();
@@ -107,7 +107,7 @@ const SHOWN: usize = 3;
 const LONGEST: usize = 60;
 
 impl ReplacedRecord {
-    /// What records are sorted by: kind, file, line, and words.
+    /// The order of records: kind, file, line, and words.
     pub fn place(&self) -> (ReplacedPart, &Path, usize, &str) {
         let SpotRecord { name, file, line } = &self.original;
         (self.part, file, *line, name)

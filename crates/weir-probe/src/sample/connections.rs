@@ -1,9 +1,9 @@
-//! What the connections of a side have in common.
+//! Figures of the connections of a side, taken together.
 
 use super::diagnosis::Connection;
 use super::rows::{Counter, Why};
 
-/// What connections of a side have in common.
+/// Sums and quantiles over the connections of a side.
 pub(super) fn together(connections: &[Connection]) -> [(&'static str, Counter); 8] {
     let quantile = |of: &dyn Fn(&Connection) -> Option<u64>, quantile: f64| -> Counter {
         let mut values: Vec<u64> = connections.iter().filter_map(of).collect();

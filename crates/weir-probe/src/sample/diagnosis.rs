@@ -171,7 +171,7 @@ impl Diagnosis {
         self.sockets(1 << LISTEN, 1 << (INET_DIAG_SKMEMINFO - 1), each)
     }
 
-    /// Those in TIME_WAIT.
+    /// Lists sockets in TIME_WAIT.
     pub(super) fn closed(&mut self, each: &mut dyn FnMut(Socket)) -> io::Result<()> {
         self.sockets(1 << TIME_WAIT, 0, each)
     }

@@ -58,11 +58,11 @@ pub struct Namespace {
     pace: Pace,
     /// Whose sockets are read, where others have some there too.
     owner: Option<Owner>,
-    /// Of these, what was counted the last time.
+    /// Its counts of the last time.
     owned: Option<Owned>,
 }
 
-/// What of a namespace's counts is an owner's.
+/// Counts of an owner's sockets.
 #[derive(Debug, Default, Clone, Copy)]
 struct Owned {
     /// Sockets in TIME_WAIT to others.

@@ -26,7 +26,7 @@ impl Owner {
         }
     }
 
-    /// Whether a socket was theirs when they were last looked for.
+    /// Returns true if a socket was theirs when they were last looked for.
     pub(super) fn has(&self, inode: u32) -> bool {
         self.inodes.contains(&inode)
     }

@@ -12,7 +12,7 @@ use crate::words;
 /// Places of one load at one listener that are shown; of a mix the rest is counted.
 const SHOWN: usize = 8;
 
-/// What the copies have otherwise than the user's configurations, in one line; `None` where weir wrote these.
+/// Says what the copies replace, in one line; `None` where weir wrote the configurations.
 pub(super) fn replaced(input: &ReportInput<'_>) -> Option<String> {
     let sentences = sentences(input);
     (!sentences.is_empty()).then(|| sentences.join("; "))

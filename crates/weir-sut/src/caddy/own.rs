@@ -6,7 +6,8 @@ use weir_configuration::document::{
     Dialect, Format, adapt_caddy, asked, certificates, change, read, replaced,
 };
 use weir_configuration::{
-    Asked, ConfigurationError, Shown, Source, SourceFile, Surroundings, Wanted, read_regular,
+    Asked, ConfigurationError, ShownCertificate, Source, SourceFile, Surroundings, Wanted,
+    read_regular,
 };
 use weir_model::record::ReplacedRecord;
 use weir_model::study::AskSpec;
@@ -82,7 +83,7 @@ impl Language for Caddy {
         &self,
         source: &Source,
         ask: &AskSpec,
-    ) -> Result<Vec<Shown>, ConfigurationError> {
+    ) -> Result<Vec<ShownCertificate>, ConfigurationError> {
         certificates(source, Dialect::Caddy, ask)
     }
 

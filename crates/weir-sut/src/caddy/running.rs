@@ -1,12 +1,12 @@
-//! What a Caddy that weir did not start tells of itself.
+//! Counters of a Caddy that weir did not start.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use super::counters::parse;
-use crate::observed::{Offers, Peer, Process, Running, Way};
+use crate::observed::{Offers, Peer, Process, Running, StatusEndpoint};
 
-/// Where it listens for its administration by default.
+/// The port of its administration by default.
 const ADMIN: u16 = 2019;
 
 pub(super) const RUNNING: Running = Running {
@@ -16,21 +16,25 @@ pub(super) const RUNNING: Running = Running {
             logs_warnings: None,
             settings: BTreeMap::new(),
             idle: Vec::new(),
-            way: metrics(process),
+            endpoint: metrics(process),
         })
     },
     needs_files: false,
     sampled: |ask| ask("").map(|text| parse(&text)),
 };
 
-/// Where its counters are, unless it was told to have its administration elsewhere.
-fn metrics(process: &Process) -> Result<Way, String> {
+/// Finds its counters, unless it was told to have its administration elsewhere.
+fn metrics(process: &Process) -> Result<StatusEndpoint, String> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ADMIN));
     let there = weir_probe::listening_at(address);
     match there.iter().any(|pid| process.all.contains(pid)) {
         true => {
             let host = format!("localhost:{ADMIN}");
-            Ok(Way::Http(Peer::Tcp(address), host, "/metrics".to_owned()))
+            Ok(StatusEndpoint::Http(
+                Peer::Tcp(address),
+                host,
+                "/metrics".to_owned(),
+            ))
         }
         false => Err(format!("its administration does not listen at {address}")),
     }

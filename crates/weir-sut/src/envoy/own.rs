@@ -6,7 +6,9 @@ use serde_json::Value;
 use weir_configuration::document::{
     Dialect, Format, adapt_envoy, asked, certificates, change, read, replaced, value,
 };
-use weir_configuration::{Asked, ConfigurationError, Shown, Source, Surroundings, Wanted};
+use weir_configuration::{
+    Asked, ConfigurationError, ShownCertificate, Source, Surroundings, Wanted,
+};
 use weir_model::record::ReplacedRecord;
 use weir_model::study::AskSpec;
 
@@ -58,7 +60,7 @@ impl Language for Envoy {
         &self,
         source: &Source,
         ask: &AskSpec,
-    ) -> Result<Vec<Shown>, ConfigurationError> {
+    ) -> Result<Vec<ShownCertificate>, ConfigurationError> {
         certificates(source, Dialect::Envoy, ask)
     }
 

@@ -1,4 +1,4 @@
-//! What an Envoy that weir did not start tells of itself.
+//! Counters of an Envoy that weir did not start.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use weir_configuration::document;
 
 use super::counters::{ASK_OWN, sum};
-use crate::observed::{Offers, Peer, Process, Running, Way};
+use crate::observed::{Offers, Peer, Process, Running, StatusEndpoint};
 
 pub(super) const RUNNING: Running = Running {
     find,
@@ -31,12 +31,12 @@ fn find(process: &Process, _: SocketAddr) -> Result<Offers, String> {
     let pipe = value.pointer("/admin/address/pipe/path");
     let peer = tcp.or_else(|| Some(Peer::Unix(pipe?.as_str()?.into())));
     let none = "its bootstrap has no `admin` address: add one to have its circuit breakers read";
-    let http = |peer| Way::Http(peer, "localhost".to_owned(), ASK_OWN.to_owned());
+    let http = |peer| StatusEndpoint::Http(peer, "localhost".to_owned(), ASK_OWN.to_owned());
     Ok(Offers {
         error_log: None,
         logs_warnings: None,
         settings: BTreeMap::new(),
         idle: Vec::new(),
-        way: peer.map(http).ok_or_else(|| none.to_owned()),
+        endpoint: peer.map(http).ok_or_else(|| none.to_owned()),
     })
 }

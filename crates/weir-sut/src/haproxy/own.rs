@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use weir_configuration::haproxy::{Tree, adapt, asked, certificates, change, read, replaced};
-use weir_configuration::{Asked, ConfigurationError, Shown, Source, Surroundings, Wanted};
+use weir_configuration::{
+    Asked, ConfigurationError, ShownCertificate, Source, Surroundings, Wanted,
+};
 use weir_model::record::ReplacedRecord;
 use weir_model::study::AskSpec;
 
@@ -61,7 +63,7 @@ impl Language for Haproxy {
         &self,
         source: &Source,
         ask: &AskSpec,
-    ) -> Result<Vec<Shown>, ConfigurationError> {
+    ) -> Result<Vec<ShownCertificate>, ConfigurationError> {
         certificates(source, ask)
     }
 

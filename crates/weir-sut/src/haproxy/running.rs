@@ -1,4 +1,4 @@
-//! What a HAProxy that weir did not start tells of itself.
+//! Counters and settings of a HAProxy that weir did not start.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use weir_configuration::haproxy;
 
 use super::counters::sampled_of;
-use crate::observed::{Offers, Peer, Process, Running, Way};
+use crate::observed::{Offers, Peer, Process, Running, StatusEndpoint};
 
 pub(super) const RUNNING: Running = Running {
     find,
@@ -15,7 +15,7 @@ pub(super) const RUNNING: Running = Running {
 };
 
 fn find(process: &Process, _: SocketAddr) -> Result<Offers, String> {
-    let mut way = Err("its configuration has no `stats socket`".to_owned());
+    let mut endpoint = Err("its configuration has no `stats socket`".to_owned());
     let files = process.values(&["-f"]);
     if files.is_empty() {
         return Err("its command line names none".to_owned());
@@ -27,7 +27,7 @@ fn find(process: &Process, _: SocketAddr) -> Result<Offers, String> {
         let globals = tree.of_kind("global");
         for statement in globals.flat_map(|(_, section)| &section.statements) {
             match (statement.word(0), statement.word(1)) {
-                ("stats", "socket") if way.is_err() => {
+                ("stats", "socket") if endpoint.is_err() => {
                     let written = statement.word(2);
                     let families = ["unix@", "ipv4@"];
                     let address = (families.iter().find_map(|it| written.strip_prefix(it)))
@@ -36,7 +36,7 @@ fn find(process: &Process, _: SocketAddr) -> Result<Offers, String> {
                         true => Some(Peer::Unix(address.into())),
                         false => Peer::listening_at(address),
                     };
-                    way = peer.map(Way::Lines).ok_or_else(|| {
+                    endpoint = peer.map(StatusEndpoint::Lines).ok_or_else(|| {
                         format!("its `stats socket {address}` is no address that is known here")
                     });
                 }
@@ -52,6 +52,6 @@ fn find(process: &Process, _: SocketAddr) -> Result<Offers, String> {
         logs_warnings: None,
         settings,
         idle: Vec::new(),
-        way,
+        endpoint,
     })
 }

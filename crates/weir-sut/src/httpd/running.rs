@@ -1,4 +1,4 @@
-//! What an httpd that weir did not start tells of itself.
+//! Counters, settings and error log of an httpd that weir did not start.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use weir_configuration::read_regular;
 
 use super::status::sampled_of;
-use crate::observed::{Offers, Peer, Process, Running, Way};
+use crate::observed::{Offers, Peer, Process, Running, StatusEndpoint};
 
 /// The largest file that is read, in bytes, and how deep files include each other.
 const MOST: u64 = 1 << 20;
@@ -49,10 +49,10 @@ fn find(process: &Process, address: SocketAddr) -> Result<Offers, String> {
         logs_warnings: value("LogLevel").map(|level| !level.starts_with("error")),
         settings: settings.into_iter().collect(),
         idle: Vec::new(),
-        way: server_status(&lines)
+        endpoint: server_status(&lines)
             .map(|path| {
                 let target = format!("{path}?auto");
-                Way::Http(Peer::Tcp(address), "localhost".to_owned(), target)
+                StatusEndpoint::Http(Peer::Tcp(address), "localhost".to_owned(), target)
             })
             .ok_or_else(|| none.to_owned()),
     })
@@ -73,8 +73,8 @@ fn server_status(lines: &[String]) -> Option<String> {
     for line in lines {
         let lower = line.to_ascii_lowercase();
         if lower.starts_with("<location ") {
-            let rest = line[10..].trim_end_matches('>').trim().trim_matches('"');
-            path = rest.starts_with('/').then(|| rest.to_owned());
+            let location = line[10..].trim_end_matches('>').trim().trim_matches('"');
+            path = location.starts_with('/').then(|| location.to_owned());
         } else if lower.starts_with("</location") {
             path = None;
         } else if lower.starts_with("sethandler ") && lower.contains("server-status") {

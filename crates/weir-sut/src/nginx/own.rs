@@ -7,7 +7,7 @@ use weir_configuration::nginx::{
     Plain, adapt, asked, certificates, change, expanded, read, replaced,
 };
 use weir_configuration::{
-    Asked, ConfigurationError, Shown, Source, SourceFile, Surroundings, Wanted,
+    Asked, ConfigurationError, ShownCertificate, Source, SourceFile, Surroundings, Wanted,
 };
 use weir_model::record::ReplacedRecord;
 use weir_model::study::{AskSpec, HOST, RequestedSpec};
@@ -104,7 +104,7 @@ impl Language for Nginx {
         &self,
         source: &Source,
         ask: &AskSpec,
-    ) -> Result<Vec<Shown>, ConfigurationError> {
+    ) -> Result<Vec<ShownCertificate>, ConfigurationError> {
         certificates(source, ask, &self.installed.said)
     }
 

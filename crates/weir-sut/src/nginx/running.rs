@@ -1,4 +1,4 @@
-//! What an nginx that weir did not start tells of itself.
+//! Counters, settings and error log of an nginx that weir did not start.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use weir_configuration::nginx::{self, Plain};
 
 use super::status;
-use crate::observed::{Offers, Peer, Process, Running, Way};
+use crate::observed::{Offers, Peer, Process, Running, StatusEndpoint};
 
 pub(super) const RUNNING: Running = Running {
     find,
@@ -23,11 +23,11 @@ fn built<'t>(printed: &'t str, option: &str) -> Option<&'t str> {
 
 fn find(process: &Process, _: SocketAddr) -> Result<Offers, String> {
     let printed = process.printed()?;
-    let given = process
+    let prefix_given = process
         .values(&["-p"])
         .last()
         .map(|path| process.path(path));
-    let prefix = given
+    let prefix = prefix_given
         .or_else(|| built(&printed, "--prefix").map(PathBuf::from))
         .unwrap_or_else(|| PathBuf::from("/usr/local/nginx"));
     let named = process.values(&["-c"]).last().map(|path| prefix.join(path));
@@ -44,8 +44,8 @@ fn find(process: &Process, _: SocketAddr) -> Result<Offers, String> {
         .unwrap_or_default();
     let mut settings = BTreeMap::new();
     let mut keep = |tree: &[Plain], name: &str| {
-        let found = tree.iter().rfind(|directive| directive.name == name);
-        let level = found.and_then(|directive| directive.arguments.first());
+        let level = (tree.iter().rfind(|directive| directive.name == name))
+            .and_then(|directive| directive.arguments.first());
         settings.extend(level.map(|level| (name.to_owned(), level.clone())));
     };
     keep(&tree, "worker_processes");
@@ -59,7 +59,7 @@ fn find(process: &Process, _: SocketAddr) -> Result<Offers, String> {
         logs_warnings: Some(!["error", "crit", "alert", "emerg"].contains(&level)),
         settings,
         idle: idle(&tree),
-        way: stub_status(&tree).ok_or_else(|| none.to_owned()),
+        endpoint: stub_status(&tree).ok_or_else(|| none.to_owned()),
     })
 }
 
@@ -86,8 +86,8 @@ fn has(tree: &[Plain], name: &str) -> bool {
     })
 }
 
-/// Where nginx tells of itself (ngx_http_stub_status_module).
-fn stub_status(tree: &[Plain]) -> Option<Way> {
+/// Finds the location of its counters (ngx_http_stub_status_module).
+fn stub_status(tree: &[Plain]) -> Option<StatusEndpoint> {
     let blocks = |tree: &'_ [Plain], name: &'static str| -> Vec<Plain> {
         let found = tree
             .iter()
@@ -118,7 +118,7 @@ fn stub_status(tree: &[Plain]) -> Option<Way> {
             None if argument("listen").is_some() => continue,
             None => Peer::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 80))),
         };
-        return Some(Way::Http(peer, host.to_owned(), path));
+        return Some(StatusEndpoint::Http(peer, host.to_owned(), path));
     }
     None
 }
@@ -154,8 +154,9 @@ mod tests {
             let source = weir_configuration::Source::new(vec![file]);
             stub_status(&nginx::expanded(&source).unwrap())
         };
-        let http =
-            |peer, host: &str, path: &str| Some(Way::Http(peer, host.to_owned(), path.to_owned()));
+        let http = |peer, host: &str, path: &str| {
+            Some(StatusEndpoint::Http(peer, host.to_owned(), path.to_owned()))
+        };
         let tcp = |address: &str| Peer::Tcp(address.parse().unwrap());
         for (text, expected) in [
             (

@@ -27,12 +27,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes of an answer at most.
 const MOST: u64 = 64 << 20;
 
-/// What a kind of proxy tells where weir did not start it.
+/// How a kind of proxy is observed where weir did not start it.
 #[derive(Debug)]
 pub(crate) struct Running {
     /// Looks for what one offers that is asked at an address; an error is why its configuration cannot be read.
     pub(crate) find: fn(&Process, SocketAddr) -> Result<Offers, String>,
-    /// Whether that needs its files.
+    /// True if that needs its files.
     pub(crate) needs_files: bool,
     /// Its counters and values of the moment, by the names of `limits/counters.yaml`, with what asks it.
     pub(crate) sampled: fn(&Ask<'_>) -> Result<BTreeMap<String, u64>, String>,
@@ -41,25 +41,25 @@ pub(crate) struct Running {
 /// Asks a proxy: by a command, where it takes lines.
 pub(crate) type Ask<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
 
-/// What a proxy that runs offers by its configuration.
+/// Settings, log and counters that a running proxy offers by its configuration.
 #[derive(Debug, Clone)]
 pub(crate) struct Offers {
     /// Its error log.
     pub(crate) error_log: Option<PathBuf>,
-    /// Whether its error log has warnings; `None`: not known.
+    /// True if its error log has warnings; `None`: not known.
     pub(crate) logs_warnings: Option<bool>,
     /// Levels by ids of the catalog.
     pub(crate) settings: BTreeMap<String, String>,
     /// Counters that stay at zero whatever happens: its configuration has nothing that they count.
     pub(crate) idle: Vec<&'static str>,
-    /// Where it is asked, or why it is not.
-    pub(crate) way: Result<Way, String>,
+    /// The endpoint of its counters, or why there is none.
+    pub(crate) endpoint: Result<StatusEndpoint, String>,
 }
 
 /// A proxy that runs and that weir did not start.
 #[derive(Debug, Clone)]
 pub struct ObservedProxy {
-    /// Which program.
+    /// The program.
     pub kind: ProxyKind,
     /// Levels of its configuration by ids of the catalog, as far as they could be read.
     pub settings: BTreeMap<String, String>,
@@ -68,16 +68,16 @@ pub struct ObservedProxy {
     running: &'static Running,
 }
 
-/// Where a proxy tells of itself.
+/// The endpoint of a proxy's own counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum StatusEndpoint {
     /// HAProxy's socket, to which commands are lines.
     Lines(Peer),
     /// By HTTP: the peer, the Host field, and the target.
     Http(Peer, String, String),
 }
 
-/// Who is connected to.
+/// The other end of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Peer {
     Tcp(SocketAddr),
@@ -130,39 +130,39 @@ impl ObservedProxy {
     /// # Errors
     /// Why it is not asked, or does not answer, and what would help.
     pub(crate) fn sampled(&self) -> Result<BTreeMap<String, u64>, String> {
-        let way = self.offers.way.as_ref().map_err(Clone::clone)?;
+        let endpoint = self.offers.endpoint.as_ref().map_err(Clone::clone)?;
         (self.running.sampled)(&|command| {
-            let asked = way.ask(command);
-            asked.map_err(|error| format!("{}: {error}", way.name()))
+            let asked = endpoint.ask(command);
+            asked.map_err(|error| format!("{}: {error}", endpoint.name()))
         })
     }
 }
 
 impl Offers {
-    /// Of one whose configuration cannot be read.
+    /// Nothing: its configuration cannot be read.
     pub(crate) fn none(why: &str) -> Offers {
         Offers {
             error_log: None,
             logs_warnings: None,
             settings: BTreeMap::new(),
             idle: Vec::new(),
-            way: Err(format!("its configuration cannot be read: {why}")),
+            endpoint: Err(format!("its configuration cannot be read: {why}")),
         }
     }
 }
 
-impl Way {
+impl StatusEndpoint {
     /// The answer to a command, of a peer that takes lines; of any other to its target.
     fn ask(&self, command: &str) -> io::Result<String> {
         match self {
-            Way::Lines(peer) => {
+            StatusEndpoint::Lines(peer) => {
                 let mut stream = peer.connect()?;
                 stream.write_all(format!("{command}\n").as_bytes())?;
                 let mut answer = Vec::new();
                 stream.take(MOST).read_to_end(&mut answer)?;
                 Ok(String::from_utf8_lossy(&answer).into_owned())
             }
-            Way::Http(peer, host, target) => {
+            StatusEndpoint::Http(peer, host, target) => {
                 let mut stream = peer.connect()?;
                 let head =
                     format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
@@ -172,13 +172,17 @@ impl Way {
         }
     }
 
-    /// As messages have it: `http://127.0.0.1:8081/status`.
+    /// Writes it for messages: `http://127.0.0.1:8081/status`.
     fn name(&self) -> String {
         match self {
-            Way::Lines(Peer::Tcp(address)) => address.to_string(),
-            Way::Lines(Peer::Unix(path)) => path.display().to_string(),
-            Way::Http(Peer::Tcp(address), _, target) => format!("http://{address}{target}"),
-            Way::Http(Peer::Unix(path), _, target) => format!("{}, {target}", path.display()),
+            StatusEndpoint::Lines(Peer::Tcp(address)) => address.to_string(),
+            StatusEndpoint::Lines(Peer::Unix(path)) => path.display().to_string(),
+            StatusEndpoint::Http(Peer::Tcp(address), _, target) => {
+                format!("http://{address}{target}")
+            }
+            StatusEndpoint::Http(Peer::Unix(path), _, target) => {
+                format!("{}, {target}", path.display())
+            }
         }
     }
 }
@@ -189,7 +193,7 @@ impl Stream for TcpStream {}
 impl Stream for UnixStream {}
 
 impl Peer {
-    /// Who is connected to for an address that is listened at: this host where it is any.
+    /// Finds the peer for an address that is listened at: this host where it is any.
     pub(crate) fn listening_at(listen: &str) -> Option<Peer> {
         if let Some(path) = listen.strip_prefix("unix:") {
             return Some(Peer::Unix(path.into()));
@@ -228,7 +232,7 @@ impl Peer {
     }
 }
 
-/// By way of its folder's descriptor, since a path may be too long for a socket's address.
+/// Connects by way of its folder's descriptor, since a path may be too long for a socket's address.
 fn connect_unix(path: &Path) -> io::Result<UnixStream> {
     let both = path.parent().zip(path.file_name());
     let (folder, name) = both.ok_or(io::ErrorKind::InvalidInput)?;

@@ -1,4 +1,4 @@
-//! What a process that runs was started with.
+//! The command line and program of a running process.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -71,21 +71,21 @@ impl Process {
 
     /// The values of an option, in any of its spellings: `-c FILE`, `--config-path=FILE`, `-cFILE` for one letter.
     pub(crate) fn values(&self, spellings: &[&str]) -> Vec<&str> {
-        let mut found = Vec::new();
+        let mut values = Vec::new();
         let mut words = self.arguments.iter().skip(1).map(String::as_str);
         while let Some(word) = words.next() {
             for spelling in spellings {
-                let rest = word.strip_prefix(spelling);
-                match rest {
-                    Some("") => found.extend(words.next()),
-                    Some(value) if value.starts_with('=') => found.push(&value[1..]),
-                    Some(value) if spelling.len() == 2 => found.push(value),
+                let behind = word.strip_prefix(spelling);
+                match behind {
+                    Some("") => values.extend(words.next()),
+                    Some(value) if value.starts_with('=') => values.push(&value[1..]),
+                    Some(value) if spelling.len() == 2 => values.push(value),
                     _ => continue,
                 }
                 break;
             }
         }
-        found
+        values
     }
 
     /// A path of its own, from its working folder.
@@ -94,14 +94,14 @@ impl Process {
         folder.unwrap_or_else(|_| PathBuf::from("/")).join(path)
     }
 
-    /// Whether it has the file systems that this process has, so that its paths mean the same here.
+    /// Returns true if it has the file systems that this process has, so that its paths mean the same here.
     fn has_our_files(&self) -> bool {
         let root = |path: &Path| {
-            let found = fs::metadata(path).ok()?;
-            Some((found.dev(), found.ino()))
+            let metadata = fs::metadata(path).ok()?;
+            Some((metadata.dev(), metadata.ino()))
         };
-        let own = root(Path::new("/"));
-        own.is_some() && own == root(Path::new(&format!("/proc/{}/root/", self.pid)))
+        let here = root(Path::new("/"));
+        here.is_some() && here == root(Path::new(&format!("/proc/{}/root/", self.pid)))
     }
 
     /// Runs its program to have it print what it was built with: `nginx -V`, `apache2 -V`.
@@ -168,15 +168,15 @@ mod tests {
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
         let program = folder.path().join("nginx");
         fs::copy("/bin/sleep", &program).unwrap();
-        let other = 65_534;
+        let stranger = 65_534;
         let mut child = std::process::Command::new(&program)
             .arg("60")
-            .uid(other)
+            .uid(stranger)
             .spawn()
             .unwrap();
         let process = Process::first(&[child.id()]).unwrap();
         let why = process.distrust();
-        std::os::unix::fs::chown(&program, Some(other), None).unwrap();
+        std::os::unix::fs::chown(&program, Some(stranger), None).unwrap();
         let not_run = process.printed();
         child.kill().unwrap();
         child.wait().unwrap();

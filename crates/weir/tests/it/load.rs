@@ -241,7 +241,7 @@ fn an_interruption_ends_the_trial_and_not_the_report() {
         let line = format!("load -d 1h -c 2 -t 1 --format {format} {}", origin.url());
         let mut load = Running::start(&mut weir(line.split_whitespace()));
         load.wait_until("some requests", |_| {
-            origin.counters(0).requests > before + 100
+            origin.counters(0).requests > before + 200
         });
         load.signal(Signal::INT);
         let ended = load.end().with_code(130);

@@ -1,4 +1,4 @@
-//! What copies of the user's configurations keep and what they have otherwise: kept on the real proxies, said before the
+//! Copies of the user's configurations: what they keep on the real proxies, and what they replace, which is said before the
 //! run and beside its answer, and refused where two arms differ in nothing else.
 
 use std::io::{BufRead, BufReader, Write};

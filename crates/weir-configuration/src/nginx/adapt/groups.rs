@@ -12,7 +12,7 @@ use crate::nginx::view::{Node, is_include};
 pub(super) struct Groups {
     /// In lower case; a variable with its `$`.
     names: BTreeSet<String>,
-    /// Those whose servers are listeners of the configuration itself.
+    /// Names of groups whose servers are listeners of the configuration itself.
     own: BTreeSet<String>,
 }
 
@@ -59,7 +59,7 @@ impl Groups {
         self.names.contains(&key(host))
     }
 
-    /// Whether a name is that of a group whose servers are listeners of the configuration itself.
+    /// Returns true for a group whose servers are listeners of the configuration itself.
     pub(super) fn is_own(&self, host: &str) -> bool {
         self.own.contains(&key(host))
     }
