@@ -90,6 +90,15 @@ impl Network {
             .map_err(|e| HostError::refused(format!("open {NAMESPACE_OF_THREAD}"), e))
     }
 
+    /// The one that a process is in.
+    ///
+    /// # Errors
+    /// It has ended, or is another user's.
+    pub fn of_process(pid: u32) -> Result<Network, HostError> {
+        let path = format!("/proc/{pid}/ns/net");
+        Network::at(&path).map_err(|e| HostError::refused(format!("open {path}"), e))
+    }
+
     /// The one that a file of namespaces (`/proc/PID/ns/net`) stands for.
     pub(crate) fn at(path: &str) -> io::Result<Network> {
         Ok(Network(Arc::new(File::open(path)?.into())))

@@ -1,6 +1,6 @@
 //! Whose processes listen at an address of this host.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -8,30 +8,122 @@ use std::path::{Path, PathBuf};
 /// State LISTEN in /proc/net/tcp (include/net/tcp_states.h).
 const LISTEN: &str = "0A";
 
+/// Processes of this host that listen at an address.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listening {
+    /// Their numbers; none where nobody listens there, or none that this process may look at (proc_pid_fd(5)).
+    pub processes: Vec<u32>,
+    /// One of them, if they are in another network namespace than the calling thread, as those of a container are.
+    pub elsewhere: Option<u32>,
+}
+
+impl Listening {
+    /// Looks for them in the calling thread's network namespace. If nobody listens there, looks in those of other
+    /// processes that have the address; where several have it, nobody knows which is meant, and none is.
+    pub fn at(address: SocketAddr) -> Listening {
+        let processes = listening_at(address);
+        if !processes.is_empty() || address.ip().is_loopback() {
+            return Listening {
+                processes,
+                elsewhere: None,
+            };
+        }
+        let mut homes = other_networks().into_iter().filter_map(|pid| {
+            let folder = format!("/proc/{pid}/net");
+            let processes = holders(&inodes_in(&folder, address));
+            let is_there = !processes.is_empty() && has_address(&folder, address.ip());
+            is_there.then_some(processes)
+        });
+        match (homes.next(), homes.next()) {
+            (Some(processes), None) => Listening {
+                elsewhere: processes.first().copied(),
+                processes,
+            },
+            _ => Listening::default(),
+        }
+    }
+}
+
 /// Numbers of the processes that have a socket that listens at `address`, in the calling thread's network namespace; none
 /// where there are none, or none that this process may look at (proc_pid_fd(5)).
 pub fn listening_at(address: SocketAddr) -> Vec<u32> {
-    let tables = ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"];
-    let inodes: BTreeSet<String> = tables
+    holders(&inodes_in("/proc/thread-self/net", address))
+}
+
+/// Sockets that listen at an address, as links to them are written, by the tables in a folder (proc_pid_net(5)).
+fn inodes_in(folder: &str, address: SocketAddr) -> BTreeSet<String> {
+    ["tcp", "tcp6"]
         .iter()
-        .filter_map(|table| fs::read_to_string(table).ok())
+        .filter_map(|table| fs::read_to_string(format!("{folder}/{table}")).ok())
         .flat_map(|text| inodes(&text, address))
         .map(|inode| format!("socket:[{inode}]"))
-        .collect();
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        .collect()
+}
+
+/// Processes that have one of these sockets.
+fn holders(sockets: &BTreeSet<String>) -> Vec<u32> {
+    if sockets.is_empty() {
+        return Vec::new();
+    }
     let holds = |pid: &u32| {
         let open = fs::read_dir(format!("/proc/{pid}/fd"));
         let mut links = open.into_iter().flatten().flatten();
         links.any(|link| {
             let target = fs::read_link(link.path());
-            target.is_ok_and(|target| target.to_str().is_some_and(|text| inodes.contains(text)))
+            target.is_ok_and(|target| target.to_str().is_some_and(|text| sockets.contains(text)))
         })
     };
-    match inodes.is_empty() {
-        true => Vec::new(),
-        false => numbers.filter(holds).collect(),
+    every_process().filter(holds).collect()
+}
+
+fn every_process() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// One process of each network namespace that is not the calling thread's.
+fn other_networks() -> Vec<u32> {
+    let of = |path: &str| fs::read_link(path).ok();
+    let own = of("/proc/thread-self/ns/net");
+    let mut first_in = BTreeMap::new();
+    for pid in every_process() {
+        if let Some(network) = of(&format!("/proc/{pid}/ns/net")) {
+            first_in.entry(network).or_insert(pid);
+        }
     }
+    let others = first_in.into_iter();
+    let others = others.filter(|(network, _)| Some(network) != own.as_ref());
+    others.map(|(_, pid)| pid).collect()
+}
+
+/// Returns true if an interface of a network namespace has an address, by the tables in its folder (proc_pid_net(5)).
+fn has_address(folder: &str, address: IpAddr) -> bool {
+    let (table, has): (_, fn(&str, IpAddr) -> bool) = match address {
+        IpAddr::V4(_) => ("fib_trie", has_leaf),
+        IpAddr::V6(_) => ("if_inet6", has_line),
+    };
+    fs::read_to_string(format!("{folder}/{table}")).is_ok_and(|text| has(&text, address))
+}
+
+/// Looks in `fib_trie`: a host's own address is a leaf, `|-- 10.0.0.2`, with a line `/32 host LOCAL` below it.
+fn has_leaf(text: &str, address: IpAddr) -> bool {
+    let leaf = format!("|-- {address}");
+    let mut is_below = false;
+    text.lines().map(str::trim).any(|line| {
+        if line.starts_with(['|', '+']) {
+            is_below = line == leaf;
+        }
+        is_below && line == "/32 host LOCAL"
+    })
+}
+
+/// Looks in `if_inet6`: lines begin with an address of 32 hexadecimal digits.
+fn has_line(text: &str, address: IpAddr) -> bool {
+    let IpAddr::V6(address) = address else {
+        return false;
+    };
+    let digits = format!("{:032x}", address.to_bits());
+    text.lines().any(|line| line.starts_with(&digits))
 }
 
 /// Name of the program of these processes (comm) and the error log that one of them has open, as this process can open it;

@@ -12,14 +12,15 @@ use weir_parameters::{Catalog, Scoped};
 use weir_probe::process;
 use weir_probe::waits::Listens;
 use weir_sut::{
-    Ask, Certificate, Configuration, Effective, Launch, Launcher, ObservedProxy, Own, OwnCounters,
-    Proxy, RequestLog, RunningProxy, Site, TlsListener, free_ports,
+    Ask, Certificate, Configuration, Effective, Launch, Launcher, Own, OwnCounters, Proxy,
+    RequestLog, RunningProxy, Site, TlsListener, free_ports,
 };
 
+use super::external::ExternalProxy;
 use super::keeper::Keeper;
 use super::kernel;
 use super::networks::{arm_addresses, asked_addresses};
-use super::samples::{self, CountingProxy};
+use super::samples::CountingProxy;
 use super::transport::{Hops, Sides, Transport};
 use super::waits;
 use crate::message::{ArmJob, ArmStarted, Failure};
@@ -84,7 +85,7 @@ impl Arm {
                 patch: None,
                 sums: String::new(),
                 effective_text: String::new(),
-                effective: observed(external.address).map_or_else(BTreeMap::new, |it| it.settings),
+                effective: ExternalProxy::at(external.address)?.settings(),
                 nofile: 0,
                 pid: 0,
                 start_ns: 0,
@@ -179,8 +180,8 @@ impl Arm {
     /// Reader of those that it keeps now, or of its error log where weir did not start it; `None`: it has no such log.
     pub(super) fn own_counters(&self) -> Option<CountingProxy> {
         let Some(own) = self.own.as_ref() else {
-            let proxy = observed(self.external?)?;
-            return Some(samples::counting_external(&self.name, proxy));
+            let external = self.external().ok().flatten()?;
+            return external.counting(&self.name);
         };
         Some(CountingProxy {
             arm: self.name.clone(),
@@ -197,9 +198,12 @@ impl Arm {
         Some(waits::listens(self, addresses, own.network.is_some()))
     }
 
-    /// Returns true for a proxy that weir did not start.
-    pub(super) fn is_external(&self) -> bool {
-        self.external.is_some()
+    /// The proxy as it is now, if weir did not start it.
+    ///
+    /// # Errors
+    /// It is in a network namespace that cannot be entered.
+    pub(super) fn external(&self) -> Result<Option<ExternalProxy>, Failure> {
+        self.external.map(ExternalProxy::at).transpose()
     }
 
     /// All its processes.
@@ -211,15 +215,6 @@ impl Arm {
         std::iter::once(running.master_pid())
             .chain(workers)
             .collect()
-    }
-
-    /// Processes that are looked at while it has the load: its own, or those of this host that listen where somebody
-    /// else's is, none of another host's.
-    pub(super) fn looked_at(&self) -> Vec<u32> {
-        match self.external {
-            Some(address) => weir_probe::listening_at(address),
-            None => self.processes(),
-        }
     }
 
     pub(super) fn end(&mut self) {
@@ -372,11 +367,6 @@ impl OwnProxy {
             None => ask()?,
         })
     }
-}
-
-/// The proxy that listens at an address of this host and that nobody has started.
-fn observed(address: SocketAddr) -> Option<ObservedProxy> {
-    weir_sut::observe(&weir_probe::listening_at(address), address)
 }
 
 /// Settings of a namespace, where the arm has none: written, they would be the host's, and nobody would

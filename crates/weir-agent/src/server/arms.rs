@@ -15,6 +15,7 @@ use weir_probe::sample::Sampler;
 use weir_sut::{Certificate, CertificateKind, Certificates, Launcher, SutError, WorkFolder};
 
 use super::arm::{Arm, ArmPlace};
+use super::external::ExternalProxy;
 use super::load::{self, Place};
 use super::networks::{MOST_ARMS, Networks, origin_address};
 use super::samples::{self, Sampling};
@@ -214,19 +215,17 @@ impl Bench {
         let generator = generator.then(|| samples::generator(own.map(|own| &own.generator)));
         let origin = origin.then(|| samples::origin(own.map(|own| &own.origin)));
         let arms_places = arms.iter().map(|arm| samples::arm(arm));
-        let listening = job.external.map_or_else(Vec::new, weir_probe::listening_at);
-        let cpus = weir_probe::cpus_of(&listening);
-        let observed = job
-            .external
-            .and_then(|at| weir_sut::observe(&listening, at));
-        let external = job.external.map(|_| Ok(samples::external("", listening)));
+        let external = job.external.map(ExternalProxy::at).transpose()?;
+        let listening = external.as_ref().map(|proxy| &proxy.processes[..]);
+        let cpus = weir_probe::cpus_of(listening.unwrap_or_default());
+        let settings = external.as_ref().map(ExternalProxy::settings);
         let places = generator.into_iter().chain(arms_places);
-        let places = places.chain(external).chain(origin);
-        let settings = observed.as_ref().map(|proxy| proxy.settings.clone());
-        let counting = observed.map(|proxy| samples::counting_external("", proxy));
+        let places = places.chain(external.as_ref().map(|proxy| proxy.place("")));
+        let places = places.chain(origin).collect::<Result<_, _>>()?;
+        let counting = external.and_then(|proxy| proxy.counting(""));
         let of_arms = arms.iter().filter_map(|arm| arm.own_counters());
         Ok(Sampling {
-            sampler: Sampler::open(places.collect::<Result<_, _>>()?),
+            sampler: Sampler::open(places),
             settings: settings.unwrap_or_default(),
             cpus,
             proxies: of_arms.chain(counting).collect(),

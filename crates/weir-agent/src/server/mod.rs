@@ -9,6 +9,7 @@
 
 mod arm;
 mod arms;
+mod external;
 mod facts;
 mod keeper;
 mod kernel;

@@ -16,7 +16,7 @@ use weir_host::Network;
 use weir_model::sample::{MissingCounter, SampleRow};
 use weir_probe::sample::{GENERATOR, Namespace, ORIGIN, PROXY, Place, Sampler, Tasks};
 use weir_probe::waits::Listens;
-use weir_sut::{LoggedRequest, ObservedProxy, OwnCounters, RequestLog};
+use weir_sut::{LoggedRequest, OwnCounters, RequestLog};
 
 use super::arm::Arm;
 use super::waits::WaitRows;
@@ -87,40 +87,15 @@ fn of_own_threads(
 
 /// An arm's: its proxy's processes.
 pub(super) fn arm(arm: &Arm) -> Result<Place, Failure> {
-    let processes = arm.looked_at();
-    if arm.is_external() {
-        return Ok(external(arm.name(), processes));
+    if let Some(external) = arm.external()? {
+        return external.place(arm.name());
     }
     Ok(Place {
         role: PROXY,
         arm: arm.name().to_owned(),
         namespace: Some(arm.keeper().run(Namespace::of_this_thread)?),
-        tasks: Tasks::Processes(processes),
+        tasks: Tasks::Processes(arm.processes()),
     })
-}
-
-/// That of a proxy of this host which nobody has started, by its processes. In its network namespace are sockets of others,
-/// of the generator at least: its own are told apart where its processes are known.
-pub(super) fn external(arm: &str, processes: Vec<u32>) -> Place {
-    Place {
-        role: PROXY,
-        arm: arm.to_owned(),
-        namespace: Some(match processes.is_empty() {
-            true => Namespace::of_this_thread(),
-            false => Namespace::of_processes(processes.clone()),
-        }),
-        tasks: Tasks::Processes(processes),
-    }
-}
-
-/// Reader of what a proxy that nobody has started tells of itself.
-pub(super) fn counting_external(arm: &str, proxy: ObservedProxy) -> CountingProxy {
-    CountingProxy {
-        arm: arm.to_owned(),
-        network: None,
-        counters: OwnCounters::of_running(proxy),
-        requests: None,
-    }
 }
 
 /// Whether a job can be done.

@@ -11,7 +11,7 @@ use weir_record::Run;
 
 use crate::origin;
 use crate::place::Place;
-use crate::program::{HasAll, Running, in_three_tries, within};
+use crate::program::{HasAll, Running, in_three_tries, wait_until, within};
 
 /// How long a run with its proof may take, on a crowded machine too.
 const PROVEN: Duration = Duration::from_secs(240);
@@ -195,5 +195,88 @@ fn a_server_of_somebody_else_s_is_looked_at_by_its_address() {
     ] {
         let ended = place.ends(&format!("load {url} {load}")).with_code(2);
         ended.stderr.has(told);
+    }
+}
+
+/// An nginx of one's own that answers by itself and counts at an address of its network namespace alone.
+const CONTAINED: &str = "\
+daemon off;
+master_process off;
+error_log /dev/null;
+pid FOLDER/nginx.pid;
+events {}
+http {
+    access_log off;
+    server { listen 8080; return 200; }
+    server { listen 127.0.0.1:8081; location / { stub_status; } }
+}
+";
+
+/// Addresses of the two ends of a link.
+const OUTSIDE: &str = "10.255.77.1";
+const INSIDE: &str = "10.255.77.2";
+
+/// As of a container: its address, its sockets and the address that it counts at are in another network namespace.
+#[test]
+fn a_server_in_another_network_namespace_is_found_by_its_address() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can make network namespaces");
+        return;
+    }
+    let place = Place::new();
+    let text = CONTAINED.replace("FOLDER", &place.path("").to_string_lossy());
+    let configuration = place.write("nginx.conf", &text);
+    // The namespace ends with the server, and the link with the namespace.
+    let serve = format!(
+        "ip link set lo up && exec nginx -c {}",
+        configuration.display()
+    );
+    let server = Running::start(Command::new("unshare").args(["--net", "sh", "-c", &serve]));
+    let own = std::fs::read_link("/proc/self/ns/net").ok();
+    wait_until("a network namespace", || {
+        std::fs::read_link(format!("/proc/{}/ns/net", server.pid())).ok() != own
+    });
+    let link = format!("weir{}", server.pid());
+    for line in [
+        format!(
+            "ip link add {link} type veth peer name w0 netns {}",
+            server.pid()
+        ),
+        format!("ip address add {OUTSIDE}/30 dev {link}"),
+        format!("ip link set {link} up"),
+        format!(
+            "nsenter -t {} -n ip address add {INSIDE}/30 dev w0",
+            server.pid()
+        ),
+        format!("nsenter -t {} -n ip link set w0 up", server.pid()),
+    ] {
+        let mut words = line.split_whitespace();
+        let mut command = Command::new(words.next().expect("a program"));
+        let status = command.args(words).status();
+        assert!(status.is_ok_and(|status| status.success()), "{line}");
+    }
+    wait_until("a server that listens", || {
+        std::net::TcpStream::connect((INSIDE, 8080)).is_ok()
+    });
+    let url = format!("http://{INSIDE}:8080/");
+    let ended = place
+        .ends(&format!(
+            "load {url} -c 8 -R 200 -d 4s --observe --format json -q"
+        ))
+        .with_code(0);
+    server.signal(rustix::process::Signal::TERM);
+    let found: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    for (quantity, expected) in [
+        ("proxy_cpus", 0.0..1.0),
+        ("connections", 8.0..9.0),
+        ("accepted", 0.0..20.0),
+    ] {
+        let value = &found["limiter"]["evidence"]["quantities"][quantity]["value"];
+        within(
+            value
+                .as_f64()
+                .unwrap_or_else(|| panic!("{quantity}: {found:#}")),
+            expected,
+        );
     }
 }
