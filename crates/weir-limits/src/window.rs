@@ -56,6 +56,8 @@ pub enum Figure {
     /// 1 where the load asked for more than was carried (the objective did not hold, or a closed loop's rate no longer
     /// grows with its connections), 0 where it did not.
     Saturated,
+    /// 1 in a closed loop, 0 in an open one.
+    Closed,
     /// Mean time from sending a request to the end of its response, in seconds.
     ServiceTimeS,
     /// 0.99 quantile of the generator's own lateness, in seconds.
@@ -97,6 +99,7 @@ impl Figure {
             Figure::RateOffered => "the rate sent",
             Figure::RateCompleted => "the rate answered",
             Figure::Saturated => "whether the load was carried",
+            Figure::Closed => "whether the loop is closed",
             Figure::ServiceTimeS => "the time of a response from its sending on",
             Figure::DispatchLagS => "how late the generator was",
             Figure::OriginTimeS => "the time of the origin's responses",

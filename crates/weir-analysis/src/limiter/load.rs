@@ -113,6 +113,7 @@ fn trial(report: &LoadReport, response_times: Vec<(u64, u64)>) -> Trial {
             Figure::Saturated,
             Some(f64::from(u8::from(is_saturated(report)))),
         ),
+        (Figure::Closed, Some(f64::from(u8::from(!is_open)))),
         (Figure::ServiceTimeS, Some(report.service_time.mean / 1e9)),
         (
             Figure::DispatchLagS,

@@ -88,6 +88,10 @@ pub(super) fn figures(
         ),
         (Figure::RateCompleted, Some(rate(trials(), study))),
         (Figure::Saturated, Some(f64::from(u8::from(span.saturated)))),
+        (
+            Figure::Closed,
+            Some(f64::from(u8::from(span.rate.is_none()))),
+        ),
         (Figure::ServiceTimeS, Some(mean / 1e9)),
         (
             Figure::DispatchLagS,

@@ -47,6 +47,7 @@ fn figures(host: &Host, flow: &Flow, dice: &mut Dice) -> BTreeMap<Figure, f64> {
         ),
         (Figure::RateCompleted, flow.completed, 1.0),
         (Figure::Saturated, f64::from(u8::from(is_failing)), 0.9),
+        (Figure::Closed, 0.0, 1.0),
         (Figure::ServiceTimeS, flow.response, 1.0),
         (Figure::DispatchLagS, flow.lag, 0.8),
         (Figure::OriginTimeS, flow.origin_time, 0.6),

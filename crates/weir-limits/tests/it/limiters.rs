@@ -13,7 +13,7 @@ const CALM: &str = "rate=2000>10000 rate_intended=10000 rate_offered=10000 offer
     timeout_errors=0 unexpected_errors=0 syn_modes=0 crosses_link=1 asks_compressed=1 compression_on=0 compression_level=1 access_log_on=1 \
     cpu=0.12>0.6 cpu_all=0.12>0.6 cpu_others=0.01 proxy_wait=0.02 descriptors_open=50 origin_cpu=0.3 cpu_steal=0 cpu_softirq_busiest=0.1 proxy_cpus=0.4>2 worker_use=0.1>0.5 \
     cpu_per_request=0.0002>0.0002 user_share=0.3 busiest_process=0.1>0.55 process_threads=1 busiest_thread=0.1>0.55 \
-    generator_thread=0.4 generator_wait=0.01 origin_thread=0.3 switches_per_request=1>0.5 throttled=0 pressure_cpu=0.05 \
+    generator_thread=0.4 generator_wait=0.01 generator_throttled=0 closed=0 origin_thread=0.3 switches_per_request=1>0.5 throttled=0 pressure_cpu=0.05 \
     memory=5e7 group_memory=0.3 oom_kills=0 pressure_memory=0 memory_aborts=0 pressure_io=0.01 disk_use=0.05 \
     written_per_request=90 proxy_written_per_request=90 listen_overflows=0 listen_drops=0 syn_queue_full=0 accept_queue=0.02 backlog=511 \
     inbound_opens_per_request=0.0001 accept_queue_mean=0.01 outbound_opens_per_request=0.001 \
@@ -101,6 +101,9 @@ const ROWS: &[(ProxyKind, &str, &str, &str, &str)] = &[
     (Caddy, "generator_thread=0.98 dispatch_lag=?", "generator", "", "dispatch_lag=0.0001"),
     (Nginx, "generator_cpu=0.99 dispatch_lag=0.003", "generator", "", "dispatch_lag=0.0008"),
     (Nginx, "generator_wait=0.6 offered_share=0.8 dispatch_lag=?", "generator", "", "offered_share=1"),
+    (Nginx, "closed=1 dispatch_lag=? generator_thread=0.98 origin_cpu=?", "generator", "", "generator_thread=0.8"),
+    (Haproxy, "closed=1 dispatch_lag=? generator_wait=0.5 origin_cpu=?", "generator", "", "generator_wait=0.2"),
+    (Caddy, "generator_throttled=0.3", "generator", "", "generator_throttled=0"),
     (Nginx, "generator_time_wait=63000 connect_errors=0.2", "generator", "", "connect_errors=0"),
     (Nginx, "cpu_all=0.99 cpu=0.6 cpu_others=0.39 proxy_wait=0.6", "crowded", "", "proxy_wait=0.1"),
     (Haproxy, "cpu_all=0.99 cpu=0.5 cpu_others=0.49 proxy_wait=0.6 origin_cpu=0.97", "crowded", "", "cpu_others=0.05 origin_cpu=0.5"),
