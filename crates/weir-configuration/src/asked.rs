@@ -32,6 +32,8 @@ pub struct Asked {
     pub server: Option<Spot>,
     /// nginx: the innermost `location`; HAProxy: the `backend` or `listen`; Envoy and Caddy: the route.
     pub location: Option<Spot>,
+    /// nginx: locations that had the request before, and sent it on when they had checked it.
+    pub left: Vec<Spot>,
     /// What it does with the request.
     pub answer: Answer,
     /// What compresses answers there, where somebody wrote it for that and this request does not accept it.
@@ -184,6 +186,8 @@ pub(crate) struct Way {
     pub(crate) through: Vec<Spot>,
     pub(crate) server: Option<Spot>,
     pub(crate) location: Option<Spot>,
+    /// As of [`Asked`].
+    pub(crate) left: Vec<Spot>,
     pub(crate) answer: Answer,
     /// What compresses answers, where it is no stock configuration's; nginx alone says it so far.
     pub(crate) compressed: Option<Spot>,
@@ -196,6 +200,7 @@ impl Way {
             through: Vec::new(),
             server: None,
             location: None,
+            left: Vec::new(),
             answer,
             compressed: None,
         }
@@ -281,6 +286,7 @@ pub(crate) fn look_up(map: &dyn Map, ask: &AskSpec) -> Result<Vec<Asked>, Config
             through,
             server,
             location,
+            left,
             answer,
             compressed,
         } = way;
@@ -297,6 +303,7 @@ pub(crate) fn look_up(map: &dyn Map, ask: &AskSpec) -> Result<Vec<Asked>, Config
             through,
             server,
             location,
+            left,
             answer,
             compressed: compressed.filter(|_| request.is_plain()),
         })

@@ -138,6 +138,8 @@ mod tests {
             "basic authentication is off",
             "cookie SRV insert indirect nocache",
             "private_key: {filename: /etc/keys/a.pem}",
+            "auth_request /x/checkAuthorization (notes.nginx:21): it is asked",
+            "location /access_token (a.conf:3) passes it on",
         ] {
             assert_eq!(masked(text), text);
         }

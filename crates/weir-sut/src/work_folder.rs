@@ -58,7 +58,7 @@ impl WorkFolder {
         // Proxies run what is in it: whoever owns a folder above it could put another in its place.
         weir_files::only_ours(&folder.path).map_err(|why| {
             SutError::file("use", &folder.path)(std::io::Error::other(format!(
-                "{why}; make it sticky (chmod +t), or set TMPDIR to another folder"
+                "{why}; make it root's and sticky (chown root, chmod +t), or set TMPDIR to another folder"
             )))
         })?;
         let file = folder.path.join(OWNER_FILE);

@@ -5,12 +5,16 @@ use serde_json::Value as Json;
 use weir_model::record::ReplacedPart;
 
 use super::asked::Document;
+use super::caddy_routes::{asks_about_request, met};
 use super::find::{get, items};
 use super::pointer::Pointer;
 use super::walk::Visit;
 use crate::Asked;
 use crate::asked::Request;
 use crate::replaced::Replacements;
+
+/// Policies by which a proxy chooses a server by the client's address.
+const BY_CLIENT: [&str; 2] = ["ip_hash", "client_ip_hash"];
 
 /// Adds what a copy has otherwise of what a request meets.
 pub(super) fn add(
@@ -20,39 +24,39 @@ pub(super) fn add(
 ) {
     let Some(server) = &asked.server else { return };
     let server = Pointer::parse(&server.pointer);
-    // Which of the routes before the one that answers a request goes through is not always sure: all are looked at.
-    each(document, &server, &mut |at, value| {
-        let key = at.tokens().last().map_or("", String::as_str);
-        let part = match (key, value.get("handler").and_then(Json::as_str)) {
-            ("remote_ip" | "client_ip", _) => Some(("", ReplacedPart::ClientAddress)),
-            (_, Some("encode")) if !request.is_plain() => Some(("encode", ReplacedPart::Content)),
-            (_, Some("templates")) => Some(("templates", ReplacedPart::Content)),
-            _ if value
-                .get("wrapper")
-                .is_some_and(|it| it == "proxy_protocol") =>
-            {
-                Some((
-                    "listener wrapper proxy_protocol",
-                    ReplacedPart::ProxyProtocol,
-                ))
-            }
-            _ => None,
-        };
-        if let Some((name, part)) = part {
-            let name = if name.is_empty() { key } else { name };
-            found.add(part, &document.spot(at, name));
+    for wrapper in items(document.json, server.child("listener_wrappers")) {
+        let kind = get(document.json, &wrapper.child("wrapper"));
+        if kind.is_some_and(|kind| kind == "proxy_protocol") {
+            let spot = document.spot(&wrapper, "listener wrapper proxy_protocol");
+            found.add(ReplacedPart::ProxyProtocol, &spot);
         }
-    });
+    }
     let Some(route) = &asked.location else { return };
-    each(
-        document,
-        &Pointer::parse(&route.pointer),
-        &mut |at, value| {
-            if value.get("handler").is_some_and(|it| it == "reverse_proxy") {
-                servers(document, at, value, found);
+    let end = Pointer::parse(&route.pointer);
+    for route in met(document.json, &server, request, &end) {
+        each(document, &route.child("match"), &mut |at, value| {
+            let key = at.tokens().last().map_or("", String::as_str);
+            let is_expression = key == "expression" && value.to_string().contains("_ip(");
+            if is_expression || matches!(key, "remote_ip" | "client_ip") {
+                found.add(ReplacedPart::ClientAddress, &document.spot(at, key));
             }
-        },
-    );
+        });
+        for handler in items(document.json, route.child("handle")) {
+            let value = get(document.json, &handler).unwrap_or(&Json::Null);
+            match value.get("handler").and_then(Json::as_str) {
+                Some("encode") if !request.is_plain() => {
+                    found.add(ReplacedPart::Content, &document.spot(&handler, "encode"));
+                }
+                Some("templates") => {
+                    found.add(ReplacedPart::Content, &document.spot(&handler, "templates"));
+                }
+                Some("reverse_proxy") if route == end || asks_about_request(value) => {
+                    servers(document, &handler, value, found);
+                }
+                _ => {}
+            }
+        }
+    }
 }
 
 /// Finds the certificates that are loaded.
@@ -71,10 +75,19 @@ fn each(document: &Document<'_>, at: &Pointer, tell: &mut dyn FnMut(&Pointer, &J
 
 /// Adds what a handler that passes requests on loses in the copy.
 fn servers(document: &Document<'_>, at: &Pointer, handler: &Json, found: &mut Replacements<'_>) {
-    // `forward_auth` is made of these two (`caddyhttp/reverseproxy/forwardauth`).
-    if handler.get("handle_response").is_some() && handler.get("rewrite").is_some() {
+    if asks_about_request(handler) {
         let spot = document.spot(at, "reverse_proxy with handle_response");
         return found.add(ReplacedPart::Service, &spot);
+    }
+    if handler.get("handle_response").is_some() {
+        let spot = document.spot(&at.child("handle_response"), "handle_response");
+        found.add(ReplacedPart::Content, &spot);
+    }
+    let policy = at.join("/load_balancing/selection_policy/policy");
+    let name = get(document.json, &policy).and_then(Json::as_str);
+    if let Some(name) = name.filter(|name| BY_CLIENT.contains(name)) {
+        let spot = document.spot(&policy, format!("lb_policy {name}"));
+        found.add(ReplacedPart::ClientAddress, &spot);
     }
     let upstreams = items(document.json, at.child("upstreams"));
     let dials: Vec<Pointer> = upstreams
@@ -100,6 +113,10 @@ fn servers(document: &Document<'_>, at: &Pointer, handler: &Json, found: &mut Re
         if address.is_some_and(|address| address.starts_with("unix")) {
             let spot = document.spot(dial, "dial unix/");
             found.add(ReplacedPart::Servers, &spot);
+        }
+        if let Some(address) = address.filter(|address| address.contains('{')) {
+            let spot = document.spot(dial, format!("dial {address}"));
+            found.add(ReplacedPart::Names, &spot);
         }
     }
     let dynamic = at.child("dynamic_upstreams");

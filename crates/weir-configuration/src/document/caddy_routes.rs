@@ -29,7 +29,7 @@ pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -
     let found = taken(document.json, &routes, request);
     let (location, answer) = match found {
         Some((route, answer)) => {
-            let name = route_name(get(document.json, &route).unwrap_or(&Json::Null));
+            let name = route_name(document.json, &route);
             (Some(document.spot(&route, name)), answer)
         }
         None if items(document.json, &routes).is_empty() => (None, Answer::Unknown),
@@ -104,6 +104,10 @@ fn taken(json: &Json, routes: &Pointer, request: &Request<'_>) -> Option<(Pointe
                     Some(inner) => return Some(inner),
                     None => continue,
                 },
+                Some("reverse_proxy") if asks_about_request(value) => {
+                    perhaps = perhaps.or(Some((route.clone(), Answer::Unknown)));
+                    continue;
+                }
                 Some("reverse_proxy") => Answer::Passes,
                 Some("file_server") => Answer::Files,
                 Some("metrics") => Answer::Statistics,
@@ -236,19 +240,77 @@ fn is_path(pattern: &str, path: &str) -> bool {
     }
 }
 
-fn route_name(route: &Json) -> String {
-    let first = route.get("match").and_then(|sets| sets.get(0));
-    let said = ["host", "path"].iter().filter_map(|name| {
-        let values = first?
-            .get(name)?
-            .as_array()?
-            .iter()
-            .filter_map(Json::as_str);
-        Some(values.collect::<Vec<_>>().join(" "))
+/// What a route takes, by its own matchers and by those of the routes around it.
+fn route_name(json: &Json, route: &Pointer) -> String {
+    let around = 1..=route.tokens().len();
+    let levels = around.map(|steps| route.first(steps));
+    let levels = levels.filter(|at| {
+        let mut tokens = at.tokens().iter().rev();
+        tokens.nth(1).is_some_and(|token| token == "routes")
     });
-    let said: Vec<String> = said.collect();
-    match said.is_empty() {
-        true => "route".to_owned(),
-        false => format!("route for {}", said.join(" ")),
+    let said: Vec<String> = levels
+        .flat_map(|at| {
+            let first = get(json, &at.join("/match/0"));
+            ["host", "path"].into_iter().filter_map(move |name| {
+                let values = first?.get(name)?.as_array()?;
+                let values: Vec<&str> = values.iter().filter_map(Json::as_str).collect();
+                Some(values.join(" "))
+            })
+        })
+        .collect();
+    if said.is_empty() {
+        "route".to_owned()
+    } else {
+        format!("route for {}", said.join(" "))
     }
+}
+
+/// The routes that a request goes through, or may go through where their matchers ask for more than is known, inner ones
+/// too; none behind the one that answers it.
+pub(super) fn met(
+    json: &Json,
+    server: &Pointer,
+    request: &Request<'_>,
+    end: &Pointer,
+) -> Vec<Pointer> {
+    let mut met = Vec::new();
+    through(json, &server.child("routes"), (request, end), &mut met);
+    met
+}
+
+/// Adds the routes of a list, and tells whether the one that answers is among them.
+fn through(
+    json: &Json,
+    routes: &Pointer,
+    (request, end): (&Request<'_>, &Pointer),
+    met: &mut Vec<Pointer>,
+) -> bool {
+    let mut groups: Vec<&str> = Vec::new();
+    for route in items(json, routes) {
+        let value = get(json, &route).unwrap_or(&Json::Null);
+        let group = value.get("group").and_then(Json::as_str);
+        let taken = matches(value.get("match"), request);
+        if taken == Some(false) || group.is_some_and(|group| groups.contains(&group)) {
+            continue;
+        }
+        if taken == Some(true) {
+            groups.extend(group);
+        }
+        met.push(route.clone());
+        for handler in items(json, route.child("handle")) {
+            if through(json, &handler.child("routes"), (request, end), met) {
+                return true;
+            }
+        }
+        if route == *end {
+            return true;
+        }
+    }
+    false
+}
+
+/// Returns true for a `reverse_proxy` that asks a service about a request and lets it go on: what `forward_auth` becomes
+/// (`caddyhttp/reverseproxy/forwardauth`).
+pub(super) fn asks_about_request(handler: &Json) -> bool {
+    handler.get("handle_response").is_some() && handler.get("rewrite").is_some()
 }

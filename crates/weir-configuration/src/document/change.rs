@@ -196,6 +196,16 @@ struct Row<'r> {
     edits: Vec<Edit>,
 }
 
+/// What a configuration calls the objects of a context.
+fn object_name(context: &str) -> String {
+    match context {
+        "hcm" => "an HttpConnectionManager".to_owned(),
+        "tls" => "a TLS context (Envoy's DownstreamTlsContext, Caddy's app `tls`)".to_owned(),
+        "upstream_http" => "a cluster".to_owned(),
+        other => format!("`{other}`"),
+    }
+}
+
 impl Row<'_> {
     fn put(&mut self) -> Result<(), ConfigurationError> {
         let directives = self.wanted.row.directives(self.wanted.level);
@@ -212,8 +222,8 @@ impl Row<'_> {
             let objects = self.objects(context)?;
             if value.is_some() && objects.is_empty() {
                 return Err(self
-                    .wrong(format!("needs `{context}`, and there is none"))
-                    .hint("it can be changed where it is, and is not made: write one"));
+                    .wrong(format!("needs {}, and there is none", object_name(context)))
+                    .hint("leave the setting out, or write one into the configuration"));
             }
             for object in objects {
                 let object = match value {

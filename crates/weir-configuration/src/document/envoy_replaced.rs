@@ -14,7 +14,9 @@ use crate::asked::Request;
 use crate::replaced::Replacements;
 
 /// Types of filters, and what of them a run has otherwise.
-const FILTERS: [(&str, ReplacedPart); 9] = [
+const FILTERS: [(&str, ReplacedPart); 11] = [
+    ("AdaptiveConcurrency", ReplacedPart::Limit),
+    ("AdmissionControl", ReplacedPart::Limit),
     ("BandwidthLimit", ReplacedPart::Limit),
     ("CacheConfig", ReplacedPart::Content),
     ("Compressor", ReplacedPart::Content),
@@ -26,13 +28,27 @@ const FILTERS: [(&str, ReplacedPart); 9] = [
     ("ProxyProtocol", ReplacedPart::ProxyProtocol),
 ];
 
-/// Matchers that ask for the client's address.
-const ADDRESSES: [&str; 4] = [
+/// Matchers and descriptors that are about the client's address.
+const ADDRESSES: [&str; 6] = [
     "direct_remote_ip",
+    "masked_remote_address",
+    "remote_address",
     "remote_ip",
     "source_ip",
     "source_prefix_ranges",
 ];
+
+/// Parts that are looked at by themselves: for the request alone, and if they are not switched off.
+const BY_THEMSELVES: [&str; 5] = [
+    "http_filters",
+    "httpFilters",
+    "route_config",
+    "routeConfig",
+    "routes",
+];
+
+/// Keys of what is sent to others beside the request.
+const SENT_ELSEWHERE: [&str; 3] = ["remote_jwks", "request_mirror_policies", "tracing"];
 
 /// Adds what a copy has otherwise of what a request meets.
 pub(super) fn add(
@@ -40,7 +56,14 @@ pub(super) fn add(
     (request, asked): (&Request<'_>, &Asked),
     found: &mut Replacements<'_>,
 ) {
-    let Some(host) = &asked.server else { return };
+    let route = asked.location.as_ref();
+    let route = route.map(|route| Pointer::parse(&route.pointer));
+    let Some(host) = &asked.server else {
+        // A proxy of TCP has no hosts.
+        return route
+            .iter()
+            .for_each(|config| clusters(document, config, found));
+    };
     let host = Pointer::parse(&host.pointer);
     let tokens = host.tokens().iter();
     let manager = tokens
@@ -49,32 +72,42 @@ pub(super) fn add(
     let Some(steps) = manager else { return };
     // `/static_resources/listeners/N`
     let listener = host.first(3);
-    let filters = items(document.json, listener.child("listener_filters"))
+    let in_connections = items(document.json, listener.child("listener_filters"))
         .into_iter()
-        .chain(items(document.json, host.first(steps - 2)))
-        .chain(items(
-            document.json,
-            host.first(steps).child("http_filters"),
-        ));
-    for filter in filters {
+        .chain(items(document.json, host.first(steps - 2)));
+    for filter in in_connections {
         filter_of(document, &filter.child("typed_config"), request, found);
     }
-    let route = asked.location.as_ref();
-    let route = route.map(|route| Pointer::parse(&route.pointer));
-    for level in route.iter().chain([&host]) {
+    let levels: Vec<&Pointer> = route.iter().chain([&host]).collect();
+    for filter in items(document.json, host.first(steps).child("http_filters")) {
+        if is_on(document.json, &filter, &levels) {
+            filter_of(document, &filter.child("typed_config"), request, found);
+        }
+    }
+    for level in &levels {
+        by_address(document, level, "route", found);
+        sent_elsewhere(document, level, found);
         let overrides = get(document.json, &level.child("typed_per_filter_config"));
         for (name, _) in overrides.and_then(Json::as_object).into_iter().flatten() {
             let at = level.child("typed_per_filter_config").child(name);
             filter_of(document, &at, request, found);
         }
     }
-    if let Some(route) = route {
-        for name in clusters_of(document.json, &route.child("route")) {
-            if let Some(cluster) = cluster(document.json, &name) {
-                servers(document, &cluster, found);
-            }
-        }
+    let matching = host.first(steps - 3).child("filter_chain_match");
+    by_address(document, &matching, "filter_chain_match", found);
+    if let Some(route) = &route {
+        clusters(document, &route.child("route"), found);
     }
+}
+
+/// Returns true for a filter that is not switched off, by itself or for a route.
+fn is_on(json: &Json, filter: &Pointer, levels: &[&Pointer]) -> bool {
+    let name = get(json, &filter.child("name")).and_then(Json::as_str);
+    let mut overrides = levels
+        .iter()
+        .filter_map(|level| get(json, &level.child("typed_per_filter_config").child(name?)));
+    let said = overrides.next().or_else(|| get(json, filter));
+    said.and_then(|said| field(said, "disabled")) != Some(&Json::Bool(true))
 }
 
 /// Finds the certificates that clients are shown: those of the filter chain in which the virtual host is.
@@ -121,22 +154,60 @@ fn filter_of(
         .and_then(Json::as_str)
         .unwrap_or_default();
     let kind = message.rsplit('.').next().unwrap_or_default();
+    let is_idle = match kind {
+        "Compressor" => request.is_plain(),
+        // It limits where a route says how much.
+        "LocalRateLimit" => field(config, "token_bucket").is_none(),
+        _ => field(config, "disabled") == Some(&Json::Bool(true)),
+    };
     let known = FILTERS.iter().find(|(name, _)| *name == kind);
-    if let Some((name, part)) = known
-        && !(*name == "Compressor" && request.is_plain())
-    {
+    if let Some((name, part)) = known.filter(|_| !is_idle) {
         found.add(*part, &document.spot(at, *name));
     }
-    let mut by_address = None;
-    Visit::all(config, &mut |inner, _| {
-        let key = inner.tokens().last().map_or("", String::as_str);
-        if ADDRESSES.contains(&key) && by_address.is_none() {
-            by_address = Some(at.join(inner));
+    by_address(document, at, kind, found);
+    sent_elsewhere(document, at, found);
+}
+
+/// Adds the first matcher by the client's address in a part.
+fn by_address(document: &Document<'_>, at: &Pointer, name: &str, found: &mut Replacements<'_>) {
+    if let Some(at) = named(document.json, at, &ADDRESSES) {
+        let spot = document.spot(&at, format!("{name} by address"));
+        found.add(ReplacedPart::ClientAddress, &spot);
+    }
+}
+
+/// Adds the first thing in a part that is sent to others.
+fn sent_elsewhere(document: &Document<'_>, at: &Pointer, found: &mut Replacements<'_>) {
+    if let Some(at) = named(document.json, at, &SENT_ELSEWHERE) {
+        let name = at.tokens().last().cloned().unwrap_or_default();
+        found.add(ReplacedPart::Service, &document.spot(&at, name));
+    }
+}
+
+/// The first value of a part with one of these keys.
+fn named(json: &Json, at: &Pointer, keys: &[&str]) -> Option<Pointer> {
+    let mut first = None;
+    Visit::all(get(json, at)?, &mut |inner, _| {
+        let tokens = inner.tokens();
+        let is_named = tokens
+            .last()
+            .is_some_and(|key| keys.contains(&key.as_str()));
+        let is_by_itself = tokens
+            .iter()
+            .any(|key| BY_THEMSELVES.contains(&key.as_str()));
+        if first.is_none() && is_named && !is_by_itself {
+            first = Some(at.join(inner));
         }
     });
-    if let Some(at) = by_address {
-        let spot = document.spot(&at, format!("{kind} by address"));
-        found.add(ReplacedPart::ClientAddress, &spot);
+    first
+}
+
+/// Adds what the clusters of an action lose in the copy.
+fn clusters(document: &Document<'_>, action: &Pointer, found: &mut Replacements<'_>) {
+    for name in clusters_of(document.json, action) {
+        if let Some(cluster) = cluster(document.json, &name) {
+            servers(document, &cluster, found);
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value as Json;
 use super::asked::{Document, of_status};
 use super::envoy::{CHAIN_TLS, chains, is_of_type, tls_chains};
 use super::find::{field, get, is_constant, items};
+use super::listening::Listening;
 use super::pointer::Pointer;
 use crate::answer::{Answer, Barrier};
 use crate::asked::{Request, Way};
@@ -25,12 +26,10 @@ pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -
     // A copy opens the first to any name where all are for some, so that names are no matter then.
     let chain = chain.or_else(|| all.first().cloned().filter(|_| !request.is_named));
     let Some(chain) = chain else {
-        return Way::end(match all.is_empty() {
-            true => Answer::Unknown,
-            false => {
-                let name = request.server_name.unwrap_or(request.host);
-                Answer::Nothing(format!("no filter chain takes the name `{name}`"))
-            }
+        return Way::end(if all.is_empty() {
+            Answer::Unknown
+        } else {
+            untaken(document, listener, request)
         });
     };
     let demand = chain.join(CHAIN_TLS).child("require_client_certificate");
@@ -45,9 +44,27 @@ pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -
     };
     match (of_type("HttpConnectionManager"), of_type("TcpProxy")) {
         (Some(manager), _) => managed(document, &manager, request),
-        (None, Some(_)) => Way::end(Answer::Tunnels),
+        (None, Some(proxy)) => Way {
+            location: Some(document.spot(&proxy, "tcp_proxy")),
+            ..Way::end(Answer::Tunnels)
+        },
         (None, None) => Way::end(Answer::Unknown),
     }
+}
+
+/// Why no filter chain takes a name.
+fn untaken(document: &Document<'_>, listener: &Listening, request: &Request<'_>) -> Answer {
+    let name = request.server_name.unwrap_or(request.host);
+    let in_clear: Vec<Pointer> = chains(document.json, &listener.at)
+        .into_iter()
+        .filter(|chain| get(document.json, chain).is_some())
+        .collect();
+    Answer::Nothing(match chain(document, &in_clear, listener.port, request) {
+        Some(_) => format!(
+            "the filter chain for `{name}` passes TLS on as it is, and the study's origin server speaks none"
+        ),
+        None => format!("no filter chain takes the name `{name}`"),
+    })
 }
 
 /// The filter chain that a connection takes: by destination port, server name, transport protocol; in each the

@@ -43,8 +43,8 @@ pub(super) fn made_absolute(source: &Source) -> Result<Source, ConfigurationErro
 }
 
 /// Where relative paths begin.
-struct Bases {
-    folder: PathBuf,
+pub(super) struct Bases {
+    pub(super) folder: PathBuf,
     parent_of_file: PathBuf,
     ca_base: bool,
     crt_base: bool,
@@ -52,7 +52,7 @@ struct Bases {
 }
 
 impl Bases {
-    fn of(source: &Source, tree: &Tree<'_>) -> Bases {
+    pub(super) fn of(source: &Source, tree: &Tree<'_>) -> Bases {
         let parent = |path: &Path| path.parent().unwrap_or(Path::new("/")).to_owned();
         let beside = parent(&source.files[0].path);
         let mut bases = Bases {

@@ -10,6 +10,7 @@ use super::addresses::is_of_tls;
 use super::asked::{Frontends, lines};
 use super::listeners::plain;
 use super::options::options;
+use super::paths::Bases;
 use super::sections::{Section, Statement, Tree};
 use crate::asked::{Request, Spot, look_up};
 use crate::replaced::Replacements;
@@ -69,10 +70,9 @@ pub fn certificates(
     let globals = tree
         .of_kind("global")
         .flat_map(|(_, global)| &global.statements);
+    let folder = Bases::of(source, &tree).folder;
     let base = globals.filter(|it| it.word(0) == "crt-base").last();
-    let base = source
-        .base
-        .join(base.map_or("", |statement| statement.word(1)));
+    let base = folder.join(base.map_or("", |statement| statement.word(1)));
     let listening = tree
         .sections
         .iter()
@@ -88,7 +88,7 @@ pub fn certificates(
             let pem = match name {
                 "crt" if path.starts_with('@') => PemLocation::Unknown,
                 "crt" => PemLocation::At(base.join(path)),
-                "crt-list" => PemLocation::ListedIn(source.base.join(path)),
+                "crt-list" => PemLocation::ListedIn(base.join(path)),
                 _ => continue,
             };
             let span = bind.words_from(option.start);
@@ -147,14 +147,28 @@ impl<'a> Search<'a> {
             .collect();
         for section in &chain {
             for statement in &section.statements {
-                if let Some(part) = part_of(statement, request) {
-                    let words: Vec<&str> = statement.words.iter().map(|it| &*it.text).collect();
-                    self.add(part, section, statement, words.join(" "));
+                if let Some(part) = part_of(statement, request)
+                    && !is_unused(statement, &chain)
+                {
+                    self.add(part, section, statement, statement.text());
+                }
+                for name in tables(statement) {
+                    self.table(name);
                 }
             }
         }
         if chain[0].has_backend() {
             self.servers(&chain);
+        }
+    }
+
+    /// Adds the table of another section, if it counts rates.
+    fn table(&mut self, name: &str) {
+        let mut sections = self.tree.sections.iter();
+        let section = sections.find(|it| it.name() == Some(name) && it.is_proxy());
+        let Some(section) = section else { return };
+        if let Some(table) = section.statements.iter().find(|it| counts_rates(it)) {
+            self.add(ReplacedPart::Limit, section, table, table.text());
         }
     }
 
@@ -232,22 +246,59 @@ fn servers_in(line: &Statement<'_>) -> u64 {
     }
 }
 
+/// Returns true for a `stick-table` that counts how often something happens.
+fn counts_rates(statement: &Statement<'_>) -> bool {
+    statement.word(0) == "stick-table" && statement.has(|word| word.contains("_rate("))
+}
+
+/// Tables of other sections that a statement names: `track-sc0 src table NAME`, `sc_http_req_rate(0,NAME)`.
+fn tables<'s>(statement: &'s Statement<'_>) -> impl Iterator<Item = &'s str> {
+    let words = || statement.words.iter().map(|word| &*word.text);
+    let named = words()
+        .zip(words().skip(1))
+        .filter(|(word, _)| *word == "table");
+    let fetched = words().filter_map(|word| {
+        let (_, arguments) = word.split_once("_rate(")?;
+        arguments.split(')').next()?.rsplit(',').next()
+    });
+    named.map(|(_, name)| name).chain(fetched)
+}
+
+/// Returns true for an `acl` that no statement of these sections names.
+fn is_unused(acl: &Statement<'_>, chain: &[&Section<'_>]) -> bool {
+    let name = acl.word(1);
+    let mut statements = chain.iter().flat_map(|section| &section.statements);
+    acl.word(0) == "acl"
+        && !statements.any(|statement| {
+            statement.word(0) != "acl" && statement.has(|word| word.trim_start_matches('!') == name)
+        })
+}
+
 /// Tells which part of a statement the copy replaces, if any.
 fn part_of(statement: &Statement<'_>, request: &Request<'_>) -> Option<ReplacedPart> {
-    let has = |wanted: &str| statement.words.iter().any(|word| word.text == wanted);
     let begins = |words: &[&str]| statement.begins_with(words);
-    let counts = statement.word(0) == "stick-table"
-        && statement
-            .words
-            .iter()
-            .any(|word| word.text.contains("_rate("));
-    if begins(&["rate-limit"]) || counts || statement.word(1).starts_with("bwlim-") {
+    if begins(&["rate-limit"]) || counts_rates(statement) || statement.word(1).starts_with("bwlim-")
+    {
         return Some(ReplacedPart::Limit);
+    }
+    if begins(&["tcp-request", "connection", "expect-proxy"]) {
+        return Some(ReplacedPart::ProxyProtocol);
     }
     let is_cache = ["cache-use", "cache-store"].contains(&statement.word(1));
     let is_compression = begins(&["compression"]) || begins(&["filter", "compression"]);
-    if is_cache || (is_compression && !request.is_plain()) {
+    let reads_response = begins(&["http-response"])
+        && (statement.word(1).starts_with("replace-")
+            || statement.has(|word| word.starts_with("res.") || word == "status"));
+    if is_cache || reads_response || (is_compression && !request.is_plain()) {
         return Some(ReplacedPart::Content);
     }
-    (begins(&["balance", "source"]) || has("src")).then_some(ReplacedPart::ClientAddress)
+    // `src`, with converters behind it, and fetches of its own: `src_is_local`, `src_conn_rate`.
+    let is_client = |word: &str| {
+        word.strip_prefix("src")
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with([',', '_']))
+    };
+    let is_by_client = begins(&["balance", "source"])
+        || (begins(&["source"]) && statement.has(|word| word == "usesrc"))
+        || statement.has(is_client);
+    is_by_client.then_some(ReplacedPart::ClientAddress)
 }

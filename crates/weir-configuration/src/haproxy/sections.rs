@@ -52,6 +52,17 @@ impl<'t> Statement<'t> {
     }
 
     /// Whether it begins with these words.
+    /// Returns true if one of its words is so.
+    pub(super) fn has(&self, is_so: impl Fn(&str) -> bool) -> bool {
+        self.words.iter().any(|word| is_so(&word.text))
+    }
+
+    /// Its words, each a blank apart.
+    pub(super) fn text(&self) -> String {
+        let words: Vec<&str> = self.words.iter().map(|word| &*word.text).collect();
+        words.join(" ")
+    }
+
     pub(super) fn begins_with(&self, words: &[&str]) -> bool {
         self.words.len() >= words.len() && words.iter().zip(&self.words).all(|(a, b)| *a == b.text)
     }

@@ -32,6 +32,8 @@ pub(super) fn by_itself(chain: &[&Section<'_>], conditions: &Conditions<'_, '_>)
     if monitor.is_some_and(|monitor| monitor.word(1) == request.path) {
         return Some(Answer::Statistics);
     }
+    // A rule that may have let the request pass before, and the configuration alone does not tell.
+    let mut may_pass = false;
     for rule in &chain[0].statements {
         let action = match rule.word(0) {
             "redirect" => "redirect",
@@ -48,10 +50,18 @@ pub(super) fn by_itself(chain: &[&Section<'_>], conditions: &Conditions<'_, '_>)
             "reject" | "silent-drop" => Answer::Closes,
             "use-service" => Answer::Statistics,
             "return" => Answer::of_status(status_of(rule).unwrap_or(200)),
+            "allow" => match conditions.holds(rule) {
+                Some(true) => break,
+                Some(false) => continue,
+                None => {
+                    may_pass = true;
+                    continue;
+                }
+            },
             _ => continue,
         };
         if conditions.holds(rule) == Some(true) {
-            return Some(answer);
+            return Some(if may_pass { Answer::Unknown } else { answer });
         }
     }
     statistics(chain, request)

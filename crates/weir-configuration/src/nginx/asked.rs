@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use weir_model::study::AskSpec;
 
 use super::listen::{self, Listen, Socket};
-use super::location::{FILES, content, find, is_one_of};
+use super::location::{FILES, content, find, forbids, is_one_of};
 use super::rewrite::{End, Fallback, Passage};
 use super::syntax::Directive;
 use super::view::{self, Node};
@@ -219,52 +219,105 @@ impl<'a> Servers<'a> {
     }
 
     /// What a server does with a request, by way of all the locations that it is sent on to.
-    fn in_server(&self, server: &'a Node<'a>, mut passage: Passage<'_>) -> Way {
-        let of_server = Some(self.spot(server, server_name(server)));
-        let way = |location: Option<&Node<'_>>, answer| Way {
-            server: of_server.clone(),
-            location: location.map(|node| self.spot(node, location_name(node))),
-            compressed: self.compression(server, location.unwrap_or(server)),
-            ..Way::end(answer)
-        };
+    pub(super) fn in_server(&self, server: &'a Node<'a>, mut passage: Passage<'_>) -> Way {
         if let Some(End::Answer(answer)) = passage.rewritten(server) {
-            return way(None, answer);
+            return self.way_to(server, None, Vec::new(), answer);
         }
         let taking = |path: &str| find(&server.children, path).map(|(location, _)| location);
+        let named = |name: &str| {
+            let mut locations = server.children.iter().filter(|it| it.is_block("location"));
+            locations.find(|node| node.directive.argument(0) == Some(name))
+        };
+        // Locations that had the request when their rules of access were asked.
+        let mut left: Vec<Spot> = Vec::new();
         let mut location = taking(&passage.path);
         for _ in 0..MOST_STEPS {
             let before = passage.path.clone();
             match location.and_then(|node| passage.rewritten(node)) {
-                Some(End::Answer(answer)) => return way(location, answer),
+                Some(End::Answer(Answer::Returns(status))) => {
+                    let target = self.error_page(server, location, status);
+                    let next = match target {
+                        Some(name) if name.starts_with('@') => named(name),
+                        Some(path) => taking(path).inspect(|_| passage.path = path.to_owned()),
+                        None => None,
+                    };
+                    if next.is_none() {
+                        return self.way_to(server, location, left, Answer::Returns(status));
+                    }
+                    location = next;
+                    continue;
+                }
+                Some(End::Answer(answer)) => return self.way_to(server, location, left, answer),
                 Some(End::Last) | None if passage.path != before => {
                     location = taking(&passage.path);
                     continue;
                 }
                 _ => {}
             }
-            match passage.fallback(location.unwrap_or(server)) {
+            let here = location.unwrap_or(server);
+            let spot = location.map(|node| self.spot(node, location_name(node)));
+            match passage.fallback(here) {
                 Some(Fallback::Named(name)) => {
-                    let named = |node: &&Node<'a>| {
-                        node.is_block("location") && node.directive.argument(0) == Some(name)
+                    let Some(next) = named(name) else {
+                        return self.way_to(server, location, left, Answer::Unknown);
                     };
-                    match server.children.iter().find(named) {
-                        Some(next) => location = Some(next),
-                        None => return way(location, Answer::Unknown),
-                    }
+                    left.extend(spot);
+                    location = Some(next);
                     continue;
                 }
                 Some(Fallback::Path(next)) if next != passage.path => passage.path = next,
                 _ => match (
-                    self.content(location, server),
+                    self.content(location, server, passage.request.method),
                     passage.index(location, server),
                 ) {
                     (Answer::Files, Some(next)) if next != passage.path => passage.path = next,
-                    (answer, _) => return way(location, answer),
+                    (answer, _) => return self.way_to(server, location, left, answer),
                 },
             }
+            left.extend(spot);
             location = taking(&passage.path);
         }
-        way(location, Answer::Unknown)
+        self.way_to(server, location, left, Answer::Unknown)
+    }
+
+    fn way_to(
+        &self,
+        server: &'a Node<'a>,
+        location: Option<&Node<'_>>,
+        left: Vec<Spot>,
+        answer: Answer,
+    ) -> Way {
+        Way {
+            server: Some(self.spot(server, server_name(server))),
+            location: location.map(|node| self.spot(node, location_name(node))),
+            left,
+            compressed: self.compression(server, location.unwrap_or(server)),
+            ..Way::end(answer)
+        }
+    }
+
+    /// Where `error_page` sends a request on that a location would answer with a status, and takes the answer's own status
+    /// (`=`): a named location or a path.
+    fn error_page(
+        &self,
+        server: &'a Node<'a>,
+        location: Option<&Node<'_>>,
+        status: u16,
+    ) -> Option<&'a str> {
+        let inside = location.and_then(|node| way_out(server, node.place()));
+        let inside = inside.unwrap_or_else(|| vec![server]);
+        let is_it = |node: &&'a Node<'a>| node.directive.is("error_page");
+        let levels = inside
+            .iter()
+            .map(|block| block.simple().filter(is_it).collect());
+        let mut levels = levels.chain([self.http.iter().copied().filter(is_it).collect()]);
+        let said: Vec<&Node<'_>> = levels.find(|level: &Vec<_>| !level.is_empty())?;
+        let status = status.to_string();
+        said.into_iter().find_map(|node| {
+            let words: Vec<&str> = node.directive.words().collect();
+            let is_meant = words.contains(&&*status) && words.iter().any(|it| it.starts_with('='));
+            words.last().copied().filter(|_| is_meant)
+        })
     }
 
     /// What compresses the answers of a location or of a server itself, where somebody wrote it for that. In `http` of
@@ -288,7 +341,10 @@ impl<'a> Servers<'a> {
     }
 
     /// What answers where nothing sends a request on.
-    fn content(&self, location: Option<&Node<'_>>, server: &Node<'_>) -> Answer {
+    fn content(&self, location: Option<&Node<'_>>, server: &Node<'_>, method: &str) -> Answer {
+        if location.is_some_and(|location| forbids(location, method)) {
+            return Answer::Returns(403);
+        }
         let has_locations = || server.children.iter().any(|node| node.is_block("location"));
         let says_files = || server.simple().any(|node| is_one_of(node, FILES));
         match location {

@@ -89,16 +89,43 @@ pub(super) fn find<'n, 't>(block: &'n [Node<'t>], path: &str) -> Option<(&'n Nod
 /// What answers in a location that changes nothing any more.
 pub(super) fn content(location: &Node<'_>) -> Answer {
     let has = |names: &str| location.simple().any(|node| is_one_of(node, names));
-    let is_closed =
-        |node: &Node<'_>| node.directive.is("deny") && node.directive.argument(0) == Some("all");
     let is_program = |node: &Node<'_>| {
         is_one_of(node, PROGRAMS) || node.directive.name.text.starts_with("content_by_lua")
     };
     match () {
-        () if location.simple().any(is_closed) && !has("allow") => Answer::Returns(403),
+        () if is_closed(location) => Answer::Returns(403),
         () if has(PASSING) => Answer::Passes,
+        // Whether that is so, files may say.
+        () if passes_if(location) => Answer::Unknown,
         () if has(STATISTICS) => Answer::Statistics,
         () if location.children.iter().any(is_program) => Answer::Unknown,
         () => Answer::Files,
     }
+}
+
+/// Returns true for a block in which nobody is let in.
+fn is_closed(block: &Node<'_>) -> bool {
+    let denies_all =
+        |node: &Node<'_>| node.directive.is("deny") && node.directive.argument(0) == Some("all");
+    block.simple().any(denies_all) && !block.simple().any(|node| node.directive.is("allow"))
+}
+
+/// Returns true for a location that passes requests on under a condition.
+fn passes_if(location: &Node<'_>) -> bool {
+    let conditions = location.children.iter().filter(|it| it.is_block("if"));
+    let mut inner = conditions.flat_map(Node::simple);
+    inner.any(|node| is_one_of(node, PASSING))
+}
+
+/// Returns true where `limit_except` forbids a method: all but those that it names, and HEAD with GET.
+pub(super) fn forbids(location: &Node<'_>, method: &str) -> bool {
+    let mut limits = location
+        .children
+        .iter()
+        .filter(|it| it.is_block("limit_except"));
+    limits.any(|limit| {
+        let mut methods = limit.directive.words();
+        let is_named = methods.any(|named| named == method || (named == "GET" && method == "HEAD"));
+        !is_named && is_closed(limit)
+    })
 }

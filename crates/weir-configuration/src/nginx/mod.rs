@@ -22,6 +22,7 @@ mod replaced;
 mod rewrite;
 pub mod syntax;
 mod value;
+mod variables;
 mod view;
 
 pub use adapt::adapt;

@@ -7,7 +7,10 @@ use super::adapt::is_pass;
 use super::asked::{Servers, way_out};
 use super::listen::Socket;
 use super::origin::Target;
+use super::rewrite::Passage;
+use super::variables::Variables;
 use super::view::{self, Node};
+use crate::answer::Answer;
 use crate::asked::{Map, Request, Spot, look_up};
 use crate::place::is_among;
 use crate::replaced::Replacements;
@@ -20,7 +23,10 @@ const MOST_LAYERS: usize = 10;
 const SERVICES: &str = "auth_request, mirror";
 
 /// Directives whose state outlasts a slice.
-const LIMITS: &str = "limit_conn, limit_rate, limit_req, proxy_limit_rate";
+const LIMITS: &str = "limit_req";
+
+/// Directives that count requests or connections in a zone, by a key.
+const COUNTERS: &str = "limit_conn, limit_req";
 
 /// Directives whose work depends on the content or the headers of responses.
 const CONTENT: &str = "add_after_body, add_before_body, fastcgi_cache, gunzip, image_filter, proxy_cache, scgi_cache, \
@@ -32,8 +38,9 @@ const COMPRESSION: &str = "brotli, gzip, zstd";
 /// Directives that decide by the client's address.
 const ADDRESSES: &str = "allow, deny";
 
-/// Variables that hold the client's address.
-const CLIENT_VARIABLES: [&str; 3] = ["remote_addr", "realip_", "proxy_protocol_addr"];
+/// Directives that decide by what their variables hold.
+const CONDITIONS: &str =
+    "proxy_cache_bypass, proxy_no_cache, fastcgi_cache_bypass, fastcgi_no_cache";
 
 /// Finds what a copy replaces, of what the requests of a load meet. `build` is what the program
 /// prints of itself (`nginx -V`).
@@ -49,8 +56,14 @@ pub fn replaced(
     let nodes = view::expand(source, &trees)?;
     let servers = Servers::of(source, &nodes, build);
     let asked = look_up(&servers, ask)?;
+    let variables = nodes
+        .iter()
+        .filter(|node| node.is_block("http"))
+        .map(|http| Variables::of(source, &trees, &http.children))
+        .next();
     let mut search = Search {
         servers: &servers,
+        variables,
         http: nodes.iter().filter(|node| node.is_block("http")).collect(),
         found: Replacements::new(source),
     };
@@ -59,7 +72,8 @@ pub fn replaced(
             search.found.add(ReplacedPart::Before, spot);
         }
         search.listener(asked.index);
-        search.server(asked.server.as_ref(), asked.location.as_ref(), &request, 0);
+        let way = [&asked.server, &asked.location].map(Option::as_ref);
+        search.server(way, &asked.left, &request, 0);
     }
     Ok(search.found.done())
 }
@@ -101,6 +115,7 @@ pub fn certificates(
 
 struct Search<'a> {
     servers: &'a Servers<'a>,
+    variables: Option<Variables>,
     http: Vec<&'a Node<'a>>,
     found: Replacements<'a>,
 }
@@ -128,36 +143,59 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Adds what is replaced of a server and one of its locations, and of the servers behind them.
+    /// Adds what is replaced of a server and one of its locations, of those that were left for it (`left`), and of the
+    /// servers behind them.
     fn server(
         &mut self,
-        server: Option<&Spot>,
-        location: Option<&Spot>,
+        [server, location]: [Option<&Spot>; 2],
+        left: &[Spot],
         request: &Request<'_>,
         layer: usize,
     ) {
         let Some(server) = server.and_then(|spot| self.block(spot)) else {
             return;
         };
-        let place = location.map_or(server.place(), |spot| (spot.file, spot.span.start));
-        let mut layers = way_out(server, place).unwrap_or_else(|| vec![server]);
-        layers.extend(&self.http);
-        for node in in_force(&layers, |name| {
-            is_among(name, SERVICES)
-                || is_among(name, LIMITS)
-                || is_among(name, CONTENT)
-                || is_among(name, ADDRESSES)
-                || (is_among(name, COMPRESSION) && !request.is_plain())
-        }) {
-            self.directive(node);
+        let around = |spot: Option<&Spot>| {
+            let place = spot.map_or(server.place(), |spot| (spot.file, spot.span.start));
+            let mut layers = way_out(server, place).unwrap_or_else(|| vec![server]);
+            layers.extend(&self.http);
+            layers
+        };
+        let layers = around(location);
+        let before: Vec<_> = left.iter().map(|spot| around(Some(spot))).collect();
+        for (place, layers) in before.iter().chain([&layers]).enumerate() {
+            self.conditions(layers);
+            for node in in_force(layers, |name| {
+                is_among(name, SERVICES) || is_among(name, COUNTERS) || is_among(name, ADDRESSES)
+            }) {
+                self.access(node, server, request, layer);
+            }
+            // Responses are those of the last location.
+            if place < before.len() {
+                continue;
+            }
+            for node in in_force(layers, |name| {
+                is_among(name, CONTENT) || (is_among(name, COMPRESSION) && !request.is_plain())
+            }) {
+                if node.directive.argument(0) != Some("off") {
+                    self.add(ReplacedPart::Content, node);
+                }
+            }
         }
-        let innermost = layers[0];
-        let conditions = innermost.children.iter().filter(|it| it.is_block("if"));
-        let blocks = std::iter::once(innermost).chain(conditions);
-        let passes = blocks.flat_map(Node::simple);
-        let passes = passes.filter(|node| is_pass(&node.directive.name.text));
-        for pass in passes {
+        for pass in passes(layers[0]) {
             self.pass(pass, &layers, request, layer);
+        }
+    }
+
+    /// Adds what decides by the client's address.
+    fn conditions(&mut self, layers: &[&'a Node<'a>]) {
+        let blocks = layers.iter().flat_map(|layer| &layer.children);
+        let blocks = blocks.filter(|node| node.is_block("if"));
+        let said = in_force(layers, |name| is_among(name, CONDITIONS));
+        for node in blocks.chain(said) {
+            if self.holds_client(node) {
+                self.add(ReplacedPart::ClientAddress, node);
+            }
         }
     }
 
@@ -167,27 +205,75 @@ impl<'a> Search<'a> {
         servers.find(|node| node.place() == (spot.file, spot.span.start))
     }
 
-    fn directive(&mut self, node: &Node<'_>) {
+    /// Adds a directive that has a request checked before it is answered.
+    fn access(
+        &mut self,
+        node: &'a Node<'a>,
+        server: &'a Node<'a>,
+        request: &Request<'_>,
+        layer: usize,
+    ) {
         let name = &*node.directive.name.text;
         let first = node.directive.argument(0).unwrap_or_default();
         if first == "off" || (is_among(name, ADDRESSES) && first == "all") {
             return;
         }
-        let part = if is_among(name, SERVICES) {
-            ReplacedPart::Service
-        } else if is_among(name, LIMITS) {
-            ReplacedPart::Limit
-        } else if is_among(name, ADDRESSES) {
-            ReplacedPart::ClientAddress
-        } else {
-            ReplacedPart::Content
-        };
-        self.add(part, node);
+        if is_among(name, SERVICES) {
+            return self.service(node, server, request, layer);
+        }
+        if is_among(name, ADDRESSES) {
+            return self.add(ReplacedPart::ClientAddress, node);
+        }
+        if is_among(name, LIMITS) {
+            self.add(ReplacedPart::Limit, node);
+        }
         let zone = node.directive.words().find_map(|word| {
             self.zone_of_clients(name, word.strip_prefix("zone=").unwrap_or(word))
         });
         if let Some(zone) = zone {
             self.add(ReplacedPart::ClientAddress, zone);
+        }
+    }
+
+    /// Adds a service that is asked about requests, and what is replaced on the way to it; one that the configuration
+    /// answers by itself stays as it is.
+    fn service(
+        &mut self,
+        node: &'a Node<'a>,
+        server: &'a Node<'a>,
+        request: &Request<'_>,
+        layer: usize,
+    ) {
+        let uri = node.directive.argument(0).unwrap_or_default();
+        if uri.contains('$') || layer >= MOST_LAYERS {
+            return self.add(ReplacedPart::Service, node);
+        }
+        let way = self.servers.in_server(
+            server,
+            Passage {
+                request,
+                port: None,
+                path: uri.to_owned(),
+            },
+        );
+        let location = way
+            .location
+            .as_ref()
+            .filter(|_| way.answer == Answer::Passes);
+        let location = location.and_then(|spot| {
+            let layers = way_out(server, (spot.file, spot.span.start))?;
+            layers.first().copied()
+        });
+        let asks_others = location.into_iter().flat_map(passes).any(|pass| {
+            let targets = self.targets(pass);
+            targets.iter().any(|target| !target.others(self).is_empty())
+        });
+        if asks_others {
+            self.add(ReplacedPart::Service, node);
+        }
+        if location.is_some() {
+            let places = [&way.server, &way.location].map(Option::as_ref);
+            self.server(places, &way.left, request, layer + 1);
         }
     }
 
@@ -201,11 +287,23 @@ impl<'a> Search<'a> {
                     word.strip_prefix("zone=")
                         .is_some_and(|it| it.split(':').next() == Some(zone))
                 })
-                && holds_client(node)
+                && self.holds_client(node)
         })
     }
 
-    /// A directive that passes the request on.
+    /// Returns true if an argument of a directive depends on the client's address.
+    fn holds_client(&self, node: &Node<'_>) -> bool {
+        let variables = self.variables.iter();
+        variables
+            .flat_map(|it| {
+                node.directive
+                    .words()
+                    .map(move |word| it.depends_on_client(word))
+            })
+            .any(|depends| depends)
+    }
+
+    /// Adds what a directive that passes the request on loses in the copy.
     fn pass(
         &mut self,
         pass: &'a Node<'a>,
@@ -213,21 +311,27 @@ impl<'a> Search<'a> {
         request: &Request<'_>,
         layer: usize,
     ) {
-        let Some(argument) = pass.directive.argument(0) else {
-            return;
-        };
-        let target = Target::of(argument);
-        let group = self.group(target.host);
-        if target.host.contains('$') && group.is_none() {
+        let targets = self.targets(pass);
+        let has_variable = targets.iter().any(|target| target.is_by_variable);
+        if has_variable && self.holds_client(pass) {
+            self.add(ReplacedPart::ClientAddress, pass);
+        }
+        let is_kept = |target: &PassTarget<'_>| target.group.is_some() && target.is_in_clear();
+        if has_variable && !targets.iter().all(is_kept) {
             self.add(ReplacedPart::Names, pass);
         }
-        let servers = match group {
-            Some(group) => self.servers_of(group),
-            None => vec![(pass, target.server().into_owned())],
-        };
-        let (own, others): (Vec<_>, Vec<_>) = servers
-            .into_iter()
-            .partition(|(_, server)| self.servers.listener_at(server).is_some());
+        for target in &targets {
+            self.target(pass, target, layers);
+            if layer < MOST_LAYERS {
+                for server in target.own(self) {
+                    self.behind(&server, request, layer);
+                }
+            }
+        }
+    }
+
+    fn target(&mut self, pass: &Node<'_>, target: &PassTarget<'a>, layers: &[&'a Node<'a>]) {
+        let others = target.others(self);
         if !others.is_empty() && !target.is_in_clear() {
             let name = format!("{} {}", pass.directive.name.text, target.scheme);
             let spot = self.servers.spot(pass, name);
@@ -236,33 +340,53 @@ impl<'a> Search<'a> {
                 self.add(ReplacedPart::OriginTls, node);
             }
         }
-        if others.len() > 1
-            && let Some(group) = group
-        {
-            let spot = self
-                .servers
-                .spot(group, format!("{} servers", others.len()));
+        if let (Some(group), 2..) = (target.group, others.len()) {
+            let name = format!("{} servers", others.len());
+            let spot = self.servers.spot(group, name);
             self.found.add(ReplacedPart::Servers, &spot);
         }
-        for (node, _) in others
-            .iter()
-            .filter(|(_, server)| server.starts_with("unix:"))
-        {
-            let spot = self.servers.spot(node, "server unix:".to_owned());
-            self.found.add(ReplacedPart::Servers, &spot);
+        for (node, server) in &others {
+            if server.starts_with("unix:") {
+                let spot = self.servers.spot(node, "server unix:".to_owned());
+                self.found.add(ReplacedPart::Servers, &spot);
+            }
         }
-        for node in group.into_iter().flat_map(Node::simple) {
-            let is_by_client =
-                node.directive.is("ip_hash") || (node.directive.is("hash") && holds_client(node));
+        for node in target.group.into_iter().flat_map(Node::simple) {
+            let is_by_client = node.directive.is("ip_hash")
+                || (node.directive.is("hash") && self.holds_client(node));
             if is_by_client {
                 self.add(ReplacedPart::ClientAddress, node);
             }
         }
-        if layer < MOST_LAYERS {
-            for (_, server) in own {
-                self.behind(&server, request, layer);
-            }
+    }
+
+    /// Where a directive passes requests on: of a variable, to all that it is seen to hold.
+    fn targets(&self, pass: &'a Node<'a>) -> Vec<PassTarget<'a>> {
+        let argument = pass.directive.argument(0).unwrap_or_default();
+        let target = Target::of(argument);
+        let is_by_variable = target.host.contains('$');
+        let mut texts: Vec<String> = Vec::new();
+        if is_by_variable && let Some(variables) = &self.variables {
+            let known = variables.texts(target.host).into_iter().flatten();
+            texts.extend(known.map(|text| match text.contains("://") {
+                true => text.to_owned(),
+                false => format!("{}{text}", target.scheme),
+            }));
         }
+        if texts.is_empty() {
+            texts.push(argument.to_owned());
+        }
+        let of = |text: &String| {
+            let target = Target::of(text);
+            PassTarget {
+                node: pass,
+                group: self.group(target.host),
+                scheme: target.scheme.to_owned(),
+                server: target.server().into_owned(),
+                is_by_variable,
+            }
+        };
+        texts.iter().map(of).collect()
     }
 
     /// Follows a request to a listener of the same configuration.
@@ -270,12 +394,8 @@ impl<'a> Search<'a> {
         let servers = self.servers;
         if let Some(door) = servers.listener_at(server) {
             let way = servers.way(door, request);
-            self.server(
-                way.server.as_ref(),
-                way.location.as_ref(),
-                request,
-                layer + 1,
-            );
+            let places = [&way.server, &way.location].map(Option::as_ref);
+            self.server(places, &way.left, request, layer + 1);
         }
     }
 
@@ -297,6 +417,45 @@ impl<'a> Search<'a> {
     }
 }
 
+/// Where a directive passes requests on.
+struct PassTarget<'a> {
+    node: &'a Node<'a>,
+    /// The group of that name; `None`: it is an address, or not known.
+    group: Option<&'a Node<'a>>,
+    /// With `://`.
+    scheme: String,
+    /// The address where it is no group.
+    server: String,
+    /// True if a variable says where.
+    is_by_variable: bool,
+}
+
+impl<'a> PassTarget<'a> {
+    fn is_in_clear(&self) -> bool {
+        Target::of(&self.scheme).is_in_clear()
+    }
+
+    /// Its servers that are no listeners of the configuration itself, and the directives that name them.
+    fn others(&self, search: &Search<'a>) -> Vec<(&'a Node<'a>, String)> {
+        self.servers(search, false)
+    }
+
+    /// Addresses of its servers that are listeners of the configuration itself.
+    fn own(&self, search: &Search<'a>) -> Vec<String> {
+        let own = self.servers(search, true).into_iter();
+        own.map(|(_, server)| server).collect()
+    }
+
+    fn servers(&self, search: &Search<'a>, own: bool) -> Vec<(&'a Node<'a>, String)> {
+        let mut servers = match self.group {
+            Some(group) => search.servers_of(group),
+            None => vec![(self.node, self.server.clone())],
+        };
+        servers.retain(|(_, server)| search.servers.listener_at(server).is_some() == own);
+        servers
+    }
+}
+
 impl Servers<'_> {
     /// The listener of HTTP that a server's address leads to.
     fn listener_at(&self, server: &str) -> Option<usize> {
@@ -312,10 +471,12 @@ fn is_of_tls(name: &str) -> bool {
         || name.starts_with("uwsgi_ssl_")
 }
 
-/// Returns true if an argument of a directive holds the client's address.
-fn holds_client(node: &Node<'_>) -> bool {
-    let mut words = node.directive.words();
-    words.any(|word| CLIENT_VARIABLES.iter().any(|name| word.contains(name)))
+/// The directives of a block, and of the conditions in it, that pass requests on.
+fn passes<'n>(block: &'n Node<'n>) -> impl Iterator<Item = &'n Node<'n>> {
+    let conditions = block.children.iter().filter(|it| it.is_block("if"));
+    let blocks = std::iter::once(block).chain(conditions);
+    let simple = blocks.flat_map(Node::simple);
+    simple.filter(|node| is_pass(&node.directive.name.text))
 }
 
 /// Finds the directives of these names that hold in the first of some blocks, inner ones first: what a block says of a
@@ -326,7 +487,11 @@ fn in_force<'n>(layers: &[&'n Node<'n>], is_one: impl Fn(&str) -> bool) -> Vec<&
         let inner = found.len();
         for node in layer.simple() {
             let name = &*node.directive.name.text;
-            let is_said = found[..inner].iter().any(|it| it.directive.is(name));
+            let is_said = found[..inner].iter().any(|it| {
+                let other = &*it.directive.name.text;
+                // These two are one list (`ngx_http_access_module`).
+                name == other || (is_among(name, ADDRESSES) && is_among(other, ADDRESSES))
+            });
             if is_one(name) && !is_said {
                 found.push(node);
             }

@@ -82,6 +82,59 @@ fn nginx_by_what_a_location_has_in_force() {
     );
 }
 
+const BY_VARIABLES: &str = "\
+events { }
+http {
+    geo $blocked { default 0; 192.0.2.0/24 1; }
+    map $remote_addr $pool { default one; 192.0.2.9 many; }
+    map $cookie_v $choice { default one; b many; }
+    map $blocked $key { 0 ''; 1 $binary_remote_addr; }
+    split_clients ${remote_addr}a $half { 50% one; * many; }
+    limit_req_zone $key zone=keyed:1m rate=10r/s;
+    limit_conn_zone $binary_remote_addr zone=each:1m;
+    upstream one { server 192.0.2.1; }
+    upstream many { server 192.0.2.1; server 192.0.2.2; }
+    server {
+        listen 80;
+        allow 192.0.2.0/24;
+        location / { limit_req zone=keyed; auth_request /auth; mirror /auth; sub_filter a b; try_files $uri @app; }
+        location @app { deny 192.0.2.1; proxy_pass http://one; }
+        location /auth { proxy_pass https://192.0.2.1; }
+        location /blocked/ { if ($blocked) { return 403; } proxy_pass http://one; }
+        location /pool/ { proxy_pass http://$pool; }
+        location /choice/ { proxy_pass http://$choice; }
+        location /half/ { proxy_pass http://$half; }
+        location /value/ { set $to https://app.example; proxy_pass $to; }
+        location /self/ { auth_request /ok; limit_conn each 5; limit_rate 1m; proxy_pass http://one; }
+        location /ok { return 204; }
+        location /error/ { error_page 418 = @app; return 418; }
+        location /rewritten/ { limit_req zone=keyed; rewrite ^ /choice/ last; }
+    }
+}
+";
+
+#[test]
+fn nginx_by_variables_and_by_locations_that_are_left() {
+    let configuration = source("nginx.conf", BY_VARIABLES);
+    let allow = "client_address 14 allow 192.0.2.0/24";
+    must_be(
+        &|ask| nginx::replaced(&configuration, ask, ""),
+        &format!(
+            "
+            :80 => origin_tls 17 proxy_pass https://; service 15 auth_request /auth; service 15 mirror /auth; limit 15 limit_req zone=keyed; client_address 8 limit_req_zone $key zone=keyed:1m rate=10r/s; {allow}; client_address 16 deny 192.0.2.1
+            :80 /blocked/ => {allow}; client_address 18 if ($blocked)
+            :80 /pool/ => servers 11 2 servers; {allow}; client_address 19 proxy_pass http://$pool
+            :80 /choice/ => servers 11 2 servers; {allow}
+            :80 /half/ => servers 11 2 servers; {allow}; client_address 21 proxy_pass http://$half
+            :80 /value/ => origin_tls 22 proxy_pass https://; names 22 proxy_pass $to; {allow}
+            :80 /self/ => client_address 9 limit_conn_zone $binary_remote_addr zone=each:1m; {allow}
+            :80 /error/ => client_address 16 deny 192.0.2.1
+            :80 /rewritten/ => servers 11 2 servers; {allow}
+            "
+        ),
+    );
+}
+
 #[test]
 fn nginx_s_own_listeners_are_asked_as_before() {
     let folder = prefix();
@@ -112,7 +165,7 @@ frontend web
     bind :80 accept-proxy
     bind :443 ssl crt site.pem
     compression algo gzip
-    acl office src 192.0.2.0/24
+    http-request set-header X-Office yes if { src 192.0.2.0/24 }
     use_backend many if { path_beg /many }
     use_backend inner if { path_beg /inner }
     default_backend one
@@ -132,7 +185,7 @@ frontend behind
 #[test]
 fn haproxy_by_frontend_backend_and_defaults() {
     let configuration = source("haproxy.cfg", HAPROXY);
-    let web = "client_address 10 acl office src 192.0.2.0/24";
+    let web = "client_address 10 http-request set-header X-Office yes if { src 192.0.2.0/24 }";
     must_be(
         &|ask| haproxy::replaced(&configuration, ask),
         &format!(
@@ -144,6 +197,45 @@ fn haproxy_by_frontend_backend_and_defaults() {
     );
     let shown = haproxy::certificates(&configuration, &ask("tls")).unwrap();
     assert_eq!(paths(&shown), ["8 /etc/keys/site.pem"]);
+    let elsewhere = HAPROXY.replace("crt-base /etc/keys", "default-path origin /srv");
+    let shown = haproxy::certificates(&source("haproxy.cfg", &elsewhere), &ask("tls")).unwrap();
+    assert_eq!(paths(&shown), ["8 /srv/site.pem"]);
+}
+
+const HAPROXY_RULES: &str = "\
+defaults
+    mode http
+frontend web
+    bind :80
+    tcp-request connection expect-proxy layer4 if { src_is_local }
+    acl unused src 192.0.2.0/24
+    acl office src,map_ip(/etc/map) -m found
+    http-request track-sc1 src table rates
+    http-request deny if { sc_http_req_rate(0,more) gt 10 }
+    http-request set-header X-A b if !office
+    http-response deny if { res.hdr(x-a) -m found }
+    http-response set-header X-B c
+    default_backend one
+backend one
+    source 0.0.0.0 usesrc clientip
+    server a 192.0.2.1:80
+backend rates
+    stick-table type ip size 1m store http_req_rate(10s)
+backend more
+    stick-table type ip size 1m store conn_rate(10s)
+backend counts
+    stick-table type ip size 1m store conn_cnt
+";
+
+#[test]
+fn haproxy_by_rules_and_tables_elsewhere() {
+    let configuration = source("haproxy.cfg", HAPROXY_RULES);
+    must_be(
+        &|ask| haproxy::replaced(&configuration, ask),
+        "
+        :80 => proxy_protocol 5 tcp-request connection expect-proxy layer4 if { src_is_local }; content 11 http-response deny if { res.hdr(x-a) -m found }; limit 18 stick-table type ip size 1m store http_req_rate(10s); limit 20 stick-table type ip size 1m store conn_rate(10s); client_address 7 acl office src,map_ip(/etc/map) -m found; client_address 8 http-request track-sc1 src table rates; client_address 15 source 0.0.0.0 usesrc clientip
+        ",
+    );
 }
 
 /// Line and path of each certificate.
@@ -177,6 +269,7 @@ static_resources:
           - name: limit
             typed_config:
               "@type": type.googleapis.com/envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit
+              token_bucket: {max_tokens: 9}
           route_config:
             virtual_hosts:
             - name: all
@@ -211,8 +304,8 @@ fn envoy_by_filters_and_cluster() {
     must_be(
         &|ask| document::replaced(&configuration, Dialect::Envoy, ask),
         r#"
-        tls => origin_tls 38 transport_socket {"name":"envoy.transport_sockets.tls"}; limit 22 LocalRateLimit
-        tls /many => servers 40 2 endpoints; servers 45 pipe; limit 22 LocalRateLimit
+        tls => origin_tls 39 transport_socket {"name":"envoy.transport_sockets.tls"}; limit 22 LocalRateLimit
+        tls /many => servers 41 2 endpoints; servers 46 pipe; limit 22 LocalRateLimit
         tls /inner => limit 22 LocalRateLimit
         "#,
     );
@@ -233,6 +326,112 @@ fn envoy_by_filters_and_cluster() {
     assert_eq!(
         text(&copy).matches("envoy.transport_sockets.tls").count(),
         1
+    );
+}
+
+const ENVOY_OTHERS: &str = r#"
+static_resources:
+  listeners:
+  - address: {socket_address: {address: 0.0.0.0, port_value: 80}}
+    filter_chains:
+    - filter_chain_match: {source_prefix_ranges: [{address_prefix: 192.0.2.0, prefix_len: 24}]}
+      filters:
+      - name: hcm
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+          tracing: {provider: {name: zipkin}}
+          http_filters:
+          - name: auth
+            typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.ExtAuthz}
+          - name: off
+            disabled: true
+            typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.compressor.v3.Compressor}
+          - name: limit
+            typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit}
+          - name: jwt
+            typed_config:
+              "@type": type.googleapis.com/envoy.extensions.filters.http.jwt_authn.v3.JwtAuthentication
+              providers: {one: {remote_jwks: {http_uri: {cluster: keys}}}}
+          route_config:
+            virtual_hosts:
+            - name: open
+              domains: ["open.example"]
+              typed_per_filter_config:
+                auth: {"@type": type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.ExtAuthzPerRoute, disabled: true}
+              routes:
+              - match: {prefix: /}
+                route: {cluster: one, request_mirror_policies: [{cluster: two}]}
+            - name: others
+              domains: ["*"]
+              routes:
+              - match: {prefix: /}
+                route: {cluster: one, hash_policy: [{connection_properties: {source_ip: true}}]}
+                typed_per_filter_config:
+                  limit: {"@type": type.googleapis.com/envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit, token_bucket: {max_tokens: 9}}
+  - address: {socket_address: {address: 0.0.0.0, port_value: 81}}
+    filter_chains:
+    - filters:
+      - name: tcp
+        typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy, cluster: one}
+  clusters:
+  - name: one
+    transport_socket: {name: envoy.transport_sockets.tls}
+    load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 192.0.2.1, port_value: 443}}}}]}]}
+"#;
+
+#[test]
+fn envoy_by_what_a_host_has_switched_off_and_sends_elsewhere() {
+    let configuration = source("envoy.yaml", ENVOY_OTHERS);
+    let tls = r#"origin_tls 47 transport_socket {"name":"envoy.transport_sockets.tls"}"#;
+    let open = "service 11 tracing; service 23 remote_jwks; service 32 request_mirror_policies";
+    let others = "service 11 tracing; service 14 ExtAuthz; service 23 remote_jwks";
+    let chain = "client_address 6 filter_chain_match by address";
+    must_be(
+        &|ask| document::replaced(&configuration, Dialect::Envoy, ask),
+        &format!(
+            "
+            :80 open.example => {tls}; {open}; {chain}
+            :80 => {tls}; {others}; limit 39 LocalRateLimit; {chain}; client_address 37 route by address
+            :81 => {tls}
+            "
+        ),
+    );
+}
+
+const CADDY_OTHERS: &str = r#"{
+  "apps": {
+    "http": {"servers": {
+      "web": {
+        "listen": [":8080"],
+        "routes": [
+          {"match": [{"host": ["a.example"]}], "terminal": true, "handle": [{"handler": "subroute", "routes": [
+            {"match": [{"remote_ip": {"ranges": ["192.0.2.0/24"]}}], "handle": [{"handler": "encode", "encodings": {"gzip": {}}}]},
+            {"handle": [{"handler": "reverse_proxy", "upstreams": [{"dial": "192.0.2.1:80"}]}]}
+          ]}]},
+          {"match": [{"host": ["b.example"]}], "terminal": true, "handle": [{"handler": "subroute", "routes": [
+            {"handle": [{"handler": "reverse_proxy", "rewrite": {"uri": "/auth"}, "handle_response": [], "upstreams": [{"dial": "192.0.2.2:80"}]}]},
+            {"match": [{"expression": "remote_ip('192.0.2.0/24')"}], "handle": [{"handler": "headers"}]},
+            {"handle": [{"handler": "reverse_proxy",
+              "handle_response": [{"match": {"headers": {"X-A": ["*"]}}}],
+              "load_balancing": {"selection_policy": {"policy": "ip_hash"}},
+              "upstreams": [{"dial": "{http.request.host}:80"}]}]}
+          ]}]}
+        ]
+      }
+    }}
+  }
+}
+"#;
+
+#[test]
+fn caddy_by_the_routes_that_a_request_meets() {
+    let configuration = source("caddy.json", CADDY_OTHERS);
+    must_be(
+        &|ask| document::replaced(&configuration, Dialect::Caddy, ask),
+        "
+        :8080 a.example Accept-Encoding=gzip => content 8 encode; client_address 8 remote_ip
+        :8080 b.example Accept-Encoding=gzip => names 17 dial {http.request.host}:80; service 12 reverse_proxy with handle_response; content 15 handle_response; client_address 13 expression; client_address 16 lb_policy ip_hash
+        ",
     );
 }
 

@@ -1,6 +1,8 @@
 //! Queues of listeners: what listen(2) was given, what the kernel lets it have, and what they have
 //! overflowed with.
 
+use std::collections::BTreeSet;
+
 use super::numbers::{LONGEST_QUEUE, PAUSE_S};
 use super::shape::Shape;
 use super::sources::{IP_SYSCTL, LISTEN, LISTEN_2};
@@ -35,6 +37,8 @@ pub(super) fn listens<'a>(shape: &Shape<'a>) -> Vec<Listen<'a>> {
         return Vec::new();
     };
     let mut listens: Vec<Listen<'a>> = Vec::new();
+    // Addresses of servers that answer loads, and of those of TCP.
+    let mut serving: BTreeSet<&str> = BTreeSet::new();
     for placed in configuration.all(&["listen"]) {
         let statement = placed.statement;
         let address = statement.argument().unwrap_or_default();
@@ -44,6 +48,9 @@ pub(super) fn listens<'a>(shape: &Shape<'a>) -> Vec<Listen<'a>> {
             .any(|word| word == "udp" || word == "quic");
         if address.starts_with("unix:") || is_udp || placed.is_in("mail") {
             continue;
+        }
+        if placed.is_in("stream") || placed.within.last().is_some_and(|it| shape.serves(it)) {
+            serving.insert(address);
         }
         let set = statement
             .arguments
@@ -65,6 +72,13 @@ pub(super) fn listens<'a>(shape: &Shape<'a>) -> Vec<Listen<'a>> {
             }),
         }
     }
+    let answers = |listen: &Listen<'_>| {
+        listen
+            .statement
+            .argument()
+            .is_some_and(|it| serving.contains(it))
+    };
+    listens.retain(answers);
     listens
 }
 

@@ -1,8 +1,10 @@
 //! What nginx's configuration says about connections and contents.
 
+use std::net::IpAddr;
+
 use super::figure;
 use super::numbers::KEPT;
-use super::ports::keep;
+use super::ports::{keep, speak_1_1};
 use super::shape::{Keepalive, Pass, Shape, field};
 use super::sources::{ACCESS_LOG, CLIENT_REQUESTS, CLIENT_TIMEOUT, GZIP, ORIGIN_KEEPALIVE};
 use weir_parameters::DefaultLevel;
@@ -77,11 +79,16 @@ fn no_keepalive(shape: &Shape<'_>) -> Option<Finding> {
     // Without an upstream block there is no place for `keepalive`.
     let (grouped, direct): (Vec<&Pass<'_>>, Vec<&Pass<'_>>) =
         places.into_iter().partition(|pass| pass.upstream.is_some());
-    let finding = match direct.first().and_then(|pass| group(pass)) {
-        Some(group) => finding.change(group),
+    let direct = direct.first().and_then(|pass| Some((*pass, group(pass)?)));
+    let mut commands = keep(&grouped).unwrap_or_default();
+    let finding = match direct {
+        Some((pass, group)) => {
+            commands.extend(names_of(pass));
+            commands.extend(speak_1_1(pass));
+            group.into_iter().fold(finding, Finding::change)
+        }
         None => finding,
     };
-    let commands = keep(&grouped).unwrap_or_default();
     Some(if commands.is_empty() {
         finding
     } else {
@@ -89,29 +96,75 @@ fn no_keepalive(shape: &Shape<'_>) -> Option<Finding> {
     })
 }
 
-/// What to write so that an origin server that a place names by its address is in an upstream block.
-fn group(pass: &Pass<'_>) -> Option<String> {
+/// What to write so that an origin server that a place names by its address is in an upstream block: the block, and what
+/// the place becomes. A name that a variable has nginx look up for each request is looked up on.
+fn group(pass: &Pass<'_>) -> Option<[String; 2]> {
     let origin = pass.origins.first()?;
     let (scheme, rest) = pass.target.split_once("://")?;
     let uri = rest.find('/').map_or("", |at| &rest[at..]);
     // A group's server is at port 80 where nothing is said, whatever the scheme.
-    let has_port = origin
-        .rsplit_once(':')
-        .is_some_and(|(_, port)| !port.ends_with(']'));
-    let port = if scheme == "https" && !has_port {
-        ":443"
-    } else {
-        ""
+    let (name, port) = name_and_port(origin);
+    let port = match port {
+        "" if scheme == "https" => ":443",
+        _ => "",
     };
-    // The default is the name in `proxy_pass`.
-    let host = match field(&pass.placed, "host") {
-        Some(_) => String::new(),
-        None => format!("; proxy_set_header Host {origin}"),
+    let statement = pass.placed.statement;
+    let by_variable = statement.argument().is_some_and(|it| it.contains('$'));
+    // The URI behind a variable is what is asked for, and behind a name it takes the place of the location's.
+    if by_variable && !uri.is_empty() {
+        return None;
+    }
+    let is_name = name.parse::<IpAddr>().is_err();
+    let (since, zone, resolve) = match by_variable && is_name {
+        true => (" of nginx 1.27.3 or later", "zone origin 64k; ", " resolve"),
+        false => ("", "", ""),
     };
-    Some(format!(
-        "# in http: upstream origin {{ server {origin}{port}; {KEPT}; }}   and there: proxy_pass \
-         {scheme}://origin{uri}; proxy_http_version 1.1; proxy_set_header Connection \"\"{host};"
-    ))
+    Some([
+        format!(
+            "# in http{since}: upstream origin {{ {zone}server {origin}{port}{resolve}; {KEPT}; }}"
+        ),
+        format!(
+            "# {}:{}: `{};` becomes `proxy_pass {scheme}://origin{uri};`",
+            statement.file,
+            statement.line,
+            statement.words()
+        ),
+    ])
+}
+
+/// `a.example` and `:80` of `a.example:80`; an address of IPv6 without its brackets.
+fn name_and_port(origin: &str) -> (&str, &str) {
+    let at = origin.rfind(':').filter(|&at| !origin[at..].contains(']'));
+    let (name, port) = origin.split_at(at.unwrap_or(origin.len()));
+    (name.trim_start_matches('[').trim_end_matches(']'), port)
+}
+
+/// Has the names stay that nginx takes from `proxy_pass` by default: of the header Host, and of the handshake where one is
+/// sent or verified.
+fn names_of(pass: &Pass<'_>) -> Vec<String> {
+    let placed = &pass.placed;
+    let mut commands = Vec::new();
+    let Some(origin) = pass.origins.first() else {
+        return commands;
+    };
+    if field(placed, "host").is_none() {
+        let set = format!("proxy_set_header Host {origin}");
+        // A field that is set in a location hides all that its server sets, so it goes beside them.
+        let fields = placed.inherited("proxy_set_header");
+        let beside = fields.first().copied().unwrap_or(placed.in_location());
+        commands.push(beside.precede_with(&set));
+    }
+    let is_on = |name: &str| {
+        let set = placed.inherited(name);
+        set.first().and_then(|set| set.argument()) == Some("on")
+    };
+    let is_named = is_on("proxy_ssl_server_name") || is_on("proxy_ssl_verify");
+    if is_named && placed.inherited("proxy_ssl_name").is_empty() {
+        let (name, _) = name_and_port(origin);
+        let set = format!("proxy_ssl_name {name}");
+        commands.push(placed.in_location().precede_with(&set));
+    }
+    commands
 }
 
 fn few_requests(shape: &Shape<'_>) -> Option<Finding> {

@@ -154,7 +154,8 @@ fn not_closing(entry: &Statement) -> String {
     }
 }
 
-fn speak_1_1(pass: &Pass<'_>) -> Vec<String> {
+/// Has a place speak HTTP/1.1 with its origin servers, and send no header `Connection` of its own.
+pub(super) fn speak_1_1(pass: &Pass<'_>) -> Vec<String> {
     let placed = &pass.placed;
     let mut commands = Vec::new();
     let mut missing = Vec::new();

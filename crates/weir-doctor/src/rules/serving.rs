@@ -25,7 +25,7 @@ fn add<'a>(place: Placed<'a>, places: &mut Vec<Placed<'a>>) {
             .next()
             .is_some()
     };
-    if ANSWERS.iter().any(answers) {
+    if ANSWERS.iter().any(answers) || redirects_all(place.statement) {
         return;
     }
     let inner = place.inner("location");
@@ -36,6 +36,23 @@ fn add<'a>(place: Placed<'a>, places: &mut Vec<Placed<'a>>) {
     for location in inner {
         add(location, places);
     }
+}
+
+/// Returns true for a block that redirects whatever is asked for: `rewrite ^/(.*)$ https://a.example/$1 permanent`.
+fn redirects_all(block: &Statement) -> bool {
+    const ALL: [&str; 8] = ["^", "^/", "/", ".*", "^.*$", "^(.*)$", "^/(.*)$", "^/(.*)"];
+    Configuration::inside(block, "rewrite").any(|rewrite| {
+        let [pattern, target, flags @ ..] = &rewrite.arguments[..] else {
+            return false;
+        };
+        let is_redirect = target.starts_with("http://")
+            || target.starts_with("https://")
+            || target.starts_with("$scheme")
+            || flags
+                .iter()
+                .any(|flag| flag == "permanent" || flag == "redirect");
+        ALL.contains(&&**pattern) && is_redirect
+    })
 }
 
 /// Whether it has a listener of TCP. One without any listens at port 80.

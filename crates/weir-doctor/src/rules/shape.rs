@@ -60,6 +60,14 @@ pub(super) enum Keepalive<'a> {
 }
 
 impl<'a> Shape<'a> {
+    /// Returns true for a server in which requests of a load are answered.
+    pub(super) fn serves(&self, server: &Statement) -> bool {
+        self.places.iter().any(|place| {
+            let mut around = place.within.iter().copied().chain([place.statement]);
+            around.any(|block| std::ptr::eq(block, server))
+        })
+    }
+
     pub(super) fn of(facts: &'a Facts) -> Shape<'a> {
         let configuration = facts.configuration.as_ref();
         let keeps = facts

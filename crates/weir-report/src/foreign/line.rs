@@ -337,7 +337,9 @@ impl<'t> Line<'t> {
         let behind = &self.rest()[between..];
         let marks = self.rest()[..between].trim_matches([' ', '\t', '\\']);
         let is_variable = matches!(before, Some('$' | '@'));
-        let is_weak = how == Named::Always || is_variable || names_things(self.text);
+        // A path may end as the name of a secret does, and what stands behind it is something else.
+        let is_path = before == Some('/');
+        let is_weak = !is_path && (how == Named::Always || is_variable || names_things(self.text));
         match (marks, behind.is_empty()) {
             ("", true) if is_quoted || !is_first => self.pending = Pending::Value,
             (":" | "=", true) => self.pending = Pending::Block(indent(self.text)),

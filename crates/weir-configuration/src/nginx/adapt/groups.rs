@@ -1,12 +1,13 @@
 //! Groups of origin servers, and variables that name nothing else.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::network::Sockets;
 use crate::Source;
 use crate::nginx::origin::Target;
-use crate::nginx::syntax::{Directive, Tree};
-use crate::nginx::view::{Node, is_include};
+use crate::nginx::syntax::Tree;
+use crate::nginx::variables::{Texts, Variables, key};
+use crate::nginx::view::Node;
 
 /// What `http`, or `stream`, passes on to by name.
 pub(super) struct Groups {
@@ -15,9 +16,6 @@ pub(super) struct Groups {
     /// Names of groups whose servers are listeners of the configuration itself.
     own: BTreeSet<String>,
 }
-
-/// What variables are seen to hold, by their names with `$`.
-type Values = BTreeMap<String, BTreeSet<String>>;
 
 impl Groups {
     /// Those of a block outside all others.
@@ -43,14 +41,9 @@ impl Groups {
             }
             groups.names.insert(name);
         }
-        let mut values = Values::new();
-        assigned(source, trees, &block.children, &mut values);
-        for of_one in values.values_mut() {
-            // Who holds nothing asks nobody.
-            of_one.remove("");
-        }
+        let variables = Variables::of(source, trees, &block.children);
         // A variable may hold another, and that a third.
-        while groups.add_variables(&values) {}
+        while groups.add_variables(&variables.values) {}
         groups
     }
 
@@ -65,7 +58,7 @@ impl Groups {
     }
 
     /// Adds the variables whose values are all known, and tells whether there were any.
-    fn add_variables(&mut self, values: &Values) -> bool {
+    fn add_variables(&mut self, values: &Texts) -> bool {
         let is_known = |value: &String| {
             let target = Target::of(value);
             target.is_in_clear() && self.contains(target.host)
@@ -79,87 +72,5 @@ impl Groups {
         let are_any = !new.is_empty();
         self.names.extend(new);
         are_any
-    }
-}
-
-/// How a name of any spelling is known: `${name}` is `$name`.
-fn key(host: &str) -> String {
-    let inner = host
-        .strip_prefix("${")
-        .and_then(|inner| inner.strip_suffix('}'));
-    let key = inner.map_or_else(|| host.to_owned(), |inner| format!("${inner}"));
-    key.to_ascii_lowercase()
-}
-
-/// Stands for what nobody can know before a request is there. No group is called so.
-const ANYTHING: &str = "$";
-
-fn assigned(source: &Source, trees: &[Tree], nodes: &[Node<'_>], values: &mut Values) {
-    for node in nodes {
-        let directive = node.directive;
-        captured(directive, values);
-        match &*directive.name.text {
-            "set" | "auth_request_set" if directive.block.is_none() => {
-                if let (Some(name), Some(value)) = (directive.argument(0), directive.argument(1)) {
-                    values
-                        .entry(key(name))
-                        .or_default()
-                        .insert(value.to_owned());
-                }
-            }
-            "map" | "geo" | "split_clients" => {
-                let name = directive.words().last().map(key).unwrap_or_default();
-                values.entry(name.clone()).or_default();
-                entries(source, trees, directive.children(), &mut |entry| {
-                    captured(entry, values);
-                    let of_one = values.entry(name.clone()).or_default();
-                    of_one.extend(entry.argument(0).map(str::to_owned));
-                });
-            }
-            "geoip2" => {
-                for entry in directive.children() {
-                    unknown(&entry.name.text, values);
-                }
-            }
-            _ => assigned(source, trees, &node.children, values),
-        }
-    }
-}
-
-/// Notes that a variable may hold anything.
-fn unknown(name: &str, values: &mut Values) {
-    let of_one = values.entry(key(name)).or_default();
-    of_one.insert(ANYTHING.to_owned());
-}
-
-/// Notes the variables that are what a pattern captures by name (pcre2pattern(3)): `(?<pool>a|b)`.
-fn captured(directive: &Directive, values: &mut Values) {
-    let words = std::iter::once(&*directive.name.text).chain(directive.words());
-    for word in words.filter(|word| word.contains("(?")) {
-        for open in ["(?<", "(?P<", "(?'"] {
-            for rest in word.split(open).skip(1) {
-                let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-                let end = rest.find(|c| !is_of_name(c)).unwrap_or(rest.len());
-                if rest[end..].starts_with(['>', '\'']) {
-                    unknown(&format!("${}", &rest[..end]), values);
-                }
-            }
-        }
-    }
-}
-
-/// Tells of all entries, those of included files too.
-fn entries(source: &Source, trees: &[Tree], all: &[Directive], tell: &mut dyn FnMut(&Directive)) {
-    for entry in all {
-        let argument = entry.argument(0).unwrap_or_default();
-        let files = source.includes.get(argument).filter(|_| is_include(entry));
-        match files {
-            Some(files) => {
-                for &file in files {
-                    entries(source, trees, &trees[file].directives, tell);
-                }
-            }
-            None => tell(entry),
-        }
     }
 }

@@ -194,9 +194,9 @@ fn caddy_chooses_by_its_routes() {
         "
             => :8080 | server plain | route | passes it on
             :80 => :80 | server redirects | route | redirects
-            tls shop.example => :443 | server site | route | passes it on
-            tls shop.example /static/a => :443 | server site | route for /static/* *.css | answers from files
-            tls :443 shop.example /metrics => :443 | server site | route for /metrics | shows statistics or health
+            tls shop.example => :443 | server site | route for shop.example | passes it on
+            tls shop.example /static/a => :443 | server site | route for shop.example /static/* *.css | answers from files
+            tls :443 shop.example /metrics => :443 | server site | route for shop.example /metrics | shows statistics or health
             tls a.wild.example => :443 | server site | route for *.wild.example | returns 200
             tls :443 a.b.wild.example => 5:11 a request for `/` with the host `a.b.wild.example` at :443 (TLS): server site has no route for it
             tls not.example /y => :443 | server site | route for *.wild.example | returns 200

@@ -207,6 +207,25 @@ backend app
     );
 }
 
+/// What an `allow` that is not decided lets pass, a `deny` behind it does not surely refuse.
+#[test]
+fn a_deny_behind_an_undecided_allow_is_not_certain() {
+    let text = "frontend web\n    mode http\n    bind :8080\n    \
+                http-request allow if { path_beg /a } { env(PASS) -m bool }\n    http-request deny\n    \
+                default_backend app\nbackend app\n    mode http\n    server a 192.0.2.1:80\n";
+    let source = source("haproxy.cfg", text);
+    must_be(
+        &|ask| haproxy::asked(&source, ask),
+        &[
+            (
+                ":8080 /a",
+                ":8080 | frontend web | - | does what the configuration alone does not say",
+            ),
+            (":8080 /b", ":8080 | frontend web | - | returns 403"),
+        ],
+    );
+}
+
 /// The field Host is compared as clients send it.
 #[test]
 fn a_host_has_its_port() {

@@ -251,6 +251,32 @@ fn the_role_counts_where_nothing_is_named() {
     );
 }
 
+/// An error page takes over where it is said to have the answer's own status; files decide an `if` of theirs; methods may be
+/// forbidden.
+#[test]
+fn what_sends_a_request_on_or_does_not_is_followed() {
+    let pass = "proxy_pass http://192.0.2.1;";
+    let conf = format!(
+        "events {{ }}\nhttp {{\n    server {{\n        listen 80;\n        location @app {{ {pass} }}\n        \
+         location /taken {{ error_page 418 = @app; return 418; }}\n        \
+         location /kept {{ error_page 418 @app; return 418; }}\n        \
+         location /file {{ if (!-f $request_filename) {{ {pass} break; }} }}\n        \
+         location /post {{ limit_except POST {{ deny all; }} {pass} }}\n        \
+         location /get {{ limit_except GET {{ deny all; }} {pass} }}\n    }}\n}}\n"
+    );
+    let source = source("nginx.conf", &conf);
+    all_must_be(
+        &|ask| nginx::asked(&source, ask, ""),
+        "
+            :80 /taken => 80 | server | location @app | passes it on
+            :80 /kept => 80 | server | location /kept | returns 418
+            :80 /file => 80 | server | location /file | does what the configuration alone does not say
+            :80 /post => 80 | server | location /post | returns 403
+            :80 /get => 80 | server | location /get | passes it on
+        ",
+    );
+}
+
 /// A certificate, and HTTP/2 where nginx before 1.25.1 answers nothing else in clear.
 #[test]
 fn what_nginx_wants_of_clients_that_a_load_has_not_is_refused() {

@@ -1,0 +1,189 @@
+//! What variables of a configuration are seen to hold, and what decides it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::syntax::{Directive, Tree};
+use super::view::{Node, is_include};
+use crate::Source;
+
+/// Texts by names of variables, which have their `$` and are in lower case.
+pub(super) type Texts = BTreeMap<String, BTreeSet<String>>;
+
+/// Variables that hold the client's address, or begin so.
+const CLIENTS: [&str; 4] = [
+    "remote_addr",
+    "binary_remote_addr",
+    "realip_",
+    "proxy_protocol_addr",
+];
+
+/// Variables to which a configuration gives values.
+pub(super) struct Variables {
+    /// Their values; an empty one is left out.
+    pub(super) values: Texts,
+    /// What `map`, `geo` and `split_clients` choose a value by.
+    sources: Texts,
+}
+
+impl Variables {
+    /// Looks for them in some nodes and what is in these.
+    pub(super) fn of(source: &Source, trees: &[Tree], nodes: &[Node<'_>]) -> Variables {
+        let mut variables = Variables {
+            values: Texts::new(),
+            sources: Texts::new(),
+        };
+        variables.assign(source, trees, nodes);
+        for texts in variables.values.values_mut() {
+            // Who holds nothing asks nobody.
+            texts.remove("");
+        }
+        variables
+    }
+
+    /// All texts that a word may be, if it is a variable alone; those of variables in its place are followed. `None` for
+    /// another word, and where one of them is not known.
+    pub(super) fn texts(&self, word: &str) -> Option<BTreeSet<&str>> {
+        let mut texts = BTreeSet::new();
+        let (mut left, mut seen) = (vec![key(word)], BTreeSet::new());
+        while let Some(name) = left.pop() {
+            if !seen.insert(name.clone()) {
+                continue;
+            }
+            for text in self.values.get(&name)? {
+                if !text.contains('$') {
+                    texts.insert(&**text);
+                } else if self.values.contains_key(&key(text)) {
+                    left.push(key(text));
+                } else {
+                    return None;
+                }
+            }
+        }
+        Some(texts)
+    }
+
+    /// Returns true for a text in which a variable depends on the client's address.
+    pub(super) fn depends_on_client(&self, text: &str) -> bool {
+        let (mut left, mut seen) = (vec![text], BTreeSet::new());
+        while let Some(text) = left.pop() {
+            for name in names_in(text) {
+                if CLIENTS.iter().any(|client| name.starts_with(client)) {
+                    return true;
+                }
+                let name = format!("${}", name.to_ascii_lowercase());
+                let further = [&self.values, &self.sources].map(|texts| texts.get(&name));
+                if seen.insert(name) {
+                    left.extend(further.into_iter().flatten().flatten().map(String::as_str));
+                }
+            }
+        }
+        false
+    }
+}
+
+/// Names of the variables in a text, without `$` and braces.
+fn names_in(text: &str) -> impl Iterator<Item = &str> {
+    text.split('$').skip(1).map(|piece| {
+        let name = piece.trim_start_matches('{');
+        let end = name.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        &name[..end.unwrap_or(name.len())]
+    })
+}
+
+/// The name of a variable of any spelling: `${name}` is `$name`.
+pub(super) fn key(host: &str) -> String {
+    let inner = host
+        .strip_prefix("${")
+        .and_then(|inner| inner.strip_suffix('}'));
+    let key = inner.map_or_else(|| host.to_owned(), |inner| format!("${inner}"));
+    key.to_ascii_lowercase()
+}
+
+/// Stands for what nobody can know before a request is there. No group is called so.
+const ANYTHING: &str = "$";
+
+impl Variables {
+    fn assign(&mut self, source: &Source, trees: &[Tree], nodes: &[Node<'_>]) {
+        for node in nodes {
+            let directive = node.directive;
+            captured(directive, &mut self.values);
+            match &*directive.name.text {
+                "set" | "auth_request_set" if directive.block.is_none() => {
+                    let words = directive.argument(0).zip(directive.argument(1));
+                    if let Some((name, value)) = words {
+                        let texts = self.values.entry(key(name)).or_default();
+                        texts.insert(value.to_owned());
+                    }
+                }
+                "map" | "geo" | "split_clients" => self.choose(source, trees, directive),
+                "geoip2" => {
+                    for entry in directive.children() {
+                        unknown(&entry.name.text, &mut self.values);
+                    }
+                }
+                _ => self.assign(source, trees, &node.children),
+            }
+        }
+    }
+
+    /// Notes a variable that a block chooses a value for.
+    fn choose(&mut self, source: &Source, trees: &[Tree], block: &Directive) {
+        let words: Vec<&str> = block.words().collect();
+        let Some((name, deciding)) = words.split_last() else {
+            return;
+        };
+        let name = key(name);
+        let mut deciding: BTreeSet<String> = deciding.iter().map(|&it| it.to_owned()).collect();
+        if block.is("geo") && deciding.is_empty() {
+            deciding.insert("$remote_addr".to_owned());
+        }
+        self.sources
+            .entry(name.clone())
+            .or_default()
+            .extend(deciding);
+        self.values.entry(name.clone()).or_default();
+        entries(source, trees, block.children(), &mut |entry| {
+            captured(entry, &mut self.values);
+            let texts = self.values.entry(name.clone()).or_default();
+            texts.extend(entry.argument(0).map(str::to_owned));
+        });
+    }
+}
+
+/// Notes that a variable may hold anything.
+fn unknown(name: &str, values: &mut Texts) {
+    let texts = values.entry(key(name)).or_default();
+    texts.insert(ANYTHING.to_owned());
+}
+
+/// Notes the variables that are what a pattern captures by name (pcre2pattern(3)): `(?<pool>a|b)`.
+fn captured(directive: &Directive, values: &mut Texts) {
+    let words = std::iter::once(&*directive.name.text).chain(directive.words());
+    for word in words.filter(|word| word.contains("(?")) {
+        for open in ["(?<", "(?P<", "(?'"] {
+            for rest in word.split(open).skip(1) {
+                let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                let end = rest.find(|c| !is_of_name(c)).unwrap_or(rest.len());
+                if rest[end..].starts_with(['>', '\'']) {
+                    unknown(&format!("${}", &rest[..end]), values);
+                }
+            }
+        }
+    }
+}
+
+/// Tells of all entries, those of included files too.
+fn entries(source: &Source, trees: &[Tree], all: &[Directive], tell: &mut dyn FnMut(&Directive)) {
+    for entry in all {
+        let argument = entry.argument(0).unwrap_or_default();
+        let files = source.includes.get(argument).filter(|_| is_include(entry));
+        match files {
+            Some(files) => {
+                for &file in files {
+                    entries(source, trees, &trees[file].directives, tell);
+                }
+            }
+            None => tell(entry),
+        }
+    }
+}
