@@ -16,11 +16,11 @@ use weir_sut::{
     RequestLog, RunningProxy, Site, TlsListener, free_ports,
 };
 
+use super::counting::CountingProxy;
 use super::external::ExternalProxy;
 use super::keeper::Keeper;
 use super::kernel;
 use super::networks::{arm_addresses, asked_addresses};
-use super::samples::CountingProxy;
 use super::transport::{Hops, Sides, Transport};
 use super::waits;
 use crate::message::{ArmJob, ArmStarted, Failure};

@@ -8,7 +8,7 @@ use weir_probe::Listening;
 use weir_probe::sample::{Namespace, PROXY, Place, Tasks};
 use weir_sut::{ObservedProxy, OwnCounters};
 
-use super::samples::CountingProxy;
+use super::counting::CountingProxy;
 use crate::message::Failure;
 
 /// A proxy of this host that weir did not start.

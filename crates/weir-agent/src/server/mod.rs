@@ -9,6 +9,7 @@
 
 mod arm;
 mod arms;
+mod counting;
 mod external;
 mod facts;
 mod keeper;

@@ -16,9 +16,10 @@ use weir_host::Network;
 use weir_model::sample::{MissingCounter, SampleRow};
 use weir_probe::sample::{GENERATOR, Namespace, ORIGIN, PROXY, Place, Sampler, Tasks};
 use weir_probe::waits::Listens;
-use weir_sut::{LoggedRequest, OwnCounters, RequestLog};
+use weir_sut::LoggedRequest;
 
 use super::arm::Arm;
+use super::counting::CountingProxy;
 use super::waits::WaitRows;
 use super::watch::sleep_until;
 use crate::message::{Failure, SampleEnd, SampleJob};
@@ -46,16 +47,6 @@ pub(super) struct Sampling {
     /// Levels of a proxy that nobody has started, and CPUs that its processes may use.
     pub(super) settings: BTreeMap<String, String>,
     pub(super) cpus: Vec<u64>,
-}
-
-/// A proxy that counts itself.
-pub(super) struct CountingProxy {
-    /// Its arm's name.
-    pub(super) arm: String,
-    pub(super) network: Option<Network>,
-    pub(super) counters: OwnCounters,
-    /// What reads the requests that it logs; `None`: it logs none for weir.
-    pub(super) requests: Option<RequestLog>,
 }
 
 /// The generator's place; `None`: it has no namespace of its own.

@@ -10,7 +10,7 @@ use weir_model::load_report::LoadReport;
 use weir_model::sample::Counters;
 use weir_record::Samples;
 
-use super::trial::{opened_again, opened_per_request};
+use super::trial::{flag, opened_again, opened_per_request};
 use super::{by_host, crosses_link, kind_by_name, leave_out_cpu, place_turns, stretches};
 use crate::findings::{LimiterFindings, Stretch};
 
@@ -109,11 +109,8 @@ fn trial(report: &LoadReport, response_times: Vec<(u64, u64)>) -> Trial {
         (Figure::RateIntended, rates.intended),
         (Figure::RateOffered, Some(rates.offered)),
         (Figure::RateCompleted, Some(carried(report))),
-        (
-            Figure::Saturated,
-            Some(f64::from(u8::from(is_saturated(report)))),
-        ),
-        (Figure::Closed, Some(f64::from(u8::from(!is_open)))),
+        (Figure::Saturated, Some(flag(is_saturated(report)))),
+        (Figure::Closed, Some(flag(!is_open))),
         (Figure::ServiceTimeS, Some(report.service_time.mean / 1e9)),
         (
             Figure::DispatchLagS,

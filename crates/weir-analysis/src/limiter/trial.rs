@@ -60,6 +60,7 @@ pub(super) fn figures(
     let study = &run.header.study;
     let trials = || span.trials.iter().copied();
     let measured_s = sum(trials(), |slice| slice.measured_ns) / 1e9;
+    let received = sum(trials(), |slice| slice.received_bytes);
     let whole_s = whole_ns(run, span) / 1e9;
     let per_second = |count: f64| Some(count / measured_s).filter(|rate| rate.is_finite());
     let load = study.loads.iter().find(|load| load.name == span.load);
@@ -87,21 +88,15 @@ pub(super) fn figures(
             per_second(sum(trials(), |slice| slice.offered)),
         ),
         (Figure::RateCompleted, Some(rate(trials(), study))),
-        (Figure::Saturated, Some(f64::from(u8::from(span.saturated)))),
-        (
-            Figure::Closed,
-            Some(f64::from(u8::from(span.rate.is_none()))),
-        ),
+        (Figure::Saturated, Some(flag(span.saturated))),
+        (Figure::Closed, Some(flag(span.rate.is_none()))),
         (Figure::ServiceTimeS, Some(mean / 1e9)),
         (
             Figure::DispatchLagS,
             lag.filter(|_| span.rate.is_some())
                 .map(|ns| ns as f64 / 1e9),
         ),
-        (
-            Figure::BytesPerS,
-            Some(sum(trials(), |slice| slice.received_bytes) / whole_s),
-        ),
+        (Figure::BytesPerS, Some(received / whole_s)),
         (Figure::NetworkBytesPerS, link(run)),
         (Figure::OpenedPerRequest, opened),
         (
@@ -152,9 +147,14 @@ pub(super) fn figures_of_turns(
     figures
 }
 
+/// 1 for true, 0 for false.
+pub(super) fn flag(is_so: bool) -> f64 {
+    f64::from(u8::from(is_so))
+}
+
 /// 1 where requests of a load ask for compressed responses, else 0.
 fn asks_compressed(load: &LoadSpec) -> f64 {
-    f64::from(u8::from(load.flows().any(FlowSpec::asks_compressed)))
+    flag(load.flows().any(FlowSpec::asks_compressed))
 }
 
 /// CPUs that an arm's proxy may use; `None`: weir did not start it.

@@ -21,6 +21,7 @@ mod read;
 mod replaced;
 mod rewrite;
 pub mod syntax;
+mod targets;
 mod value;
 mod variables;
 mod view;

@@ -5,9 +5,8 @@ use weir_model::study::AskSpec;
 
 use super::adapt::is_pass;
 use super::asked::{Servers, way_out};
-use super::listen::Socket;
-use super::origin::Target;
 use super::rewrite::Passage;
+use super::targets::PassTarget;
 use super::variables::Variables;
 use super::view::{self, Node};
 use crate::answer::Answer;
@@ -113,10 +112,10 @@ pub fn certificates(
     Ok(shown.collect())
 }
 
-struct Search<'a> {
-    servers: &'a Servers<'a>,
-    variables: Option<Variables>,
-    http: Vec<&'a Node<'a>>,
+pub(super) struct Search<'a> {
+    pub(super) servers: &'a Servers<'a>,
+    pub(super) variables: Option<Variables>,
+    pub(super) http: Vec<&'a Node<'a>>,
     found: Replacements<'a>,
 }
 
@@ -360,35 +359,6 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Where a directive passes requests on: of a variable, to all that it is seen to hold.
-    fn targets(&self, pass: &'a Node<'a>) -> Vec<PassTarget<'a>> {
-        let argument = pass.directive.argument(0).unwrap_or_default();
-        let target = Target::of(argument);
-        let is_by_variable = target.host.contains('$');
-        let mut texts: Vec<String> = Vec::new();
-        if is_by_variable && let Some(variables) = &self.variables {
-            let known = variables.texts(target.host).into_iter().flatten();
-            texts.extend(known.map(|text| match text.contains("://") {
-                true => text.to_owned(),
-                false => format!("{}{text}", target.scheme),
-            }));
-        }
-        if texts.is_empty() {
-            texts.push(argument.to_owned());
-        }
-        let of = |text: &String| {
-            let target = Target::of(text);
-            PassTarget {
-                node: pass,
-                group: self.group(target.host),
-                scheme: target.scheme.to_owned(),
-                server: target.server().into_owned(),
-                is_by_variable,
-            }
-        };
-        texts.iter().map(of).collect()
-    }
-
     /// Follows a request to a listener of the same configuration.
     fn behind(&mut self, server: &str, request: &Request<'_>, layer: usize) {
         let servers = self.servers;
@@ -397,70 +367,6 @@ impl<'a> Search<'a> {
             let places = [&way.server, &way.location].map(Option::as_ref);
             self.server(places, &way.left, request, layer + 1);
         }
-    }
-
-    /// The group of origin servers of a name.
-    fn group(&self, host: &str) -> Option<&'a Node<'a>> {
-        let mut blocks = self.http.iter().flat_map(|http| &http.children);
-        blocks.find(|node| {
-            let name = node.directive.argument(0).unwrap_or_default();
-            node.is_block("upstream") && name.eq_ignore_ascii_case(host)
-        })
-    }
-
-    /// The servers of a group that are asked, with their addresses.
-    fn servers_of(&self, group: &'a Node<'a>) -> Vec<(&'a Node<'a>, String)> {
-        let lines = group.simple().filter(|node| node.directive.is("server"));
-        let up = lines.filter(|node| !node.directive.words().any(|word| word == "down"));
-        up.filter_map(|node| Some((node, node.directive.argument(0)?.to_owned())))
-            .collect()
-    }
-}
-
-/// Where a directive passes requests on.
-struct PassTarget<'a> {
-    node: &'a Node<'a>,
-    /// The group of that name; `None`: it is an address, or not known.
-    group: Option<&'a Node<'a>>,
-    /// With `://`.
-    scheme: String,
-    /// The address where it is no group.
-    server: String,
-    /// True if a variable says where.
-    is_by_variable: bool,
-}
-
-impl<'a> PassTarget<'a> {
-    fn is_in_clear(&self) -> bool {
-        Target::of(&self.scheme).is_in_clear()
-    }
-
-    /// Its servers that are no listeners of the configuration itself, and the directives that name them.
-    fn others(&self, search: &Search<'a>) -> Vec<(&'a Node<'a>, String)> {
-        self.servers(search, false)
-    }
-
-    /// Addresses of its servers that are listeners of the configuration itself.
-    fn own(&self, search: &Search<'a>) -> Vec<String> {
-        let own = self.servers(search, true).into_iter();
-        own.map(|(_, server)| server).collect()
-    }
-
-    fn servers(&self, search: &Search<'a>, own: bool) -> Vec<(&'a Node<'a>, String)> {
-        let mut servers = match self.group {
-            Some(group) => search.servers_of(group),
-            None => vec![(self.node, self.server.clone())],
-        };
-        servers.retain(|(_, server)| search.servers.listener_at(server).is_some() == own);
-        servers
-    }
-}
-
-impl Servers<'_> {
-    /// The listener of HTTP that a server's address leads to.
-    fn listener_at(&self, server: &str) -> Option<usize> {
-        let mut all = self.listens.iter();
-        all.position(|listen| Socket::at(server).leads_to(&listen.socket))
     }
 }
 

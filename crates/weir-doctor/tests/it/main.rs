@@ -6,3 +6,4 @@ mod host;
 mod judged;
 mod read;
 mod shown;
+mod upstreams;
