@@ -123,6 +123,17 @@ pub(crate) struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
+    /// The same request for another path, of another host, as a proxy passes it on.
+    pub(crate) fn passed_on<'p>(&'p self, path: &'p str, host: &'p str) -> Request<'p> {
+        Request {
+            path,
+            target: path,
+            host,
+            authority: host,
+            ..*self
+        }
+    }
+
     pub(crate) fn all(ask: &'a AskSpec) -> impl Iterator<Item = Request<'a>> {
         ask.requests.iter().map(move |requested| {
             let target = &*requested.target;

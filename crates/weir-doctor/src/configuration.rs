@@ -41,6 +41,19 @@ impl Statement {
         quoted.collect::<Vec<_>>().join(" ")
     }
 
+    /// The directive without its block, as a configuration has it: words with blanks or signs in quotes.
+    pub fn written(&self) -> String {
+        let quoted = self.arguments.iter().map(|word| {
+            let is_plain = |c: char| !c.is_whitespace() && !";{}\"'\\#".contains(c);
+            match !word.is_empty() && word.chars().all(is_plain) {
+                true => word.clone(),
+                false => format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\"")),
+            }
+        });
+        let words = std::iter::once(self.name.clone()).chain(quoted);
+        words.collect::<Vec<_>>().join(" ")
+    }
+
     /// The first argument.
     pub fn argument(&self) -> Option<&str> {
         self.arguments.first().map(String::as_str)

@@ -80,14 +80,17 @@ impl Finding {
         Finding::new(id, Severity::Note, title)
     }
 
+    /// A line of evidence; one of a file that several servers include is told once.
     pub(crate) fn evidence(mut self, line: impl Into<String>) -> Finding {
-        self.evidence.push(line.into());
+        let line = line.into();
+        if !self.evidence.contains(&line) {
+            self.evidence.push(line);
+        }
         self
     }
 
-    pub(crate) fn evidence_all(mut self, lines: impl IntoIterator<Item = String>) -> Finding {
-        self.evidence.extend(lines);
-        self
+    pub(crate) fn evidence_all(self, lines: impl IntoIterator<Item = String>) -> Finding {
+        lines.into_iter().fold(self, Finding::evidence)
     }
 
     pub(crate) fn why(mut self, why: impl Into<String>, source: &'static str) -> Finding {
@@ -104,7 +107,12 @@ impl Finding {
     /// A change of nginx's files, which it takes over without dropping connections.
     pub(crate) fn change_nginx(self, commands: impl IntoIterator<Item = String>) -> Finding {
         let mut changed = self;
-        changed.change.extend(commands);
+        for command in commands {
+            // A line that two places take from one file is edited once.
+            if !changed.change.contains(&command) {
+                changed.change.push(command);
+            }
+        }
         changed.then(Then::Reload)
     }
 

@@ -13,30 +13,34 @@ const LISTEN: &str = "0A";
 pub struct Listening {
     /// Their numbers; none where nobody listens there, or none that this process may look at (proc_pid_fd(5)).
     pub processes: Vec<u32>,
-    /// One of them, if they are in another network namespace than the calling thread, as those of a container are.
+    /// A process in their network namespace, if it is another one than the calling thread's, as that of a container is.
     pub elsewhere: Option<u32>,
 }
 
 impl Listening {
     /// Looks for them in the calling thread's network namespace. If nobody listens there, looks in those of other
-    /// processes that have the address; where several have it, nobody knows which is meant, and none is.
+    /// processes that have the address, if it is on a link of this host: behind a gateway it is another host's. Namespaces
+    /// that another user has made within a user namespace are left out: any address may be given to them. Where several
+    /// have the address, nobody knows which is meant, and none is.
     pub fn at(address: SocketAddr) -> Listening {
         let processes = listening_at(address);
-        if !processes.is_empty() || address.ip().is_loopback() {
+        let is_near = !address.ip().is_loopback() && is_on_link(address.ip());
+        if !processes.is_empty() || !is_near {
             return Listening {
                 processes,
                 elsewhere: None,
             };
         }
-        let mut homes = other_networks().into_iter().filter_map(|pid| {
+        let mut homes = other_networks().into_iter().filter_map(|(network, pid)| {
             let folder = format!("/proc/{pid}/net");
-            let processes = holders(&inodes_in(&folder, address));
+            let mut processes = holders(&inodes_in(&folder, address));
+            processes.retain(|pid| link_of(*pid, "net").as_ref() == Some(&network));
             let is_there = !processes.is_empty() && has_address(&folder, address.ip());
-            is_there.then_some(processes)
+            is_there.then_some((pid, processes))
         });
         match (homes.next(), homes.next()) {
-            (Some(processes), None) => Listening {
-                elsewhere: processes.first().copied(),
+            (Some((pid, processes)), None) => Listening {
+                elsewhere: Some(pid),
                 processes,
             },
             _ => Listening::default(),
@@ -81,19 +85,59 @@ fn every_process() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// One process of each network namespace that is not the calling thread's.
-fn other_networks() -> Vec<u32> {
-    let of = |path: &str| fs::read_link(path).ok();
-    let own = of("/proc/thread-self/ns/net");
+/// The network namespaces that are not the calling thread's, each with a process in it that has the calling thread's user
+/// namespace: only who is privileged there can have put it into that network.
+fn other_networks() -> BTreeMap<PathBuf, u32> {
+    let [own_network, own_users] =
+        ["net", "user"].map(|kind| fs::read_link(format!("/proc/thread-self/ns/{kind}")).ok());
     let mut first_in = BTreeMap::new();
     for pid in every_process() {
-        if let Some(network) = of(&format!("/proc/{pid}/ns/net")) {
+        let network = link_of(pid, "net").filter(|_| link_of(pid, "user") == own_users);
+        if let Some(network) = network.filter(|network| Some(network) != own_network.as_ref()) {
             first_in.entry(network).or_insert(pid);
         }
     }
-    let others = first_in.into_iter();
-    let others = others.filter(|(network, _)| Some(network) != own.as_ref());
-    others.map(|(_, pid)| pid).collect()
+    first_in
+}
+
+/// A namespace of a process, as namespaces(7) has them.
+fn link_of(pid: u32, kind: &str) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/ns/{kind}")).ok()
+}
+
+/// Returns true for an address to which the longest route has no gateway, by `route` and `ipv6_route` (proc_pid_net(5)).
+fn is_on_link(address: IpAddr) -> bool {
+    let folder = "/proc/thread-self/net";
+    let table = match address {
+        IpAddr::V4(_) => "route",
+        IpAddr::V6(_) => "ipv6_route",
+    };
+    let text = fs::read_to_string(format!("{folder}/{table}")).unwrap_or_default();
+    let fitting = text.lines().filter_map(|line| {
+        let cells: Vec<&str> = line.split_ascii_whitespace().collect();
+        match address {
+            IpAddr::V4(address) => {
+                let [to, gateway, mask] = [1, 2, 7].map(|at| word(cells.get(at)?));
+                let (mask, address) = (mask?, u32::from_ne_bytes(address.octets()));
+                (address & mask == to?).then_some((mask.count_ones(), gateway? == 0))
+            }
+            IpAddr::V6(address) => {
+                let length = u32::from_str_radix(cells.get(1)?, 16).ok()?;
+                let to = u128::from_str_radix(cells.first()?, 16).ok()?;
+                let mask = u128::MAX.checked_shl(128 - length).unwrap_or(0);
+                let is_direct = cells.get(4)?.bytes().all(|digit| digit == b'0');
+                (address.to_bits() & mask == to & mask).then_some((length, is_direct))
+            }
+        }
+    });
+    fitting
+        .max_by_key(|(length, _)| *length)
+        .is_some_and(|(_, is_direct)| is_direct)
+}
+
+/// 32 bits in the host's own order of bytes, as `route` has them.
+fn word(text: &str) -> Option<u32> {
+    u32::from_str_radix(text, 16).ok()
 }
 
 /// Returns true if an interface of a network namespace has an address, by the tables in its folder (proc_pid_net(5)).

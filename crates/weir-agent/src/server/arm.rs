@@ -85,7 +85,7 @@ impl Arm {
                 patch: None,
                 sums: String::new(),
                 effective_text: String::new(),
-                effective: ExternalProxy::at(external.address)?.settings(),
+                effective: ExternalProxy::at(external.address).settings(),
                 nofile: 0,
                 pid: 0,
                 start_ns: 0,
@@ -180,8 +180,7 @@ impl Arm {
     /// Reader of those that it keeps now, or of its error log where weir did not start it; `None`: it has no such log.
     pub(super) fn own_counters(&self) -> Option<CountingProxy> {
         let Some(own) = self.own.as_ref() else {
-            let external = self.external().ok().flatten()?;
-            return external.counting(&self.name);
+            return self.external()?.counting(&self.name);
         };
         Some(CountingProxy {
             arm: self.name.clone(),
@@ -199,11 +198,8 @@ impl Arm {
     }
 
     /// The proxy as it is now, if weir did not start it.
-    ///
-    /// # Errors
-    /// It is in a network namespace that cannot be entered.
-    pub(super) fn external(&self) -> Result<Option<ExternalProxy>, Failure> {
-        self.external.map(ExternalProxy::at).transpose()
+    pub(super) fn external(&self) -> Option<ExternalProxy> {
+        self.external.map(ExternalProxy::at)
     }
 
     /// All its processes.

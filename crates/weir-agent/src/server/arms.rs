@@ -215,7 +215,7 @@ impl Bench {
         let generator = generator.then(|| samples::generator(own.map(|own| &own.generator)));
         let origin = origin.then(|| samples::origin(own.map(|own| &own.origin)));
         let arms_places = arms.iter().map(|arm| samples::arm(arm));
-        let external = job.external.map(ExternalProxy::at).transpose()?;
+        let external = job.external.map(ExternalProxy::at);
         let listening = external.as_ref().map(|proxy| &proxy.processes[..]);
         let cpus = weir_probe::cpus_of(listening.unwrap_or_default());
         let settings = external.as_ref().map(ExternalProxy::settings);

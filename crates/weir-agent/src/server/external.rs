@@ -22,20 +22,33 @@ pub(super) struct ExternalProxy {
 }
 
 impl ExternalProxy {
-    /// Finds the one that listens at an address.
-    ///
-    /// # Errors
-    /// It is in a network namespace that cannot be entered.
-    pub(super) fn at(address: SocketAddr) -> Result<ExternalProxy, Failure> {
+    /// Finds the one that listens at an address; where its network namespace cannot be entered, nothing of it is known.
+    pub(super) fn at(address: SocketAddr) -> ExternalProxy {
         let Listening {
             processes,
             elsewhere,
         } = Listening::at(address);
-        Ok(ExternalProxy {
-            network: elsewhere.map(Network::of_process).transpose()?,
-            observed: weir_sut::observe(&processes, address),
+        let observe = || weir_sut::observe(&processes, address);
+        let entered = elsewhere.map(|pid| {
+            let network = Network::of_process(pid)?;
+            network.within(observe).map(|observed| (network, observed))
+        });
+        let (network, observed) = match entered {
+            None => (None, observe()),
+            Some(Ok((network, observed))) => (Some(network), observed),
+            Some(Err(_)) => {
+                return ExternalProxy {
+                    processes: Vec::new(),
+                    network: None,
+                    observed: None,
+                };
+            }
+        };
+        ExternalProxy {
+            network,
+            observed,
             processes,
-        })
+        }
     }
 
     /// What samples are taken of. In its network namespace are sockets of others, of the generator at least: its own are

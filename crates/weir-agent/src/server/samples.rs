@@ -78,7 +78,7 @@ fn of_own_threads(
 
 /// An arm's: its proxy's processes.
 pub(super) fn arm(arm: &Arm) -> Result<Place, Failure> {
-    if let Some(external) = arm.external()? {
+    if let Some(external) = arm.external() {
         return external.place(arm.name());
     }
     Ok(Place {

@@ -104,10 +104,7 @@ fn taken(json: &Json, routes: &Pointer, request: &Request<'_>) -> Option<(Pointe
                     Some(inner) => return Some(inner),
                     None => continue,
                 },
-                Some("reverse_proxy") if asks_about_request(value) => {
-                    perhaps = perhaps.or(Some((route.clone(), Answer::Unknown)));
-                    continue;
-                }
+                Some("reverse_proxy") if asks_about_request(value) => continue,
                 Some("reverse_proxy") => Answer::Passes,
                 Some("file_server") => Answer::Files,
                 Some("metrics") => Answer::Statistics,
@@ -309,8 +306,13 @@ fn through(
     false
 }
 
-/// Returns true for a `reverse_proxy` that asks a service about a request and lets it go on: what `forward_auth` becomes
-/// (`caddyhttp/reverseproxy/forwardauth`).
+/// Returns true for a `reverse_proxy` that asks a service about a request and lets it go on where that says 2xx: what
+/// `forward_auth` becomes (`caddyhttp/reverseproxy/forwardauth`).
 pub(super) fn asks_about_request(handler: &Json) -> bool {
-    handler.get("handle_response").is_some() && handler.get("rewrite").is_some()
+    let responses = handler.get("handle_response").and_then(Json::as_array);
+    let mut codes = responses
+        .into_iter()
+        .flatten()
+        .filter_map(|response| response.get("match")?.get("status_code")?.as_array());
+    handler.get("rewrite").is_some() && codes.any(|codes| codes.iter().any(|code| *code == 2))
 }

@@ -8,6 +8,7 @@ use super::asked::Document;
 use super::envoy::CHAIN_TLS;
 use super::find::{field, get, items};
 use super::pointer::Pointer;
+use super::tree::camel;
 use super::walk::Visit;
 use crate::Asked;
 use crate::asked::Request;
@@ -39,13 +40,7 @@ const ADDRESSES: [&str; 6] = [
 ];
 
 /// Parts that are looked at by themselves: for the request alone, and if they are not switched off.
-const BY_THEMSELVES: [&str; 5] = [
-    "http_filters",
-    "httpFilters",
-    "route_config",
-    "routeConfig",
-    "routes",
-];
+const BY_THEMSELVES: [&str; 4] = ["http_filters", "route_config", "routes", "virtual_hosts"];
 
 /// Keys of what is sent to others beside the request.
 const SENT_ELSEWHERE: [&str; 3] = ["remote_jwks", "request_mirror_policies", "tracing"];
@@ -59,10 +54,13 @@ pub(super) fn add(
     let route = asked.location.as_ref();
     let route = route.map(|route| Pointer::parse(&route.pointer));
     let Some(host) = &asked.server else {
-        // A proxy of TCP has no hosts.
-        return route
-            .iter()
-            .for_each(|config| clusters(document, config, found));
+        // A proxy of TCP has no hosts: `filter_chains/N/filters/M/typed_config`.
+        if let Some(config) = route.filter(|route| route.tokens().len() > 3) {
+            let filters = config.first(config.tokens().len() - 2);
+            in_connections(document, &filters, request, found);
+            clusters(document, &config, found);
+        }
+        return;
     };
     let host = Pointer::parse(&host.pointer);
     let tokens = host.tokens().iter();
@@ -70,15 +68,9 @@ pub(super) fn add(
         .clone()
         .position(|token| matches!(token.as_str(), "route_config" | "routeConfig"));
     let Some(steps) = manager else { return };
-    // `/static_resources/listeners/N`
-    let listener = host.first(3);
-    let in_connections = items(document.json, listener.child("listener_filters"))
-        .into_iter()
-        .chain(items(document.json, host.first(steps - 2)));
-    for filter in in_connections {
-        filter_of(document, &filter.child("typed_config"), request, found);
-    }
-    let levels: Vec<&Pointer> = route.iter().chain([&host]).collect();
+    in_connections(document, &host.first(steps - 2), request, found);
+    let all_hosts = host.first(steps + 1);
+    let levels: Vec<&Pointer> = route.iter().chain([&host, &all_hosts]).collect();
     for filter in items(document.json, host.first(steps).child("http_filters")) {
         if is_on(document.json, &filter, &levels) {
             filter_of(document, &filter.child("typed_config"), request, found);
@@ -93,11 +85,26 @@ pub(super) fn add(
             filter_of(document, &at, request, found);
         }
     }
-    let matching = host.first(steps - 3).child("filter_chain_match");
-    by_address(document, &matching, "filter_chain_match", found);
     if let Some(route) = &route {
         clusters(document, &route.child("route"), found);
     }
+}
+
+/// Adds what is replaced of a connection, by the list of the filters of its chain.
+fn in_connections(
+    document: &Document<'_>,
+    filters: &Pointer,
+    request: &Request<'_>,
+    found: &mut Replacements<'_>,
+) {
+    // `/static_resources/listeners/N`
+    let of_listener = items(document.json, filters.first(3).child("listener_filters"));
+    for filter in of_listener.into_iter().chain(items(document.json, filters)) {
+        filter_of(document, &filter.child("typed_config"), request, found);
+    }
+    let chain = filters.first(filters.tokens().len() - 1);
+    let matching = chain.child("filter_chain_match");
+    by_address(document, &matching, "filter_chain_match", found);
 }
 
 /// Returns true for a filter that is not switched off, by itself or for a route.
@@ -189,12 +196,11 @@ fn named(json: &Json, at: &Pointer, keys: &[&str]) -> Option<Pointer> {
     let mut first = None;
     Visit::all(get(json, at)?, &mut |inner, _| {
         let tokens = inner.tokens();
-        let is_named = tokens
-            .last()
-            .is_some_and(|key| keys.contains(&key.as_str()));
-        let is_by_itself = tokens
-            .iter()
-            .any(|key| BY_THEMSELVES.contains(&key.as_str()));
+        let is_one_of = |key: &String, names: &[&str]| {
+            names.iter().any(|name| key == name || *key == camel(name))
+        };
+        let is_named = tokens.last().is_some_and(|key| is_one_of(key, keys));
+        let is_by_itself = tokens.iter().any(|key| is_one_of(key, &BY_THEMSELVES));
         if first.is_none() && is_named && !is_by_itself {
             first = Some(at.join(inner));
         }

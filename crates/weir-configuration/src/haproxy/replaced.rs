@@ -16,6 +16,25 @@ use crate::asked::{Request, Spot, look_up};
 use crate::replaced::Replacements;
 use crate::{Ask, ConfigurationError, PemLocation, ShownCertificate, Source};
 
+/// Fetches of headers and cookies of responses (manual §7.3.6), as they begin.
+const RESPONSE: [&str; 4] = ["res.hdr", "res.fhdr", "res.cook", "res.ver"];
+
+/// Fetches about the client's address (manual §7.3.3), as they begin.
+const OF_CLIENT: [&str; 12] = [
+    "src_bytes_",
+    "src_clr_",
+    "src_conn_",
+    "src_get_",
+    "src_gpc",
+    "src_gpt",
+    "src_http_",
+    "src_inc_",
+    "src_is_local",
+    "src_kbytes_",
+    "src_sess_",
+    "src_updt_",
+];
+
 /// Finds what a copy replaces, of what the requests of a load meet.
 ///
 /// # Errors
@@ -288,14 +307,19 @@ fn part_of(statement: &Statement<'_>, request: &Request<'_>) -> Option<ReplacedP
     let is_compression = begins(&["compression"]) || begins(&["filter", "compression"]);
     let reads_response = begins(&["http-response"])
         && (statement.word(1).starts_with("replace-")
-            || statement.has(|word| word.starts_with("res.") || word == "status"));
+            || statement.has(|word| RESPONSE.iter().any(|fetch| word.contains(fetch)))
+            || statement
+                .words
+                .windows(2)
+                .any(|pair| pair[0].text == "{" && pair[1].text == "status"));
     if is_cache || reads_response || (is_compression && !request.is_plain()) {
         return Some(ReplacedPart::Content);
     }
-    // `src`, with converters behind it, and fetches of its own: `src_is_local`, `src_conn_rate`.
+    // With converters behind it, or fetches of its own.
     let is_client = |word: &str| {
-        word.strip_prefix("src")
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with([',', '_']))
+        word == "src"
+            || word.starts_with("src,")
+            || OF_CLIENT.iter().any(|fetch| word.starts_with(fetch))
     };
     let is_by_client = begins(&["balance", "source"])
         || (begins(&["source"]) && statement.has(|word| word == "usesrc"))

@@ -51,7 +51,6 @@ impl<'t> Statement<'t> {
         self.word(0).starts_with('.')
     }
 
-    /// Whether it begins with these words.
     /// Returns true if one of its words is so.
     pub(super) fn has(&self, is_so: impl Fn(&str) -> bool) -> bool {
         self.words.iter().any(|word| is_so(&word.text))
@@ -63,6 +62,7 @@ impl<'t> Statement<'t> {
         words.join(" ")
     }
 
+    /// Returns true if it begins with these words.
     pub(super) fn begins_with(&self, words: &[&str]) -> bool {
         self.words.len() >= words.len() && words.iter().zip(&self.words).all(|(a, b)| *a == b.text)
     }

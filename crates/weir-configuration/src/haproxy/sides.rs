@@ -32,39 +32,49 @@ pub(super) fn by_itself(chain: &[&Section<'_>], conditions: &Conditions<'_, '_>)
     if monitor.is_some_and(|monitor| monitor.word(1) == request.path) {
         return Some(Answer::Statistics);
     }
-    // A rule that may have let the request pass before, and the configuration alone does not tell.
-    let mut may_pass = false;
-    for rule in &chain[0].statements {
-        let action = match rule.word(0) {
-            "redirect" => "redirect",
-            "http-request" => rule.word(1),
-            _ => continue,
-        };
-        let answer = match action {
-            "redirect" => Answer::Redirects,
-            "deny" | "tarpit" => {
-                let otherwise = if action == "deny" { 403 } else { 500 };
-                Answer::of_status(status_of(rule).unwrap_or(otherwise))
-            }
-            "auth" => Answer::Returns(401),
-            "reject" | "silent-drop" => Answer::Closes,
-            "use-service" => Answer::Statistics,
-            "return" => Answer::of_status(status_of(rule).unwrap_or(200)),
-            "allow" => match conditions.holds(rule) {
-                Some(true) => break,
-                Some(false) => continue,
-                None => {
-                    may_pass = true;
-                    continue;
+    let said = ["http-request", "redirect"].into_iter().find_map(|kind| {
+        // An `allow` ends the rules of its kind, and redirections come behind these.
+        let mut may_pass = false;
+        for rule in chain[0]
+            .statements
+            .iter()
+            .filter(|rule| rule.word(0) == kind)
+        {
+            let action = if kind == "redirect" {
+                kind
+            } else {
+                rule.word(1)
+            };
+            let holds = conditions.holds(rule);
+            if action == "allow" {
+                match holds {
+                    Some(true) => break,
+                    Some(false) => {}
+                    None => may_pass = true,
                 }
-            },
-            _ => continue,
-        };
-        if conditions.holds(rule) == Some(true) {
-            return Some(if may_pass { Answer::Unknown } else { answer });
+            } else if let Some(answer) = answer_of(action, rule)
+                && holds == Some(true)
+            {
+                return Some(if may_pass { Answer::Unknown } else { answer });
+            }
         }
-    }
-    statistics(chain, request)
+        None
+    });
+    said.or_else(|| statistics(chain, request))
+}
+
+/// What a rule answers that is followed; `None`: it lets the request go on.
+fn answer_of(action: &str, rule: &Statement<'_>) -> Option<Answer> {
+    Some(match action {
+        "redirect" => Answer::Redirects,
+        "deny" => Answer::of_status(status_of(rule).unwrap_or(403)),
+        "tarpit" => Answer::of_status(status_of(rule).unwrap_or(500)),
+        "auth" => Answer::Returns(401),
+        "reject" | "silent-drop" => Answer::Closes,
+        "use-service" => Answer::Statistics,
+        "return" => Answer::of_status(status_of(rule).unwrap_or(200)),
+        _ => return None,
+    })
 }
 
 /// The status that a rule says.

@@ -230,17 +230,26 @@ impl<'a> Servers<'a> {
         };
         // Locations that had the request when their rules of access were asked.
         let mut left: Vec<Spot> = Vec::new();
+        // Without `recursive_error_pages` a page is looked for once.
+        let mut has_failed = false;
         let mut location = taking(&passage.path);
         for _ in 0..MOST_STEPS {
             let before = passage.path.clone();
             match location.and_then(|node| passage.rewritten(node)) {
-                Some(End::Answer(Answer::Returns(status))) => {
+                Some(End::Answer(Answer::Returns(status))) if !has_failed => {
                     let target = self.error_page(server, location, status);
                     let next = match target {
                         Some(name) if name.starts_with('@') => named(name),
-                        Some(path) => taking(path).inspect(|_| passage.path = path.to_owned()),
+                        Some(url) if url.contains("://") => {
+                            return self.way_to(server, location, left, Answer::Redirects);
+                        }
+                        Some(uri) => {
+                            let path = uri.split('?').next().unwrap_or_default();
+                            taking(path).inspect(|_| passage.path = path.to_owned())
+                        }
                         None => None,
                     };
+                    has_failed = true;
                     if next.is_none() {
                         return self.way_to(server, location, left, Answer::Returns(status));
                     }
@@ -253,6 +262,9 @@ impl<'a> Servers<'a> {
                     continue;
                 }
                 _ => {}
+            }
+            if location.is_some_and(|location| forbids(location, passage.request.method)) {
+                return self.way_to(server, location, left, Answer::Returns(403));
             }
             let here = location.unwrap_or(server);
             let spot = location.map(|node| self.spot(node, location_name(node)));
@@ -267,7 +279,7 @@ impl<'a> Servers<'a> {
                 }
                 Some(Fallback::Path(next)) if next != passage.path => passage.path = next,
                 _ => match (
-                    self.content(location, server, passage.request.method),
+                    self.content(location, server),
                     passage.index(location, server),
                 ) {
                     (Answer::Files, Some(next)) if next != passage.path => passage.path = next,
@@ -341,10 +353,7 @@ impl<'a> Servers<'a> {
     }
 
     /// What answers where nothing sends a request on.
-    fn content(&self, location: Option<&Node<'_>>, server: &Node<'_>, method: &str) -> Answer {
-        if location.is_some_and(|location| forbids(location, method)) {
-            return Answer::Returns(403);
-        }
+    fn content(&self, location: Option<&Node<'_>>, server: &Node<'_>) -> Answer {
         let has_locations = || server.children.iter().any(|node| node.is_block("location"));
         let says_files = || server.simple().any(|node| is_one_of(node, FILES));
         match location {

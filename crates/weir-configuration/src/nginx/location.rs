@@ -93,7 +93,6 @@ pub(super) fn content(location: &Node<'_>) -> Answer {
         is_one_of(node, PROGRAMS) || node.directive.name.text.starts_with("content_by_lua")
     };
     match () {
-        () if is_closed(location) => Answer::Returns(403),
         () if has(PASSING) => Answer::Passes,
         // Whether that is so, files may say.
         () if passes_if(location) => Answer::Unknown,
@@ -117,15 +116,20 @@ fn passes_if(location: &Node<'_>) -> bool {
     inner.any(|node| is_one_of(node, PASSING))
 }
 
-/// Returns true where `limit_except` forbids a method: all but those that it names, and HEAD with GET.
+/// Returns true where rules of access let nobody in: `deny all`, or `limit_except` for other methods.
 pub(super) fn forbids(location: &Node<'_>, method: &str) -> bool {
     let mut limits = location
         .children
         .iter()
         .filter(|it| it.is_block("limit_except"));
-    limits.any(|limit| {
-        let mut methods = limit.directive.words();
-        let is_named = methods.any(|named| named == method || (named == "GET" && method == "HEAD"));
-        !is_named && is_closed(limit)
+    is_closed(location) || limits.any(|limit| !is_for(limit, method) && is_closed(limit))
+}
+
+/// Returns true for a `limit_except` that names a method, in letters of any case; HEAD goes with GET.
+pub(super) fn is_for(limit: &Node<'_>, method: &str) -> bool {
+    let mut methods = limit.directive.words();
+    methods.any(|named| {
+        named.eq_ignore_ascii_case(method)
+            || (named.eq_ignore_ascii_case("GET") && method == "HEAD")
     })
 }

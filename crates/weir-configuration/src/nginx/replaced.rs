@@ -1,22 +1,26 @@
 //! Finds what a copy replaces, of what the requests of a load meet ([`super::adapt`]).
 
+use std::collections::BTreeSet;
+
 use weir_model::record::{ReplacedPart, ReplacedRecord};
 use weir_model::study::AskSpec;
 
 use super::adapt::is_pass;
 use super::asked::{Servers, way_out};
+use super::location::is_for;
 use super::rewrite::Passage;
 use super::targets::PassTarget;
 use super::variables::Variables;
 use super::view::{self, Node};
 use crate::answer::Answer;
 use crate::asked::{Map, Request, Spot, look_up};
+use crate::names::without_port;
 use crate::place::is_among;
 use crate::replaced::Replacements;
 use crate::{ConfigurationError, PemLocation, ShownCertificate, Source};
 
-/// Servers of one configuration that pass a request on to each other at most: more are a circle.
-const MOST_LAYERS: usize = 10;
+/// Places that a request meets at most, each with the path that it has there.
+const MOST_MET: usize = 100;
 
 /// Directives by which a service is asked about requests, or gets a second copy of them.
 const SERVICES: &str = "auth_request, mirror";
@@ -38,8 +42,8 @@ const COMPRESSION: &str = "brotli, gzip, zstd";
 const ADDRESSES: &str = "allow, deny";
 
 /// Directives that decide by what their variables hold.
-const CONDITIONS: &str =
-    "proxy_cache_bypass, proxy_no_cache, fastcgi_cache_bypass, fastcgi_no_cache";
+const CONDITIONS: &str = "alias, auth_basic, fastcgi_cache_bypass, fastcgi_no_cache, index, limit_rate, \
+     proxy_cache_bypass, proxy_cache_key, proxy_no_cache, root, try_files";
 
 /// Finds what a copy replaces, of what the requests of a load meet. `build` is what the program
 /// prints of itself (`nginx -V`).
@@ -64,15 +68,17 @@ pub fn replaced(
         servers: &servers,
         variables,
         http: nodes.iter().filter(|node| node.is_block("http")).collect(),
+        met: BTreeSet::new(),
         found: Replacements::new(source),
     };
     for (request, asked) in Request::all(ask).zip(&asked) {
+        search.met.clear();
         for spot in &asked.past {
             search.found.add(ReplacedPart::Before, spot);
         }
         search.listener(asked.index);
         let way = [&asked.server, &asked.location].map(Option::as_ref);
-        search.server(way, &asked.left, &request, 0);
+        search.server(way, &asked.left, &request);
     }
     Ok(search.found.done())
 }
@@ -116,6 +122,8 @@ pub(super) struct Search<'a> {
     pub(super) servers: &'a Servers<'a>,
     pub(super) variables: Option<Variables>,
     pub(super) http: Vec<&'a Node<'a>>,
+    /// Places that a request has met, with its path there: a circle ends.
+    met: BTreeSet<((usize, usize), String)>,
     found: Replacements<'a>,
 }
 
@@ -149,40 +157,56 @@ impl<'a> Search<'a> {
         [server, location]: [Option<&Spot>; 2],
         left: &[Spot],
         request: &Request<'_>,
-        layer: usize,
     ) {
         let Some(server) = server.and_then(|spot| self.block(spot)) else {
             return;
         };
-        let around = |spot: Option<&Spot>| {
-            let place = spot.map_or(server.place(), |spot| (spot.file, spot.span.start));
-            let mut layers = way_out(server, place).unwrap_or_else(|| vec![server]);
-            layers.extend(&self.http);
-            layers
-        };
-        let layers = around(location);
-        let before: Vec<_> = left.iter().map(|spot| around(Some(spot))).collect();
-        for (place, layers) in before.iter().chain([&layers]).enumerate() {
+        let layers = self.layers(server, location);
+        if !self.meets(layers[0], request) {
+            return;
+        }
+        let before = left.iter().map(|spot| self.layers(server, Some(spot)));
+        let before: Vec<_> = before.collect();
+        for layers in before.iter().chain([&layers]) {
             self.conditions(layers);
-            for node in in_force(layers, |name| {
+            let limits = layers[0].children.iter();
+            let limits = limits
+                .filter(|node| node.is_block("limit_except") && !is_for(node, request.method));
+            let inside: Vec<&Node<'_>> = limits.chain(layers.iter().copied()).collect();
+            for node in in_force(&inside, |name| {
                 is_among(name, SERVICES) || is_among(name, COUNTERS) || is_among(name, ADDRESSES)
             }) {
-                self.access(node, server, request, layer);
+                self.access(node, server, request);
             }
-            // Responses are those of the last location.
-            if place < before.len() {
-                continue;
-            }
-            for node in in_force(layers, |name| {
-                is_among(name, CONTENT) || (is_among(name, COMPRESSION) && !request.is_plain())
-            }) {
-                if node.directive.argument(0) != Some("off") {
-                    self.add(ReplacedPart::Content, node);
-                }
+        }
+        self.answered(&layers, request);
+    }
+
+    /// Notes a place that a request meets, and tells whether that is new.
+    fn meets(&mut self, place: &Node<'_>, request: &Request<'_>) -> bool {
+        let path = request.path.to_owned();
+        self.met.len() < MOST_MET && self.met.insert((place.place(), path))
+    }
+
+    /// The blocks around a place in a server, and what is in `http`, inner ones first.
+    fn layers(&self, server: &'a Node<'a>, spot: Option<&Spot>) -> Vec<&'a Node<'a>> {
+        let place = spot.map_or(server.place(), |spot| (spot.file, spot.span.start));
+        let mut layers = way_out(server, place).unwrap_or_else(|| vec![server]);
+        layers.extend(&self.http);
+        layers
+    }
+
+    /// Adds what is replaced of how a location answers.
+    fn answered(&mut self, layers: &[&'a Node<'a>], request: &Request<'_>) {
+        for node in in_force(layers, |name| {
+            is_among(name, CONTENT) || (is_among(name, COMPRESSION) && !request.is_plain())
+        }) {
+            if node.directive.argument(0) != Some("off") {
+                self.add(ReplacedPart::Content, node);
             }
         }
         for pass in passes(layers[0]) {
-            self.pass(pass, &layers, request, layer);
+            self.pass(pass, layers, request);
         }
     }
 
@@ -205,20 +229,14 @@ impl<'a> Search<'a> {
     }
 
     /// Adds a directive that has a request checked before it is answered.
-    fn access(
-        &mut self,
-        node: &'a Node<'a>,
-        server: &'a Node<'a>,
-        request: &Request<'_>,
-        layer: usize,
-    ) {
+    fn access(&mut self, node: &'a Node<'a>, server: &'a Node<'a>, request: &Request<'_>) {
         let name = &*node.directive.name.text;
         let first = node.directive.argument(0).unwrap_or_default();
         if first == "off" || (is_among(name, ADDRESSES) && first == "all") {
             return;
         }
         if is_among(name, SERVICES) {
-            return self.service(node, server, request, layer);
+            return self.service(node, server, request);
         }
         if is_among(name, ADDRESSES) {
             return self.add(ReplacedPart::ClientAddress, node);
@@ -235,44 +253,37 @@ impl<'a> Search<'a> {
     }
 
     /// Adds a service that is asked about requests, and what is replaced on the way to it; one that the configuration
-    /// answers by itself stays as it is.
-    fn service(
-        &mut self,
-        node: &'a Node<'a>,
-        server: &'a Node<'a>,
-        request: &Request<'_>,
-        layer: usize,
-    ) {
+    /// surely answers by itself stays as it is.
+    fn service(&mut self, node: &'a Node<'a>, server: &'a Node<'a>, request: &Request<'_>) {
         let uri = node.directive.argument(0).unwrap_or_default();
-        if uri.contains('$') || layer >= MOST_LAYERS {
-            return self.add(ReplacedPart::Service, node);
-        }
+        let request = request.passed_on(uri, request.host);
         let way = self.servers.in_server(
             server,
             Passage {
-                request,
+                request: &request,
                 port: None,
                 path: uri.to_owned(),
             },
         );
-        let location = way
+        let layers = way
             .location
             .as_ref()
-            .filter(|_| way.answer == Answer::Passes);
-        let location = location.and_then(|spot| {
-            let layers = way_out(server, (spot.file, spot.span.start))?;
-            layers.first().copied()
-        });
-        let asks_others = location.into_iter().flat_map(passes).any(|pass| {
+            .map(|spot| self.layers(server, Some(spot)));
+        let passing = layers
+            .as_ref()
+            .map(|layers| passes(layers[0]).collect::<Vec<_>>());
+        let passing = passing.unwrap_or_default();
+        let asks_others = passing.iter().any(|pass| {
             let targets = self.targets(pass);
             targets.iter().any(|target| !target.others(self).is_empty())
         });
-        if asks_others {
+        // Access is not checked again for a request within a request (`ngx_http_core_access_phase`).
+        let is_unknown = passing.is_empty() && way.answer == Answer::Unknown;
+        if asks_others || is_unknown || uri.contains('$') {
             self.add(ReplacedPart::Service, node);
         }
-        if location.is_some() {
-            let places = [&way.server, &way.location].map(Option::as_ref);
-            self.server(places, &way.left, request, layer + 1);
+        if let Some(layers) = layers.filter(|layers| self.meets(layers[0], &request)) {
+            self.answered(&layers, &request);
         }
     }
 
@@ -303,28 +314,22 @@ impl<'a> Search<'a> {
     }
 
     /// Adds what a directive that passes the request on loses in the copy.
-    fn pass(
-        &mut self,
-        pass: &'a Node<'a>,
-        layers: &[&'a Node<'a>],
-        request: &Request<'_>,
-        layer: usize,
-    ) {
+    fn pass(&mut self, pass: &'a Node<'a>, layers: &[&'a Node<'a>], request: &Request<'_>) {
         let targets = self.targets(pass);
         let has_variable = targets.iter().any(|target| target.is_by_variable);
         if has_variable && self.holds_client(pass) {
             self.add(ReplacedPart::ClientAddress, pass);
         }
-        let is_kept = |target: &PassTarget<'_>| target.group.is_some() && target.is_in_clear();
-        if has_variable && !targets.iter().all(is_kept) {
+        if has_variable && !targets.iter().all(|target| target.is_kept) {
             self.add(ReplacedPart::Names, pass);
         }
         for target in &targets {
             self.target(pass, target, layers);
-            if layer < MOST_LAYERS {
-                for server in target.own(self) {
-                    self.behind(&server, request, layer);
-                }
+            let path = passed_path(layers[0], target, request.path);
+            let host = passed_host(layers, target, request.host);
+            let request = request.passed_on(&path, &host);
+            for server in target.own(self) {
+                self.behind(&server, &request);
             }
         }
     }
@@ -360,13 +365,40 @@ impl<'a> Search<'a> {
     }
 
     /// Follows a request to a listener of the same configuration.
-    fn behind(&mut self, server: &str, request: &Request<'_>, layer: usize) {
+    fn behind(&mut self, server: &str, request: &Request<'_>) {
         let servers = self.servers;
         if let Some(door) = servers.listener_at(server) {
             let way = servers.way(door, request);
             let places = [&way.server, &way.location].map(Option::as_ref);
-            self.server(places, &way.left, request, layer + 1);
+            self.server(places, &way.left, request);
         }
+    }
+}
+
+/// The path that a location asks for: a URI behind the name takes the place of the location's own part
+/// (`ngx_http_proxy_module`, proxy_pass).
+fn passed_path(location: &Node<'_>, target: &PassTarget<'_>, path: &str) -> String {
+    let uri = &*target.uri;
+    let own = location.directive.words().last().unwrap_or_default();
+    let is_location = location.is_block("location");
+    match path.strip_prefix(own).filter(|_| is_location) {
+        Some(rest) if !uri.is_empty() && !uri.contains('$') => format!("{uri}{rest}"),
+        _ => path.to_owned(),
+    }
+}
+
+/// The name that a location asks for: by default that behind `proxy_pass` (`$proxy_host`).
+fn passed_host(layers: &[&Node<'_>], target: &PassTarget<'_>, host: &str) -> String {
+    let fields = in_force(layers, |name| name == "proxy_set_header");
+    let mut said = fields.into_iter().filter_map(|node| {
+        let name = node.directive.argument(0)?;
+        name.eq_ignore_ascii_case("host")
+            .then(|| node.directive.argument(1))?
+    });
+    match said.next() {
+        Some(value) if !value.contains('$') => value.to_owned(),
+        Some(_) => host.to_owned(),
+        None => without_port(&target.host).to_owned(),
     }
 }
 

@@ -15,6 +15,12 @@ pub(super) struct PassTarget<'a> {
     pub(super) scheme: String,
     /// The address where it is no group.
     server: String,
+    /// Name or address, with a port if it has one.
+    pub(super) host: String,
+    /// What stands behind that, from its slash on.
+    pub(super) uri: String,
+    /// True for a group that a copy goes on naming.
+    pub(super) is_kept: bool,
     /// True if a variable says where.
     pub(super) is_by_variable: bool,
 }
@@ -51,24 +57,32 @@ impl<'a> Search<'a> {
         let argument = pass.directive.argument(0).unwrap_or_default();
         let target = Target::of(argument);
         let is_by_variable = target.host.contains('$');
-        let mut texts: Vec<String> = Vec::new();
+        // Each with whether the variable leaves its scheme to the directive, or holds one in clear.
+        let mut texts: Vec<(String, bool)> = Vec::new();
         if is_by_variable && let Some(variables) = &self.variables {
             let known = variables.texts(target.host).into_iter().flatten();
-            texts.extend(known.map(|text| match text.contains("://") {
-                true => text.to_owned(),
-                false => format!("{}{text}", target.scheme),
+            texts.extend(known.map(|text| {
+                let is_plain = Target::of(text).is_in_clear();
+                match text.contains("://") {
+                    true => (text.to_owned(), is_plain),
+                    false => (format!("{}{text}", target.scheme), is_plain),
+                }
             }));
         }
         if texts.is_empty() {
-            texts.push(argument.to_owned());
+            texts.push((argument.to_owned(), true));
         }
-        let of = |text: &String| {
+        let of = |(text, is_plain): &(String, bool)| {
             let target = Target::of(text);
+            let (group, is_plain) = (self.group(target.host), *is_plain);
             PassTarget {
                 node: pass,
-                group: self.group(target.host),
+                group,
                 scheme: target.scheme.to_owned(),
                 server: target.server().into_owned(),
+                host: target.host.to_owned(),
+                uri: target.uri.to_owned(),
+                is_kept: group.is_some() && is_plain,
                 is_by_variable,
             }
         };

@@ -9,10 +9,11 @@ use crate::Source;
 /// Texts by names of variables, which have their `$` and are in lower case.
 pub(super) type Texts = BTreeMap<String, BTreeSet<String>>;
 
-/// Variables that hold the client's address, or begin so.
-const CLIENTS: [&str; 4] = [
+/// Variables that hold the client's address or where that is, or begin so.
+const CLIENTS: [&str; 5] = [
     "remote_addr",
     "binary_remote_addr",
+    "geoip_",
     "realip_",
     "proxy_protocol_addr",
 ];
@@ -119,6 +120,10 @@ impl Variables {
                 "geoip2" => {
                     for entry in directive.children() {
                         unknown(&entry.name.text, &mut self.values);
+                        let mut words = entry.words();
+                        let source = words.find_map(|word| word.strip_prefix("source="));
+                        let texts = self.sources.entry(key(&entry.name.text)).or_default();
+                        texts.insert(source.unwrap_or("$remote_addr").to_owned());
                     }
                 }
                 _ => self.assign(source, trees, &node.children),

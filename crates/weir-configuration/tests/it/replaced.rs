@@ -50,6 +50,7 @@ http {
         location /text/ { sub_filter a b; proxy_cache off; proxy_pass http://192.0.2.1; }
         location /inner/ { proxy_pass http://inner; }
         location /again/ { proxy_pass http://localhost:81/tls/; }
+        location /deep/ { proxy_pass http://localhost:81/again/; }
     }
     server {
         listen 81;
@@ -76,8 +77,9 @@ fn nginx_by_what_a_location_has_in_force() {
         :80 /limit/ => limit 17 limit_req zone=one; client_address 4 limit_req_zone $binary_remote_addr zone=one:1m rate=10r/s
         :80 /text/ => content 18 sub_filter a b
         :80 /inner/ => 
-        :80 /again/ => origin_tls 3 proxy_ssl_session_reuse off; origin_tls 25 proxy_pass https://
-        :82 => proxy_protocol 27 listen … proxy_protocol
+        :80 /again/ => 
+        :80 /deep/ => origin_tls 3 proxy_ssl_session_reuse off; origin_tls 26 proxy_pass https://
+        :82 => proxy_protocol 28 listen … proxy_protocol
         ",
     );
 }
@@ -109,6 +111,11 @@ http {
         location /ok { return 204; }
         location /error/ { error_page 418 = @app; return 418; }
         location /rewritten/ { limit_req zone=keyed; rewrite ^ /choice/ last; }
+        location /country/ { if ($geoip_country_code = XX) { return 403; } proxy_pass http://one; }
+        location /circle/ { proxy_pass http://127.0.0.1:80/circle/again/; }
+        location /post/ { limit_except POST { allow 192.0.2.7; deny all; } proxy_pass http://one; }
+        location /asked/ { auth_request /inner; proxy_pass http://one; }
+        location /inner { proxy_pass http://127.0.0.1:80/auth; }
     }
 }
 ";
@@ -130,6 +137,10 @@ fn nginx_by_variables_and_by_locations_that_are_left() {
             :80 /self/ => client_address 9 limit_conn_zone $binary_remote_addr zone=each:1m; {allow}
             :80 /error/ => client_address 16 deny 192.0.2.1
             :80 /rewritten/ => servers 11 2 servers; {allow}
+            :80 /country/ => {allow}; client_address 27 if ($geoip_country_code = XX)
+            :80 /circle/ => {allow}
+            :80 /post/ => client_address 29 allow 192.0.2.7
+            :80 /asked/ => origin_tls 17 proxy_pass https://; {allow}
             "
         ),
     );
@@ -370,7 +381,8 @@ static_resources:
                   limit: {"@type": type.googleapis.com/envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit, token_bucket: {max_tokens: 9}}
   - address: {socket_address: {address: 0.0.0.0, port_value: 81}}
     filter_chains:
-    - filters:
+    - filter_chain_match: {sourcePrefixRanges: [{address_prefix: 192.0.2.0, prefix_len: 24}]}
+      filters:
       - name: tcp
         typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy, cluster: one}
   clusters:
@@ -382,7 +394,7 @@ static_resources:
 #[test]
 fn envoy_by_what_a_host_has_switched_off_and_sends_elsewhere() {
     let configuration = source("envoy.yaml", ENVOY_OTHERS);
-    let tls = r#"origin_tls 47 transport_socket {"name":"envoy.transport_sockets.tls"}"#;
+    let tls = r#"origin_tls 48 transport_socket {"name":"envoy.transport_sockets.tls"}"#;
     let open = "service 11 tracing; service 23 remote_jwks; service 32 request_mirror_policies";
     let others = "service 11 tracing; service 14 ExtAuthz; service 23 remote_jwks";
     let chain = "client_address 6 filter_chain_match by address";
@@ -392,7 +404,7 @@ fn envoy_by_what_a_host_has_switched_off_and_sends_elsewhere() {
             "
             :80 open.example => {tls}; {open}; {chain}
             :80 => {tls}; {others}; limit 39 LocalRateLimit; {chain}; client_address 37 route by address
-            :81 => {tls}
+            :81 => {tls}; client_address 42 filter_chain_match by address
             "
         ),
     );
@@ -409,7 +421,7 @@ const CADDY_OTHERS: &str = r#"{
             {"handle": [{"handler": "reverse_proxy", "upstreams": [{"dial": "192.0.2.1:80"}]}]}
           ]}]},
           {"match": [{"host": ["b.example"]}], "terminal": true, "handle": [{"handler": "subroute", "routes": [
-            {"handle": [{"handler": "reverse_proxy", "rewrite": {"uri": "/auth"}, "handle_response": [], "upstreams": [{"dial": "192.0.2.2:80"}]}]},
+            {"handle": [{"handler": "reverse_proxy", "rewrite": {"uri": "/auth"}, "handle_response": [{"match": {"status_code": [2]}}], "upstreams": [{"dial": "192.0.2.2:80"}]}]},
             {"match": [{"expression": "remote_ip('192.0.2.0/24')"}], "handle": [{"handler": "headers"}]},
             {"handle": [{"handler": "reverse_proxy",
               "handle_response": [{"match": {"headers": {"X-A": ["*"]}}}],

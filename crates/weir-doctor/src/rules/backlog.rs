@@ -17,6 +17,8 @@ pub(super) struct Listen<'a> {
     pub(super) port: Option<u16>,
     asked: u64,
     is_set: bool,
+    /// True if requests of a load are answered there.
+    is_serving: bool,
 }
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
@@ -39,6 +41,7 @@ pub(super) fn listens<'a>(shape: &Shape<'a>) -> Vec<Listen<'a>> {
     let mut listens: Vec<Listen<'a>> = Vec::new();
     // Addresses of servers that answer loads, and of those of TCP.
     let mut serving: BTreeSet<&str> = BTreeSet::new();
+    let servers = shape.serving_servers();
     for placed in configuration.all(&["listen"]) {
         let statement = placed.statement;
         let address = statement.argument().unwrap_or_default();
@@ -49,7 +52,12 @@ pub(super) fn listens<'a>(shape: &Shape<'a>) -> Vec<Listen<'a>> {
         if address.starts_with("unix:") || is_udp || placed.is_in("mail") {
             continue;
         }
-        if placed.is_in("stream") || placed.within.last().is_some_and(|it| shape.serves(it)) {
+        if placed.is_in("stream")
+            || placed
+                .within
+                .last()
+                .is_some_and(|it| servers.contains(&std::ptr::from_ref(*it)))
+        {
             serving.insert(address);
         }
         let set = statement
@@ -69,16 +77,14 @@ pub(super) fn listens<'a>(shape: &Shape<'a>) -> Vec<Listen<'a>> {
                 port: port(address),
                 asked: set.map_or(unset, u64::from),
                 is_set: set.is_some(),
+                is_serving: false,
             }),
         }
     }
-    let answers = |listen: &Listen<'_>| {
-        listen
-            .statement
-            .argument()
-            .is_some_and(|it| serving.contains(it))
-    };
-    listens.retain(answers);
+    for listen in &mut listens {
+        let address = listen.statement.argument().unwrap_or_default();
+        listen.is_serving = serving.contains(address);
+    }
     listens
 }
 
@@ -140,9 +146,11 @@ fn advised(shape: &Shape<'_>, listens: &[Listen<'_>]) -> u64 {
     most.min(LONGEST_QUEUE).max(raised.unwrap_or(0))
 }
 
-/// Commands that have every listener ask for it.
+/// Commands that have every listener of a load ask for it.
 fn raise(listens: &[Listen<'_>], backlog: u64) -> Vec<String> {
-    let low = listens.iter().filter(|one| one.asked < backlog);
+    let low = listens
+        .iter()
+        .filter(|one| one.is_serving && one.asked < backlog);
     let word = format!("backlog={backlog}");
     low.map(|one| match one.is_set {
         true => one.statement.replace_word("backlog=[0-9]*", &word),
@@ -270,7 +278,8 @@ fn not_in_force(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
 }
 
 fn short(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
-    let shortest = listens.iter().min_by_key(|one| effective(shape, one))?;
+    let serving = listens.iter().filter(|one| one.is_serving);
+    let shortest = serving.min_by_key(|one| effective(shape, one))?;
     let room = effective(shape, shortest);
     let wanted = burst(shape, room);
     let (severity, title, reckoning) = match (wanted, shape.facts.asked.connections) {

@@ -4,12 +4,12 @@ use std::net::IpAddr;
 
 use super::figure;
 use super::numbers::KEPT;
-use super::ports::{keep, speak_1_1};
-use super::shape::{Keepalive, Pass, Shape, field};
+use super::ports::{keep, not_closing, speak_1_1};
+use super::shape::{Keepalive, Pass, Shape, field, is_upgrade};
 use super::sources::{ACCESS_LOG, CLIENT_REQUESTS, CLIENT_TIMEOUT, GZIP, ORIGIN_KEEPALIVE};
 use weir_parameters::DefaultLevel;
 
-use crate::configuration::{Placed, Statement};
+use crate::configuration::{Configuration, Placed, Statement};
 use crate::finding::Finding;
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
@@ -83,8 +83,7 @@ fn no_keepalive(shape: &Shape<'_>) -> Option<Finding> {
     let mut commands = keep(&grouped).unwrap_or_default();
     let finding = match direct {
         Some((pass, group)) => {
-            commands.extend(names_of(pass));
-            commands.extend(speak_1_1(pass));
+            commands.extend(settled(pass));
             group.into_iter().fold(finding, Finding::change)
         }
         None => finding,
@@ -114,10 +113,14 @@ fn group(pass: &Pass<'_>) -> Option<[String; 2]> {
     if by_variable && !uri.is_empty() {
         return None;
     }
-    let is_name = name.parse::<IpAddr>().is_err();
-    let (since, zone, resolve) = match by_variable && is_name {
-        true => (" of nginx 1.27.3 or later", "zone origin 64k; ", " resolve"),
-        false => ("", "", ""),
+    let is_looked_up = by_variable && name.parse::<IpAddr>().is_err();
+    let resolver = pass.placed.inherited("resolver");
+    let resolver = resolver.first().map(|set| format!("{}; ", set.words()));
+    let (since, zone, resolve) = if is_looked_up {
+        let zone = format!("zone origin 64k; {}", resolver.unwrap_or_default());
+        (" of nginx 1.27.3 or later", zone, " resolve")
+    } else {
+        ("", String::new(), "")
     };
     Some([
         format!(
@@ -139,32 +142,83 @@ fn name_and_port(origin: &str) -> (&str, &str) {
     (name.trim_start_matches('[').trim_end_matches(']'), port)
 }
 
-/// Has the names stay that nginx takes from `proxy_pass` by default: of the header Host, and of the handshake where one is
-/// sent or verified.
-fn names_of(pass: &Pass<'_>) -> Vec<String> {
+/// Has a place speak HTTP/1.1 with an upstream block, without a header `Connection` of its own, and keep what nginx takes
+/// from the address in `proxy_pass` by default: the header Host, the name in a handshake where one is sent or verified,
+/// and what redirections become.
+fn settled(pass: &Pass<'_>) -> Vec<String> {
     let placed = &pass.placed;
-    let mut commands = Vec::new();
-    let Some(origin) = pass.origins.first() else {
-        return commands;
+    let (Some(origin), Some(location)) = (
+        pass.origins.first(),
+        placed.within.iter().rfind(|block| block.name == "location"),
+    ) else {
+        return Vec::new();
     };
-    if field(placed, "host").is_none() {
-        let set = format!("proxy_set_header Host {origin}");
-        // A field that is set in a location hides all that its server sets, so it goes beside them.
-        let fields = placed.inherited("proxy_set_header");
-        let beside = fields.first().copied().unwrap_or(placed.in_location());
-        commands.push(beside.precede_with(&set));
-    }
+    let mut here = Vec::new();
     let is_on = |name: &str| {
         let set = placed.inherited(name);
         set.first().and_then(|set| set.argument()) == Some("on")
     };
     let is_named = is_on("proxy_ssl_server_name") || is_on("proxy_ssl_verify");
     if is_named && placed.inherited("proxy_ssl_name").is_empty() {
-        let (name, _) = name_and_port(origin);
-        let set = format!("proxy_ssl_name {name}");
-        commands.push(placed.in_location().precede_with(&set));
+        here.push(format!("proxy_ssl_name {}", name_and_port(origin).0));
+    }
+    here.extend(redirected(pass, location));
+    let fields = placed.inherited("proxy_set_header");
+    let are_own = fields.first().is_none_or(|first| {
+        let mut own = Configuration::inside(location, "proxy_set_header");
+        own.any(|one| std::ptr::eq(one, *first))
+    });
+    let has_host = field(placed, "host").is_some();
+    let mut commands = Vec::new();
+    if has_host || are_own {
+        commands = speak_1_1(pass);
+    } else {
+        // A field that is set in a location hides all that its server sets.
+        let connection = field(placed, "connection");
+        let value = connection.and_then(|set| set.arguments.get(1));
+        let stays = pass.closes.is_some()
+            || value.is_some_and(|value| value.is_empty() || is_upgrade(value));
+        let is_replaced =
+            |set: &&Statement| !stays && connection.is_some_and(|it| std::ptr::eq(it, *set));
+        let kept = fields.into_iter().filter(|set| !is_replaced(set));
+        here.extend(kept.map(Statement::written));
+        if !stays {
+            here.push("proxy_set_header Connection \"\"".to_owned());
+        }
+        let version = placed.inherited("proxy_http_version");
+        if version.first().and_then(|set| set.argument()) != Some("1.1") {
+            here.push("proxy_http_version 1.1".to_owned());
+        }
+        commands.extend(pass.closes.map(not_closing));
+    }
+    if !has_host {
+        here.push(format!("proxy_set_header Host {origin}"));
+    }
+    if !here.is_empty() {
+        commands.push(placed.in_location().precede_with(&here.join("; ")));
     }
     commands
+}
+
+/// What `proxy_redirect` does by default with the address that the place had (ngx_http_proxy_module).
+fn redirected(pass: &Pass<'_>, location: &Statement) -> Option<String> {
+    let statement = pass.placed.statement;
+    let is_default = pass.placed.inherited("proxy_redirect").is_empty();
+    let by_variable = statement.argument()?.contains('$');
+    let prefix = match &location.arguments[..] {
+        [prefix] => prefix,
+        [sign, prefix] if sign == "=" || sign == "^~" => prefix,
+        _ => return None,
+    };
+    if !is_default || by_variable || !prefix.starts_with('/') {
+        return None;
+    }
+    let (_, rest) = pass.target.split_once("://")?;
+    Some(if rest.contains('/') {
+        format!("proxy_redirect {} {prefix}", pass.target)
+    } else {
+        format!("proxy_redirect {}/ /", pass.target)
+    })
 }
 
 fn few_requests(shape: &Shape<'_>) -> Option<Finding> {

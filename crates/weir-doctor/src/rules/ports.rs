@@ -143,7 +143,7 @@ pub(super) fn keep(unkept: &[&Pass<'_>]) -> Option<Vec<String>> {
 }
 
 /// Has the entry of a `map` give nothing instead of `close` to a request that asks for no upgrade.
-fn not_closing(entry: &Statement) -> String {
+pub(super) fn not_closing(entry: &Statement) -> String {
     match entry.name.is_empty() {
         true => format!(
             "sed -i '{}s/[Cc]lose *;/\"\";/' {}",

@@ -60,12 +60,13 @@ pub(super) enum Keepalive<'a> {
 }
 
 impl<'a> Shape<'a> {
-    /// Returns true for a server in which requests of a load are answered.
-    pub(super) fn serves(&self, server: &Statement) -> bool {
-        self.places.iter().any(|place| {
-            let mut around = place.within.iter().copied().chain([place.statement]);
-            around.any(|block| std::ptr::eq(block, server))
-        })
+    /// The servers in which requests of a load are answered.
+    pub(super) fn serving_servers(&self) -> BTreeSet<*const Statement> {
+        let around = |place: &Placed<'a>| {
+            let blocks = place.within.iter().copied().chain([place.statement]);
+            blocks.map(std::ptr::from_ref).collect::<Vec<_>>()
+        };
+        self.places.iter().flat_map(around).collect()
     }
 
     pub(super) fn of(facts: &'a Facts) -> Shape<'a> {

@@ -50,7 +50,7 @@ fn an_upstream_keeps_the_names_of_what_it_replaces() {
             "set $to app.example:3000; proxy_pass http://$to;",
             &[
                 "1.27.3",
-                "zone origin 64k; server app.example:3000 resolve; keepalive 64;",
+                "zone origin 64k; resolver 10.0.0.53; server app.example:3000 resolve; keepalive 64;",
             ],
             "proxy_ssl_name",
         ),
@@ -69,16 +69,18 @@ fn an_upstream_keeps_the_names_of_what_it_replaces() {
         assert!(!change.contains(never), "{change}");
         host.obey(&finding);
         let site = host.read("/etc/nginx/sites-enabled/default");
-        // A header that is set in the location would hide what the server sets.
+        // What a server sets for its locations stays as it is there, and in force here.
         let (above, inside) = site.split_once("location").unwrap();
-        let beside = if above.contains("X-Real-IP") {
-            above
-        } else {
-            inside
-        };
-        for header in ["Connection \"\";", "proxy_set_header Host "] {
-            assert!(beside.contains(header), "{site}");
+        assert!(above.contains(&format!("\t{server}\n")), "{site}");
+        let header = server.strip_prefix("proxy_set_header");
+        for part in header
+            .into_iter()
+            .chain(["Connection \"\";", "proxy_set_header Host "])
+        {
+            assert!(inside.contains(part), "{part}: {site}");
         }
+        let redirects = inside.contains("proxy_redirect ");
+        assert_eq!(redirects, !location.contains("$to"), "{site}");
     }
     // Behind a variable a URI is all that is asked for.
     let host = Host::debian();

@@ -91,7 +91,8 @@ impl ObservedProxy {
         running: &'static Running,
         address: SocketAddr,
     ) -> ObservedProxy {
-        let open = weir_probe::error_log_of(&process.all).map(|(_, path)| path);
+        let ours: Vec<u32> = process.trusted().collect();
+        let open = weir_probe::error_log_of(&ours).map(|(_, path)| path);
         let distrust = process.distrust().filter(|_| running.needs_files);
         let mut offers = match distrust {
             Some(why) => Offers::none(&why),

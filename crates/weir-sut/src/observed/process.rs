@@ -40,6 +40,12 @@ impl Process {
         })
     }
 
+    /// Those of its processes whose word is taken ([`trust`]).
+    pub(crate) fn trusted(&self) -> impl Iterator<Item = u32> {
+        let all = self.all.iter().copied();
+        all.filter(|pid| trust::against_process(*pid).is_none())
+    }
+
     /// Tells why no file that it names is read.
     pub(crate) fn distrust(&self) -> Option<String> {
         if !self.has_our_files() {

@@ -211,7 +211,9 @@ backend app
 #[test]
 fn a_deny_behind_an_undecided_allow_is_not_certain() {
     let text = "frontend web\n    mode http\n    bind :8080\n    \
-                http-request allow if { path_beg /a } { env(PASS) -m bool }\n    http-request deny\n    \
+                http-request allow if { path_beg /a } { env(PASS) -m bool }\n    \
+                http-request allow if { path_beg /c }\n    http-request deny\n    \
+                redirect location / if { path_end /d }\n    \
                 default_backend app\nbackend app\n    mode http\n    server a 192.0.2.1:80\n";
     let source = source("haproxy.cfg", text);
     must_be(
@@ -222,6 +224,11 @@ fn a_deny_behind_an_undecided_allow_is_not_certain() {
                 ":8080 | frontend web | - | does what the configuration alone does not say",
             ),
             (":8080 /b", ":8080 | frontend web | - | returns 403"),
+            (
+                ":8080 /c",
+                ":8080 | frontend web | backend app | passes it on",
+            ),
+            (":8080 /c/d", ":8080 | frontend web | - | redirects"),
         ],
     );
 }

@@ -262,7 +262,10 @@ fn what_sends_a_request_on_or_does_not_is_followed() {
          location /kept {{ error_page 418 @app; return 418; }}\n        \
          location /file {{ if (!-f $request_filename) {{ {pass} break; }} }}\n        \
          location /post {{ limit_except POST {{ deny all; }} {pass} }}\n        \
-         location /get {{ limit_except GET {{ deny all; }} {pass} }}\n    }}\n}}\n"
+         location /get {{ limit_except get {{ deny all; }} {pass} }}\n        \
+         location /tried {{ deny all; try_files $uri @app; }}\n        \
+         location /away {{ error_page 404 = https://a.example/; return 404; }}\n        \
+         location /args {{ error_page 404 = /get?a=b; return 404; }}\n    }}\n}}\n"
     );
     let source = source("nginx.conf", &conf);
     all_must_be(
@@ -273,6 +276,9 @@ fn what_sends_a_request_on_or_does_not_is_followed() {
             :80 /file => 80 | server | location /file | does what the configuration alone does not say
             :80 /post => 80 | server | location /post | returns 403
             :80 /get => 80 | server | location /get | passes it on
+            :80 /tried => 80 | server | location /tried | returns 403
+            :80 /away => 80 | server | location /away | redirects
+            :80 /args => 80 | server | location /get | passes it on
         ",
     );
 }
