@@ -68,6 +68,16 @@ pub(super) struct Servers<'a> {
     tells_http2: bool,
 }
 
+/// Where an error page is.
+enum Page<'n> {
+    /// In a named location.
+    Named(&'n str),
+    /// At a path.
+    Path(&'n str),
+    /// At another URL: clients are sent there.
+    Elsewhere,
+}
+
 /// nginx does so from 1.25.1 on; before, a listener in clear with `http2` answers nothing else.
 fn tells_http2(build: &str) -> bool {
     let version = build.split_once("nginx version: ").map(|(_, it)| it);
@@ -237,15 +247,13 @@ impl<'a> Servers<'a> {
             let before = passage.path.clone();
             match location.and_then(|node| passage.rewritten(node)) {
                 Some(End::Answer(Answer::Returns(status))) if !has_failed => {
-                    let target = self.error_page(server, location, status);
-                    let next = match target {
-                        Some(name) if name.starts_with('@') => named(name),
-                        Some(url) if url.contains("://") => {
-                            return self.way_to(server, location, left, Answer::Redirects);
-                        }
-                        Some(uri) => {
-                            let path = uri.split('?').next().unwrap_or_default();
+                    let next = match self.error_page(server, location, status) {
+                        Some(Page::Named(name)) => named(name),
+                        Some(Page::Path(path)) => {
                             taking(path).inspect(|_| passage.path = path.to_owned())
+                        }
+                        Some(Page::Elsewhere) => {
+                            return self.way_to(server, location, left, Answer::Redirects);
                         }
                         None => None,
                     };
@@ -309,13 +317,13 @@ impl<'a> Servers<'a> {
     }
 
     /// Where `error_page` sends a request on that a location would answer with a status, and takes the answer's own status
-    /// (`=`): a named location or a path.
+    /// (`=`).
     fn error_page(
         &self,
         server: &'a Node<'a>,
         location: Option<&Node<'_>>,
         status: u16,
-    ) -> Option<&'a str> {
+    ) -> Option<Page<'a>> {
         let inside = location.and_then(|node| way_out(server, node.place()));
         let inside = inside.unwrap_or_else(|| vec![server]);
         let is_it = |node: &&'a Node<'a>| node.directive.is("error_page");
@@ -328,7 +336,14 @@ impl<'a> Servers<'a> {
         said.into_iter().find_map(|node| {
             let words: Vec<&str> = node.directive.words().collect();
             let is_meant = words.contains(&&*status) && words.iter().any(|it| it.starts_with('='));
-            words.last().copied().filter(|_| is_meant)
+            let target = words.last().copied().filter(|_| is_meant)?;
+            Some(if target.starts_with('@') {
+                Page::Named(target)
+            } else if target.contains("://") {
+                Page::Elsewhere
+            } else {
+                Page::Path(target.split('?').next().unwrap_or_default())
+            })
         })
     }
 

@@ -234,8 +234,6 @@ backend rates
     stick-table type ip size 1m store http_req_rate(10s)
 backend more
     stick-table type ip size 1m store conn_rate(10s)
-backend counts
-    stick-table type ip size 1m store conn_cnt
 ";
 
 #[test]
