@@ -24,8 +24,7 @@ impl Listening {
     /// have the address, nobody knows which is meant, and none is.
     pub fn at(address: SocketAddr) -> Listening {
         let processes = listening_at(address);
-        let is_near = !address.ip().is_loopback() && is_on_link(address.ip());
-        if !processes.is_empty() || !is_near {
+        if !processes.is_empty() || address.ip().is_loopback() || !is_on_link(address.ip()) {
             return Listening {
                 processes,
                 elsewhere: None,

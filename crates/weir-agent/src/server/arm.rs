@@ -85,7 +85,9 @@ impl Arm {
                 patch: None,
                 sums: String::new(),
                 effective_text: String::new(),
-                effective: ExternalProxy::at(external.address).settings(),
+                effective: ExternalProxy::at(external.address)
+                    .observed()
+                    .map_or_else(BTreeMap::new, |proxy| proxy.settings),
                 nofile: 0,
                 pid: 0,
                 start_ns: 0,
@@ -180,7 +182,9 @@ impl Arm {
     /// Reader of those that it keeps now, or of its error log where weir did not start it; `None`: it has no such log.
     pub(super) fn own_counters(&self) -> Option<CountingProxy> {
         let Some(own) = self.own.as_ref() else {
-            return self.external()?.counting(&self.name);
+            let external = self.external()?;
+            let observed = external.observed()?;
+            return Some(external.counting(&self.name, observed));
         };
         Some(CountingProxy {
             arm: self.name.clone(),

@@ -218,11 +218,13 @@ impl Bench {
         let external = job.external.map(ExternalProxy::at);
         let listening = external.as_ref().map(|proxy| &proxy.processes[..]);
         let cpus = weir_probe::cpus_of(listening.unwrap_or_default());
-        let settings = external.as_ref().map(ExternalProxy::settings);
+        let observed = external.as_ref().and_then(ExternalProxy::observed);
+        let settings = observed.as_ref().map(|proxy| proxy.settings.clone());
         let places = generator.into_iter().chain(arms_places);
         let places = places.chain(external.as_ref().map(|proxy| proxy.place("")));
         let places = places.chain(origin).collect::<Result<_, _>>()?;
-        let counting = external.and_then(|proxy| proxy.counting(""));
+        let counting = external.zip(observed);
+        let counting = counting.map(|(proxy, observed)| proxy.counting("", observed));
         let of_arms = arms.iter().filter_map(|arm| arm.own_counters());
         Ok(Sampling {
             sampler: Sampler::open(places),

@@ -1,6 +1,5 @@
 //! Proxies of this host that weir did not start.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use weir_host::Network;
@@ -13,12 +12,11 @@ use crate::message::Failure;
 
 /// A proxy of this host that weir did not start.
 pub(super) struct ExternalProxy {
+    address: SocketAddr,
     /// Its processes; none where they are not known.
     pub(super) processes: Vec<u32>,
     /// Its network namespace, if it is another one than weir's.
     network: Option<Network>,
-    /// What it tells of itself.
-    observed: Option<ObservedProxy>,
 }
 
 impl ExternalProxy {
@@ -28,26 +26,27 @@ impl ExternalProxy {
             processes,
             elsewhere,
         } = Listening::at(address);
-        let observe = || weir_sut::observe(&processes, address);
-        let entered = elsewhere.map(|pid| {
+        let enter = |pid| {
             let network = Network::of_process(pid)?;
-            network.within(observe).map(|observed| (network, observed))
-        });
-        let (network, observed) = match entered {
-            None => (None, observe()),
-            Some(Ok((network, observed))) => (Some(network), observed),
-            Some(Err(_)) => {
-                return ExternalProxy {
-                    processes: Vec::new(),
-                    network: None,
-                    observed: None,
-                };
-            }
+            network.within(|| ()).map(|()| network)
+        };
+        let (network, processes) = match elsewhere.map(enter).transpose() {
+            Ok(network) => (network, processes),
+            Err(_) => (None, Vec::new()),
         };
         ExternalProxy {
-            network,
-            observed,
+            address,
             processes,
+            network,
+        }
+    }
+
+    /// What it tells of itself; `None`: it is no program that is known here.
+    pub(super) fn observed(&self) -> Option<ObservedProxy> {
+        let observe = || weir_sut::observe(&self.processes, self.address);
+        match &self.network {
+            Some(network) => network.within(observe).ok()?,
+            None => observe(),
         }
     }
 
@@ -71,19 +70,13 @@ impl ExternalProxy {
         })
     }
 
-    /// Levels of its configuration by ids of the catalog, as far as they could be read.
-    pub(super) fn settings(&self) -> BTreeMap<String, String> {
-        let observed = self.observed.as_ref();
-        observed.map_or_else(BTreeMap::new, |proxy| proxy.settings.clone())
-    }
-
-    /// Reader of what it tells of itself; `None`: it is no program that is known here.
-    pub(super) fn counting(self, arm: &str) -> Option<CountingProxy> {
-        Some(CountingProxy {
+    /// Reader of what it tells of itself.
+    pub(super) fn counting(self, arm: &str, observed: ObservedProxy) -> CountingProxy {
+        CountingProxy {
             arm: arm.to_owned(),
             network: self.network,
-            counters: OwnCounters::of_running(self.observed?),
+            counters: OwnCounters::of_running(observed),
             requests: None,
-        })
+        }
     }
 }

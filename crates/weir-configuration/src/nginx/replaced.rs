@@ -59,14 +59,11 @@ pub fn replaced(
     let nodes = view::expand(source, &trees)?;
     let servers = Servers::of(source, &nodes, build);
     let asked = look_up(&servers, ask)?;
-    let variables = nodes
-        .iter()
-        .filter(|node| node.is_block("http"))
-        .map(|http| Variables::of(source, &trees, &http.children))
-        .next();
+    let http = nodes.iter().find(|node| node.is_block("http"));
+    let variables = http.map(|http| Variables::of(source, &trees, &http.children));
     let mut search = Search {
         servers: &servers,
-        variables,
+        variables: variables.unwrap_or_default(),
         http: nodes.iter().filter(|node| node.is_block("http")).collect(),
         met: BTreeSet::new(),
         found: Replacements::new(source),
@@ -120,7 +117,7 @@ pub fn certificates(
 
 pub(super) struct Search<'a> {
     pub(super) servers: &'a Servers<'a>,
-    pub(super) variables: Option<Variables>,
+    pub(super) variables: Variables,
     pub(super) http: Vec<&'a Node<'a>>,
     /// Places that a request has met, with its path there: a circle ends.
     met: BTreeSet<((usize, usize), String)>,
@@ -256,33 +253,31 @@ impl<'a> Search<'a> {
     /// surely answers by itself stays as it is.
     fn service(&mut self, node: &'a Node<'a>, server: &'a Node<'a>, request: &Request<'_>) {
         let uri = node.directive.argument(0).unwrap_or_default();
+        if uri.contains('$') {
+            return self.add(ReplacedPart::Service, node);
+        }
         let request = request.passed_on(uri, request.host);
-        let way = self.servers.in_server(
-            server,
-            Passage {
-                request: &request,
-                port: None,
-                path: uri.to_owned(),
-            },
-        );
-        let layers = way
-            .location
-            .as_ref()
-            .map(|spot| self.layers(server, Some(spot)));
-        let passing = layers
-            .as_ref()
-            .map(|layers| passes(layers[0]).collect::<Vec<_>>());
-        let passing = passing.unwrap_or_default();
+        let passage = Passage {
+            request: &request,
+            port: None,
+            path: uri.to_owned(),
+        };
+        let way = self.servers.in_server(server, passage);
+        let Some(location) = &way.location else {
+            return;
+        };
+        let layers = self.layers(server, Some(location));
+        let passing: Vec<&Node<'_>> = passes(layers[0]).collect();
         let asks_others = passing.iter().any(|pass| {
             let targets = self.targets(pass);
             targets.iter().any(|target| !target.others(self).is_empty())
         });
-        // Access is not checked again for a request within a request (`ngx_http_core_access_phase`).
         let is_unknown = passing.is_empty() && way.answer == Answer::Unknown;
-        if asks_others || is_unknown || uri.contains('$') {
+        if asks_others || is_unknown {
             self.add(ReplacedPart::Service, node);
         }
-        if let Some(layers) = layers.filter(|layers| self.meets(layers[0], &request)) {
+        // Access is not checked again for a request within a request (`ngx_http_core_access_phase`).
+        if self.meets(layers[0], &request) {
             self.answered(&layers, &request);
         }
     }
@@ -303,14 +298,8 @@ impl<'a> Search<'a> {
 
     /// Returns true if an argument of a directive depends on the client's address.
     fn holds_client(&self, node: &Node<'_>) -> bool {
-        let variables = self.variables.iter();
-        variables
-            .flat_map(|it| {
-                node.directive
-                    .words()
-                    .map(move |word| it.depends_on_client(word))
-            })
-            .any(|depends| depends)
+        let mut words = node.directive.words();
+        words.any(|word| self.variables.depends_on_client(word))
     }
 
     /// Adds what a directive that passes the request on loses in the copy.

@@ -59,8 +59,8 @@ impl<'a> Search<'a> {
         let is_by_variable = target.host.contains('$');
         // Each with whether the variable leaves its scheme to the directive, or holds one in clear.
         let mut texts: Vec<(String, bool)> = Vec::new();
-        if is_by_variable && let Some(variables) = &self.variables {
-            let known = variables.texts(target.host).into_iter().flatten();
+        if is_by_variable {
+            let known = self.variables.texts(target.host).into_iter().flatten();
             texts.extend(known.map(|text| {
                 let is_plain = Target::of(text).is_in_clear();
                 match text.contains("://") {

@@ -19,6 +19,7 @@ const CLIENTS: [&str; 5] = [
 ];
 
 /// Variables to which a configuration gives values.
+#[derive(Default)]
 pub(super) struct Variables {
     /// Their values; an empty one is left out.
     pub(super) values: Texts,
@@ -29,10 +30,7 @@ pub(super) struct Variables {
 impl Variables {
     /// Looks for them in some nodes and what is in these.
     pub(super) fn of(source: &Source, trees: &[Tree], nodes: &[Node<'_>]) -> Variables {
-        let mut variables = Variables {
-            values: Texts::new(),
-            sources: Texts::new(),
-        };
+        let mut variables = Variables::default();
         variables.assign(source, trees, nodes);
         for texts in variables.values.values_mut() {
             // Who holds nothing asks nobody.

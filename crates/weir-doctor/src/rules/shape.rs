@@ -64,7 +64,8 @@ impl<'a> Shape<'a> {
     pub(super) fn serving_servers(&self) -> BTreeSet<*const Statement> {
         let around = |place: &Placed<'a>| {
             let blocks = place.within.iter().copied().chain([place.statement]);
-            blocks.map(std::ptr::from_ref).collect::<Vec<_>>()
+            let servers = blocks.filter(|block| block.name == "server");
+            servers.map(std::ptr::from_ref).collect::<Vec<_>>()
         };
         self.places.iter().flat_map(around).collect()
     }
