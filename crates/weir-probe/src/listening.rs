@@ -112,6 +112,11 @@ fn is_on_link(address: IpAddr) -> bool {
         IpAddr::V6(_) => "ipv6_route",
     };
     let text = fs::read_to_string(format!("{folder}/{table}")).unwrap_or_default();
+    is_direct(&text, address)
+}
+
+/// Returns true if the longest route of such a table that fits an address has no gateway.
+fn is_direct(text: &str, address: IpAddr) -> bool {
     let fitting = text.lines().filter_map(|line| {
         let cells: Vec<&str> = line.split_ascii_whitespace().collect();
         match address {
@@ -245,6 +250,32 @@ mod tests {
             assert!(listening_at(asked).contains(&own), "{bound}");
             drop(listener);
             assert!(!listening_at(asked).contains(&own), "{bound}");
+        }
+    }
+
+    /// As on a host with a default route through 10.0.0.1 and a bridge of containers.
+    #[test]
+    fn an_address_behind_a_gateway_is_another_host_s() {
+        let v4 = "Iface Destination Gateway Flags RefCnt Use Metric Mask\n\
+                  eth0 00000000 0100000A 0003 0 0 0 00000000\n\
+                  eth0 0000000A 00000000 0001 0 0 0 00FFFFFF\n\
+                  br0 000011AC 00000000 0001 0 0 0 0000FFFF\n\
+                  eth0 000911AC 0100000A 0003 0 0 0 00FFFFFF\n";
+        let zero = "0".repeat(32);
+        let v6 = format!(
+            "fd000000000000000000000000000000 40 {zero} 00 {zero} 00000100 1 0 1 br0\n\
+             {zero} 00 {zero} 00 fe800000000000000000000000000001 00000100 1 0 3 eth0\n"
+        );
+        for (address, expected) in [
+            ("172.17.0.2", true),
+            ("172.17.9.2", false),
+            ("198.51.100.1", false),
+            ("fd00::2", true),
+            ("2001:db8::1", false),
+        ] {
+            let address: IpAddr = address.parse().unwrap();
+            let text = if address.is_ipv4() { v4 } else { &v6 };
+            assert_eq!(is_direct(text, address), expected, "{address}");
         }
     }
 
