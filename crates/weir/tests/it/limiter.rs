@@ -226,43 +226,31 @@ fn a_server_in_another_network_namespace_is_found_by_its_address() {
     let place = Place::new();
     let text = CONTAINED.replace("FOLDER", &place.path("").to_string_lossy());
     let configuration = place.write("nginx.conf", &text);
-    // The namespace ends with the server, and the link with the namespace.
-    let serve = format!(
-        "ip link set lo up && exec nginx -c {}",
-        configuration.display()
-    );
-    let server = Running::start(Command::new("unshare").args(["--net", "sh", "-c", &serve]));
-    let own = std::fs::read_link("/proc/self/ns/net").ok();
-    wait_until("a network namespace", || {
-        std::fs::read_link(format!("/proc/{}/ns/net", server.pid())).ok() != own
-    });
-    let link = format!("weir{}", server.pid());
+    // A namespace ends with its process, and the link with both: the host's own never has it.
+    let serve = format!("exec nginx -c {}", configuration.display());
+    let (server, client) = (contained(&serve), contained("exec sleep 120"));
+    let (inside, outside) = (server.pid(), client.pid());
     for line in [
-        format!(
-            "ip link add {link} type veth peer name w0 netns {}",
-            server.pid()
-        ),
-        format!("ip address add {OUTSIDE}/30 dev {link}"),
-        format!("ip link set {link} up"),
-        format!(
-            "nsenter -t {} -n ip address add {INSIDE}/30 dev w0",
-            server.pid()
-        ),
-        format!("nsenter -t {} -n ip link set w0 up", server.pid()),
+        format!("-t {outside} -n ip link add w1 type veth peer name w0 netns {inside}"),
+        format!("-t {outside} -n ip address add {OUTSIDE}/30 dev w1"),
+        format!("-t {outside} -n ip link set w1 up"),
+        format!("-t {inside} -n ip address add {INSIDE}/30 dev w0"),
+        format!("-t {inside} -n ip link set w0 up"),
     ] {
-        let mut words = line.split_whitespace();
-        let mut command = Command::new(words.next().expect("a program"));
-        let status = command.args(words).status();
-        assert!(status.is_ok_and(|status| status.success()), "{line}");
+        let entered = Command::new("nsenter").args(line.split(' ')).status();
+        assert!(entered.is_ok_and(|status| status.success()), "{line}");
     }
     wait_until("a server that listens", || {
-        std::net::TcpStream::connect((INSIDE, 8080)).is_ok()
+        let sockets = std::fs::read_to_string(format!("/proc/{inside}/net/tcp"));
+        sockets.is_ok_and(|sockets| sockets.contains(":1F90 "))
     });
-    let url = format!("http://{INSIDE}:8080/");
-    let ended = place
-        .ends(&format!(
-            "load {url} -c 8 -R 200 -d 4s --observe --format json -q"
-        ))
+    let load = format!(
+        "-t {outside} -n {} load http://{INSIDE}:8080/ -c 8 -R 200 -d 4s --observe --format json -q",
+        env!("CARGO_BIN_EXE_weir")
+    );
+    let mut entering = Command::new("nsenter");
+    let ended = Running::start(entering.args(load.split(' ')))
+        .end()
         .with_code(0);
     server.signal(rustix::process::Signal::TERM);
     let found: Value = serde_json::from_str(&ended.stdout).expect("JSON");
@@ -280,4 +268,15 @@ fn a_server_in_another_network_namespace_is_found_by_its_address() {
             expected,
         );
     }
+}
+
+/// A shell that goes on in a network namespace of its own once that has a loopback.
+fn contained(line: &str) -> Running {
+    let line = format!("ip link set lo up && {line}");
+    let contained = Running::start(Command::new("unshare").args(["--net", "sh", "-c", &line]));
+    let own = std::fs::read_link("/proc/self/ns/net").ok();
+    wait_until("a network namespace", || {
+        std::fs::read_link(format!("/proc/{}/ns/net", contained.pid())).ok() != own
+    });
+    contained
 }
