@@ -8,9 +8,11 @@ use weir_limits::{
 use weir_model::load::{Arrivals, Ended, ErrorKind};
 use weir_model::load_report::LoadReport;
 use weir_model::sample::Counters;
+use weir_model::study::{ProxyKind, Settings};
+use weir_parameters::Catalog;
 use weir_record::Samples;
 
-use super::trial::{flag, opened_again, opened_per_request};
+use super::trial::{by_kind, flag, opened_again, opened_per_request};
 use super::{by_host, crosses_link, kind_by_name, leave_out_cpu, place_turns, stretches};
 use crate::findings::{LimiterFindings, Stretch};
 
@@ -38,6 +40,8 @@ pub fn of_load(
     let mut trial = trial(report, response_times);
     trial.settings = samples.settings.clone();
     trial.figures.extend(crosses_link(&hosts));
+    let kind = kind_by_name(samples, "");
+    trial.figures.extend(own_workers(kind, &samples.settings));
     let window = Window {
         hosts: &hosts,
         from_ns,
@@ -47,7 +51,7 @@ pub fn of_load(
     };
     let mut evidence = Evidence::of(Quantities::builtin(), Counters::builtin(), &window, None);
     leave_out_cpu(&mut evidence);
-    let mut judgement = judge(&evidence, Rules::builtin(), kind_by_name(samples, ""));
+    let mut judgement = judge(&evidence, Rules::builtin(), kind);
     place_turns(&mut judgement.findings, pods.is_some());
     LimiterFindings {
         load: String::new(),
@@ -70,6 +74,13 @@ pub fn of_load(
     }
 }
 
+/// How many workers a proxy has by its own configuration, where that was read and says a number.
+fn own_workers(kind: Option<ProxyKind>, settings: &Settings) -> Option<(Figure, f64)> {
+    let kind = kind.filter(|_| !settings.is_empty())?;
+    let workers = Catalog::builtin().workers(kind, settings)?;
+    Some((Figure::Workers, workers as f64))
+}
+
 /// A closed loop always asks for more; an open one where it is not answered as often as it asks.
 fn is_saturated(report: &LoadReport) -> bool {
     let intended = report.rates.intended;
@@ -89,6 +100,13 @@ fn turned_away(report: &LoadReport) -> u64 {
     let is_failure = |status: u16| status >= 500 || status == 429;
     let statuses = report.statuses.iter();
     let failures = statuses.filter(|one| !report.load.status_expected && is_failure(one.status));
+    failures.map(|one| one.count).sum()
+}
+
+/// Responses that say that the proxy had no valid answer of the origin, or none in time (RFC 9110 sections 15.6.3 and 15.6.5).
+fn gateway_errors(report: &LoadReport) -> u64 {
+    let statuses = report.statuses.iter();
+    let failures = statuses.filter(|one| [502, 504].contains(&one.status));
     failures.map(|one| one.count).sum()
 }
 
@@ -131,15 +149,13 @@ fn trial(report: &LoadReport, response_times: Vec<(u64, u64)>) -> Trial {
     let known = figures
         .into_iter()
         .filter_map(|(figure, value)| Some((figure, value?)));
-    let mut errors: BTreeMap<String, u64> = BTreeMap::new();
-    for error in &report.errors {
-        *errors.entry(error.kind.name().to_owned()).or_insert(0) += error.count;
-    }
+    let mut errors = by_kind(&report.errors);
     let away = turned_away(report);
     if away > 0 {
         let unexpected = ErrorKind::Unexpected.name().to_owned();
         *errors.entry(unexpected).or_insert(0) += away;
     }
+    errors.insert("gateway".to_owned(), gateway_errors(report));
     let kinds = report.errors.iter().map(|error| (error.kind, error.count));
     let ended = Ended::of(report.counts.completed_whole, 0, kinds);
     Trial {
@@ -148,5 +164,24 @@ fn trial(report: &LoadReport, response_times: Vec<(u64, u64)>) -> Trial {
         requests: ended.requests,
         errors: Some(errors),
         settings: BTreeMap::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_workers_is_known_where_a_configuration_says_one() {
+        for (kind, id, level, workers) in [
+            (ProxyKind::Nginx, "worker_processes", "4", Some(4.0)),
+            (ProxyKind::Nginx, "worker_processes", "auto", None),
+            (ProxyKind::Caddy, "gomaxprocs", "1", Some(1.0)),
+        ] {
+            let settings = Settings::from([(id.to_owned(), level.to_owned())]);
+            let figure = own_workers(Some(kind), &settings);
+            assert_eq!(figure.map(|(_, workers)| workers), workers, "{id} {level}");
+        }
+        assert_eq!(own_workers(Some(ProxyKind::Nginx), &Settings::new()), None);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use weir_limits::{Figure, Trial};
 use weir_model::flow::FlowSpec;
-use weir_model::load::Lifetime;
+use weir_model::load::{ErrorCount, Lifetime};
 use weir_model::quantity::CpuSet;
 use weir_model::record::{ProxyRecord, QuantileSummary, Record, SliceRecord, TrialRecord};
 use weir_model::study::{Arm, LoadSpec};
@@ -283,12 +283,23 @@ fn handshakes(span: &Span<'_>) -> Option<f64> {
 
 /// Requests that failed, by what records call it.
 fn errors(trials: &[&TrialRecord], wrong: u64) -> BTreeMap<String, u64> {
-    let mut errors = BTreeMap::new();
-    for error in trials.iter().flat_map(|trial| &trial.errors) {
-        *errors.entry(error.kind.name().to_owned()).or_insert(0) += error.count;
-    }
+    let mut errors = by_kind(trials.iter().flat_map(|trial| &trial.errors));
     errors.insert("unexpected".to_owned(), wrong);
     errors
+}
+
+/// Failed requests by kind. `no_port` counts again those of `connect` for which no local port was free.
+pub(super) fn by_kind<'e>(
+    errors: impl IntoIterator<Item = &'e ErrorCount>,
+) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for error in errors {
+        let no_port = error.lacks_port().then_some("no_port");
+        for kind in [Some(error.kind.name()), no_port].into_iter().flatten() {
+            *counts.entry(kind.to_owned()).or_insert(0) += error.count;
+        }
+    }
+    counts
 }
 
 /// Response times of all trials together.

@@ -9,15 +9,15 @@ use weir_model::study::ProxyKind::{Caddy, Envoy, Haproxy, Httpd, Nginx};
 /// A proxy with nothing used up, in requests per second, seconds and shares. `a>b`: a at a low load, b now.
 const CALM: &str = "rate=2000>10000 rate_intended=10000 rate_offered=10000 offered_share=1 service_time=0.001>0.002 \
     dispatch_lag=0.00005 origin_time=0.0003 origin_time_share=0.15 bytes=12e6 network_capacity=1e9 network_use=0.012 \
-    opened_by_load=0 full_handshakes=0 full_handshakes_per_request=0 workers=4 connect_errors=0 closed_errors=0 \
-    timeout_errors=0 unexpected_errors=0 syn_modes=0 crosses_link=1 asks_compressed=1 compression_on=0 compression_level=1 access_log_on=1 \
+    opened_by_load=0 full_handshakes=0 full_handshakes_per_request=0 workers=4 no_port_errors=0 closed_errors=0 \
+    timeout_errors=0 unexpected_errors=0 gateway_errors=0 syn_modes=0 crosses_link=1 asks_compressed=1 compression_on=0 compression_level=1 access_log_on=1 \
     cpu=0.12>0.6 cpu_all=0.12>0.6 cpu_others=0.01 proxy_wait=0.02 descriptors_open=50 origin_cpu=0.3 cpu_steal=0 cpu_softirq_busiest=0.1 proxy_cpus=0.4>2 worker_use=0.1>0.5 \
-    cpu_per_request=0.0002>0.0002 user_share=0.3 busiest_process=0.1>0.55 process_threads=1 busiest_thread=0.1>0.55 \
+    cpu_per_request=0.0002>0.0002 user_share=0.3 busiest_process=0.1>0.55 busiest_ready=0.12>0.6 process_threads=1 busiest_thread=0.1>0.55 \
     generator_thread=0.4 generator_wait=0.01 generator_throttled=0 closed=0 origin_thread=0.3 switches_per_request=1>0.5 throttled=0 pressure_cpu=0.05 \
     memory=5e7 group_memory=0.3 oom_kills=0 pressure_memory=0 memory_aborts=0 pressure_io=0.01 disk_use=0.05 \
     written_per_request=90 proxy_written_per_request=90 listen_overflows=0 listen_drops=0 syn_queue_full=0 accept_queue=0.02 backlog=511 \
     inbound_opens_per_request=0.0001 accept_queue_mean=0.01 outbound_opens_per_request=0.001 \
-    outbound_established=64 connections=500 outbound_time=0.0004 outbound_time_share=0.2 time_wait=100 local_ports=28232 \
+    outbound_established=64 outbound_opening=0 attempts_failed=0 connections=500 outbound_time=0.0004 outbound_time_share=0.2 time_wait=100 local_ports=28232 \
     ports_use=0.004 generator_time_wait=10 generator_local_ports=64000 descriptors=0.05 files=0.01 \
     origin_listen_overflows=0 origin_accept_queue=0 syn_retransmits=0 outbound_syn_retransmits=0 \
     retransmits_per_request=0 retransmitted=1 generator_retransmits_per_request=0 link_drops=0 softnet_dropped=0 \
@@ -29,18 +29,21 @@ fn own(proxy: ProxyKind) -> &'static str {
         Nginx => {
             "log_worker_connections=0 log_open_files=0 log_no_live_origin=0 log_origin_timed_out=0 \
              temporary_files_per_request=0 worker_connections_most=768 log_no_address=0 \
-             log_limit_req=0 log_limit_req_delayed=0 log_limit_conn=0 log_big_header=0 accepted=64 handled=64"
+             log_limit_req=0 log_limit_req_delayed=0 limit_req_rate=0 log_limit_conn=0 log_big_header=0 accepted=64 handled=64"
         }
         Haproxy => {
             "haproxy_idle=40 haproxy_connections=64 haproxy_connections_most=4000 haproxy_connections_use=0.016 \
              haproxy_sessions=64 haproxy_sessions_most=4000 haproxy_sessions_use=0.016 haproxy_queue=0 \
+             haproxy_servers=2 origin_connections_most=1000 \
              haproxy_denied=0 haproxy_denied_connections=0 haproxy_session_rate=10 haproxy_session_rate_most=0"
         }
         Envoy => {
             "envoy_inbound_overflow=0 envoy_global_overflow=0 envoy_connections_overflow=0 envoy_pending_overflow=0 \
              envoy_rate_limited=0"
         }
-        Httpd => "httpd_idle_workers=300 httpd_busy_workers=64 httpd_workers_most=400",
+        Httpd => {
+            "httpd_idle_workers=300 httpd_busy_workers=64 httpd_workers_most=400 log_pool_exhausted=0"
+        }
         _ => "origin_connections_most=1000",
     }
 }
@@ -104,7 +107,7 @@ const ROWS: &[(ProxyKind, &str, &str, &str, &str)] = &[
     (Nginx, "closed=1 dispatch_lag=? generator_thread=0.98 origin_cpu=?", "generator", "", "generator_thread=0.8"),
     (Haproxy, "closed=1 dispatch_lag=? generator_wait=0.5 origin_cpu=?", "generator", "", "generator_wait=0.2"),
     (Caddy, "generator_throttled=0.3", "generator", "", "generator_throttled=0"),
-    (Nginx, "generator_time_wait=63000 connect_errors=0.2", "generator", "", "connect_errors=0"),
+    (Nginx, "generator_time_wait=63000 no_port_errors=0.2", "generator", "", "no_port_errors=0"),
     (Nginx, "cpu_all=0.99 cpu=0.6 cpu_others=0.39 proxy_wait=0.6", "crowded", "", "proxy_wait=0.1"),
     (Haproxy, "cpu_all=0.99 cpu=0.5 cpu_others=0.49 proxy_wait=0.6 origin_cpu=0.97", "crowded", "", "cpu_others=0.05 origin_cpu=0.5"),
     (Nginx, "origin_thread=0.98", "origin", "", "origin_thread=0.8"),
@@ -112,8 +115,12 @@ const ROWS: &[(ProxyKind, &str, &str, &str, &str)] = &[
     (Haproxy, "origin_time=0.0003>0.02 origin_time_share=0.9 service_time=0.001>0.022", "origin", "", "origin_time_share=0.5"),
     (Envoy, "origin_time=? origin_time_share=? outbound_time_share=0.97 outbound_established=200 connections=200 outbound_time=0.02 service_time=0.001>0.02", "origin", "", "outbound_time_share=0.5"),
     (Nginx, "origin_listen_overflows=30 origin_accept_queue=1", "origin", "", "origin_listen_overflows=0"),
+    (Nginx, "outbound_opening=40 outbound_syn_retransmits=50 syn_queue_full=28 retransmits_per_request=0.3", "origin", "", "outbound_opening=0 syn_queue_full=0 retransmits_per_request=0"),
     (Nginx, "log_origin_timed_out=12", "origin", "", "log_origin_timed_out=0"),
     (Nginx, "log_no_live_origin=12", "origin", "", "log_no_live_origin=0"),
+    (Caddy, "gateway_errors=0.4 unexpected_errors=0.4", "origin", "", "gateway_errors=0"),
+    (Httpd, "attempts_failed=5000 unexpected_errors=0.4", "origin", "", "unexpected_errors=0"),
+    (Haproxy, "haproxy_servers=0 unexpected_errors=1", "origin", "", "haproxy_servers=1"),
     (Nginx, "listen_overflows=40 accept_queue=1.05 backlog=16 syn_modes=0.01 syn_retransmits=40", "accept_queue", "backlog", "listen_overflows=0 syn_modes=0"),
     (Caddy, "listen_overflows=40 accept_queue=1", "accept_queue", "net.core.somaxconn", "listen_overflows=0.1"),
     (Httpd, "syn_queue_full=100 syn_modes=0.01 syn_retransmits=100", "syn_queue", "backlog", "syn_queue_full=0 syn_modes=0"),
@@ -135,6 +142,8 @@ const ROWS: &[(ProxyKind, &str, &str, &str, &str)] = &[
     (Haproxy, "haproxy_sessions_use=1", "maxconn", "frontend_maxconn", "haproxy_sessions_use=0.9"),
     (Httpd, "httpd_busy_workers=370", "maxconn", "max_request_workers", "httpd_busy_workers=300"),
     (Httpd, "httpd_idle_workers=0 httpd_busy_workers=400 listen_overflows=3", "maxconn", "max_request_workers", "httpd_idle_workers=100 httpd_busy_workers=300 listen_overflows=0"),
+    (Httpd, "log_pool_exhausted=90 unexpected_errors=0.4", "maxconn", "proxy_max", "log_pool_exhausted=0"),
+    (Haproxy, "haproxy_queue=? outbound_established=4 origin_connections_most=4", "maxconn", "server_maxconn", "outbound_established=3"),
     (Caddy, "outbound_established=10 origin_connections_most=10", "maxconn", "origin_max_connections", "outbound_established=8"),
     (Envoy, "envoy_connections_overflow=70", "circuit_breaker", "max_connections", "envoy_connections_overflow=0"),
     (Envoy, "envoy_pending_overflow=70", "circuit_breaker", "max_pending_requests", "envoy_pending_overflow=0"),
@@ -142,6 +151,7 @@ const ROWS: &[(ProxyKind, &str, &str, &str, &str)] = &[
     (Envoy, "envoy_global_overflow=70", "circuit_breaker", "max_active_downstream_connections", "envoy_global_overflow=0"),
     (Nginx, "log_limit_req=300 unexpected_errors=0.3", "rate_limit", "", "log_limit_req=0"),
     (Nginx, "log_limit_req_delayed=300", "rate_limit", "", "log_limit_req_delayed=0"),
+    (Nginx, "limit_req_rate=9900", "rate_limit", "", "limit_req_rate=30000"),
     (Nginx, "log_limit_conn=300", "rate_limit", "", "log_limit_conn=0"),
     (Nginx, "log_big_header=300 unexpected_errors=0.3", "header_buffer", "proxy_buffer_size", "log_big_header=0"),
     (Haproxy, "haproxy_denied=70", "rate_limit", "", "haproxy_denied=0"),
@@ -149,6 +159,7 @@ const ROWS: &[(ProxyKind, &str, &str, &str, &str)] = &[
     (Haproxy, "haproxy_session_rate=100 haproxy_session_rate_most=100", "rate_limit", "", "haproxy_session_rate=60"),
     (Envoy, "envoy_rate_limited=70", "rate_limit", "", "envoy_rate_limited=0"),
     (Httpd, "cpu=0.9 proxy_waits=7", "cpu", "access_log", "proxy_waits=0.5"),
+    (Nginx, "busiest_process=0.1>0.88 busiest_ready=0.1>0.99", "cpu_one_worker", "worker_processes", "busiest_ready=0.1>0.9"),
     (Nginx, "busiest_process=0.1>0.99 busiest_thread=?", "cpu_one_worker", "worker_processes", "busiest_process=0.1>0.85"),
     (Envoy, "process_threads=4 busiest_thread=0.1>0.99", "cpu_one_worker", "concurrency", "process_threads=4 busiest_thread=0.1>0.8"),
     (Haproxy, "worker_use=0.1>0.99 haproxy_idle=1", "cpu_one_worker", "nbthread", "worker_use=0.1>0.8"),

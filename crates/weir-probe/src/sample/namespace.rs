@@ -9,7 +9,7 @@ use rustix::fs::stat;
 use super::Whose;
 use super::connections::together;
 use super::diagnosis::{Connection, Diagnosis, ESTABLISHED, STATES, SYN_RECV, Socket};
-use super::owner::Owner;
+use super::owner::{Drops, Owned, Owner};
 use super::pace::Pace;
 use super::rows::{Counter, Rows, Why, absent};
 use super::source::{Files, Source, named, unread};
@@ -56,19 +56,14 @@ pub struct Namespace {
     sockets: Result<Diagnosis, Why>,
     links: Result<Diagnosis, Why>,
     pace: Pace,
+    /// Sockets in TIME_WAIT are far more than the others.
+    closed_pace: Pace,
     /// Whose sockets are read, where others have some there too.
     owner: Option<Owner>,
     /// Its counts of the last time.
-    owned: Option<Owned>,
-}
-
-/// Counts of an owner's sockets.
-#[derive(Debug, Default, Clone, Copy)]
-struct Owned {
-    /// Sockets in TIME_WAIT to others.
-    time_wait: u64,
-    /// Sockets that are not in TIME_WAIT.
-    in_use: u64,
+    owned: Owned,
+    /// What its listeners dropped.
+    drops: [Drops; 2],
 }
 
 /// What listens at a port.
@@ -124,8 +119,10 @@ impl Namespace {
             sockets: Err(NOT_TOLD.into()),
             links: Err(NOT_TOLD.into()),
             pace: Pace::default(),
+            closed_pace: Pace::default(),
             owner: None,
-            owned: None,
+            owned: Owned::default(),
+            drops: [Drops::default(); 2],
         }
     }
 
@@ -159,15 +156,20 @@ impl Namespace {
 
     /// Puts what is the owner's in the place of what is the namespace's. Of connections that were opened nobody knows
     /// whose they were.
-    fn keep_owned(&self, values: &mut [(&'static str, Counter)], dropped: Result<u64, Why>) {
-        let owned =
-            |of: fn(&Owned) -> u64| self.owned.as_ref().map_or_else(absent, |it| Ok(of(it)));
+    fn keep_owned(&mut self, values: &mut [(&'static str, Counter)], dropped: Result<u64, Why>) {
+        let owned = |count: Option<u64>| count.map_or_else(absent, Ok);
+        let [overflows, drops] = &mut self.drops;
+        let own = |drops: &mut Drops, all: &Counter| {
+            let (dropped, all) = (dropped.clone()?, all.clone()?);
+            Ok(drops.counted(dropped, all))
+        };
         for (column, value) in values {
             *value = match *column {
-                "listen_overflows" | "listen_drops" => dropped.clone(),
-                "time_wait" => owned(|it| it.time_wait),
-                "in_use" => owned(|it| it.in_use),
-                "active_opens" | "passive_opens" | "attempt_fails" => {
+                "listen_overflows" => own(overflows, value),
+                "listen_drops" => own(drops, value),
+                "time_wait" => owned(self.owned.time_wait),
+                "in_use" => owned(self.owned.in_use),
+                "active_opens" | "passive_opens" => {
                     Err("others have sockets in the server's network namespace".into())
                 }
                 _ => continue,
@@ -248,7 +250,13 @@ impl Namespace {
         });
         let counted = counted.transpose()?;
         if let Some(counted) = &counted {
-            self.owned = Some(counted.owned);
+            self.owned.in_use = Some(counted.in_use);
+        }
+        if owner.is_some() {
+            let closed = self
+                .closed_pace
+                .paced(|| count_closed(sockets, &all, owner.as_ref()));
+            self.owned.time_wait = closed.transpose()?.or(self.owned.time_wait);
         }
         let is_own = |socket: &&Socket| self.owner.as_ref().is_none_or(|it| it.has(socket.inode));
         let mut listeners: BTreeMap<u16, Listener> = BTreeMap::new();
@@ -303,7 +311,35 @@ impl Listener {
 struct Counted {
     half_open: BTreeMap<u16, u64>,
     sides: [(&'static str, Side, Vec<Connection>); 2],
-    owned: Owned,
+    in_use: u64,
+}
+
+/// The ports of all listeners, and of the owner's.
+fn ports_of(listeners: &[Socket], owner: Option<&Owner>) -> [BTreeSet<u16>; 2] {
+    let is_own = |socket: &&Socket| owner.is_none_or(|owner| owner.has(socket.inode));
+    let ports = |sockets: &mut dyn Iterator<Item = &Socket>| sockets.map(|it| it.port).collect();
+    [
+        ports(&mut listeners.iter()),
+        ports(&mut listeners.iter().filter(is_own)),
+    ]
+}
+
+/// Counts outbound sockets in TIME_WAIT that are no clients' of the owner. Nobody has them any more.
+fn count_closed(
+    kernel: &mut Result<Diagnosis, Why>,
+    listeners: &[Socket],
+    owner: Option<&Owner>,
+) -> Result<u64, Why> {
+    let [all_ports, own_ports] = ports_of(listeners, owner);
+    let mut time_wait = 0;
+    asked(kernel, |kernel| {
+        kernel.closed(&mut |socket| {
+            let is_outbound = !all_ports.contains(&socket.port);
+            let is_of_clients = own_ports.contains(&socket.remote_port);
+            time_wait += u64::from(is_outbound && !is_of_clients);
+        })
+    })?;
+    Ok(time_wait)
 }
 
 /// Counts sockets by side: those at the port of a listener are inbound. With an owner, listeners and outbound sockets
@@ -314,9 +350,7 @@ fn count(
     owner: Option<&Owner>,
 ) -> Result<Counted, Why> {
     let is_own = |socket: &Socket| owner.is_none_or(|owner| owner.has(socket.inode));
-    let all_ports: BTreeSet<u16> = listeners.iter().map(|socket| socket.port).collect();
-    let own = listeners.iter().filter(|socket| is_own(socket));
-    let own_ports: BTreeSet<u16> = own.map(|socket| socket.port).collect();
+    let [_, own_ports] = ports_of(listeners, owner);
     let mut half_open: BTreeMap<u16, u64> = BTreeMap::new();
     let (mut inbound, mut outbound) = (Side::default(), Side::default());
     asked(kernel, |kernel| {
@@ -331,19 +365,7 @@ fn count(
             }
         })
     })?;
-    let mut owned = Owned {
-        time_wait: 0,
-        in_use: inbound.count() + outbound.count(),
-    };
-    if owner.is_some() {
-        asked(kernel, |kernel| {
-            kernel.closed(&mut |socket| {
-                let is_outbound = !all_ports.contains(&socket.port);
-                let is_of_clients = own_ports.contains(&socket.remote_port);
-                owned.time_wait += u64::from(is_outbound && !is_of_clients);
-            })
-        })?;
-    }
+    let in_use = inbound.count() + outbound.count();
     let mut look = |side: &Side| asked(kernel, |kernel| kernel.connections(&side.looked_at));
     let (in_connections, out_connections) = (look(&inbound)?, look(&outbound)?);
     Ok(Counted {
@@ -352,7 +374,7 @@ fn count(
             ("inbound", inbound, in_connections),
             ("outbound", outbound, out_connections),
         ],
-        owned,
+        in_use,
     })
 }
 

@@ -54,6 +54,35 @@ impl Owner {
     }
 }
 
+/// Counts of an owner's sockets; `None`: not counted yet.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Owned {
+    /// Sockets in TIME_WAIT to others.
+    pub(super) time_wait: Option<u64>,
+    /// Sockets that are not in TIME_WAIT.
+    pub(super) in_use: Option<u64>,
+}
+
+/// Connections of one counter of a network namespace that an owner's listeners dropped. The kernel's count of a listener has
+/// more than these: each bare acknowledgement that TCP_DEFER_ACCEPT ignores, too (tcp_v4_rcv() of net/ipv4/tcp_ipv4.c).
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Drops {
+    /// What the listeners and the namespace had counted the last time.
+    before: Option<(u64, u64)>,
+    own: u64,
+}
+
+impl Drops {
+    /// Adds what both have counted since the last time.
+    pub(super) fn counted(&mut self, by_listeners: u64, by_namespace: u64) -> u64 {
+        if let Some((listeners, namespace)) = self.before.replace((by_listeners, by_namespace)) {
+            let since = |now: u64, before: u64| now.saturating_sub(before);
+            self.own += since(by_listeners, listeners).min(since(by_namespace, namespace));
+        }
+        self.own
+    }
+}
+
 fn sockets_in(folder: &Path) -> io::Result<Vec<u32>> {
     let of_link = |link: fs::DirEntry| {
         let target = fs::read_link(link.path()).ok()?;
@@ -64,4 +93,23 @@ fn sockets_in(folder: &Path) -> io::Result<Vec<u32>> {
         .flatten()
         .filter_map(of_link)
         .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_listener_ignored_is_no_connection_that_it_dropped() {
+        let mut drops = Drops::default();
+        for (by_listeners, by_namespace, own) in [
+            (40, 7, 0),
+            (90, 7, 0),
+            (95, 12, 5),
+            (95, 30, 5),
+            (100, 31, 6),
+        ] {
+            assert_eq!(drops.counted(by_listeners, by_namespace), own);
+        }
+    }
 }

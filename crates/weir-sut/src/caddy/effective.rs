@@ -43,13 +43,17 @@ pub(super) fn environment_of(
     pid: u32,
     configuration: &Configuration,
 ) -> Result<Environment, SutError> {
-    let path = format!("/proc/{pid}/environ");
-    let bytes = match fs::read(&path) {
+    match variables(pid) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            return Ok(configuration.environment.iter().cloned().collect());
+            Ok(configuration.environment.iter().cloned().collect())
         }
-        bytes => bytes.map_err(SutError::file("read", &path))?,
-    };
+        variables => variables.map_err(SutError::file("read", format!("/proc/{pid}/environ"))),
+    }
+}
+
+/// The variables that a process was started with (proc_pid_environ(5)).
+pub(super) fn variables(pid: u32) -> io::Result<Environment> {
+    let bytes = fs::read(format!("/proc/{pid}/environ"))?;
     let text = String::from_utf8_lossy(&bytes);
     let pairs = text.split('\0').filter_map(|pair| pair.split_once('='));
     let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));

@@ -1,41 +1,123 @@
 //! Counters of a Caddy that weir did not start.
 
-use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 
+use serde_json::Value;
+use weir_configuration::read_regular;
+use weir_model::study::Settings;
+use weir_parameters::Catalog;
+
 use super::counters::parse;
+use super::effective::{self, Environment, variables};
+use crate::met::Met;
 use crate::observed::{Offers, Peer, Process, Running, StatusEndpoint};
 
 /// The port of its administration by default.
 const ADMIN: u16 = 2019;
+/// The largest configuration that is read, in bytes.
+const MOST: u64 = 64 << 20;
 
 pub(super) const RUNNING: Running = Running {
-    find: |process, _| {
+    find: |process, address| {
+        let configured = process.distrust().map_or_else(|| document(process), Err);
+        let document = configured.as_ref().ok();
         Ok(Offers {
             error_log: None,
             logs_warnings: None,
-            settings: BTreeMap::new(),
+            settings: document.map_or_else(Settings::new, |document| {
+                let environment = variables(process.pid).unwrap_or_default();
+                settings(document, &environment, address)
+            }),
             idle: Vec::new(),
-            endpoint: metrics(process),
+            endpoint: metrics(process, document),
         })
     },
     needs_files: false,
     sampled: |ask| ask("").map(|text| parse(&text)),
 };
 
-/// Finds its counters, unless it was told to have its administration elsewhere.
-fn metrics(process: &Process) -> Result<StatusEndpoint, String> {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ADMIN));
-    let there = weir_probe::listening_at(address);
-    match there.iter().any(|pid| process.all.contains(pid)) {
-        true => {
-            let host = format!("localhost:{ADMIN}");
-            Ok(StatusEndpoint::Http(
-                Peer::Tcp(address),
-                host,
-                "/metrics".to_owned(),
-            ))
+/// The document that it was started with.
+fn document(process: &Process) -> Result<Value, String> {
+    let named = process.values(&["-c", "--config"]);
+    let file = process.path(
+        named
+            .last()
+            .ok_or("its command line names no configuration")?,
+    );
+    let text = read_regular(&file, MOST).map_err(|error| error.to_string())?;
+    if let Ok(document) = serde_json::from_slice(&text) {
+        return Ok(document);
+    }
+    let file = file.to_string_lossy();
+    let text = process.printed(&["adapt", "--adapter", "caddyfile", "--config", &file])?;
+    let json = text.lines().find(|line| line.starts_with('{'));
+    serde_json::from_str(json.unwrap_or_default()).map_err(|error| error.to_string())
+}
+
+/// Levels where loads meet it, with the connections that it may have to all its upstreams together.
+fn settings(document: &Value, environment: &Environment, address: SocketAddr) -> Settings {
+    let met = vec![Met::at(address, false)];
+    let mut levels = effective::read(document, met, environment, &Catalog::builtin()).levels;
+    let most = levels.get_mut("origin_max_connections");
+    if let Some((most, each)) =
+        most.and_then(|most| most.parse::<u64>().ok().map(|each| (most, each)))
+    {
+        *most = (each * upstreams(document)).to_string();
+    }
+    levels
+}
+
+/// How many addresses a document has requests passed on to.
+fn upstreams(value: &Value) -> u64 {
+    match value {
+        Value::Object(members) => {
+            let inner: u64 = members.values().map(upstreams).sum();
+            inner + u64::from(members.contains_key("dial"))
         }
-        false => Err(format!("its administration does not listen at {address}")),
+        Value::Array(items) => items.iter().map(upstreams).sum(),
+        _ => 0,
+    }
+}
+
+/// Finds its counters: where its document has its administration, or else by default.
+fn metrics(process: &Process, document: Option<&Value>) -> Result<StatusEndpoint, String> {
+    let listen = document.and_then(|document| document.pointer("/admin/listen")?.as_str());
+    let address = match listen.map(Peer::listening_at) {
+        Some(Some(Peer::Tcp(address))) => address,
+        Some(_) => return Err("its administration is at no address of TCP".to_owned()),
+        None => SocketAddr::from((Ipv4Addr::LOCALHOST, ADMIN)),
+    };
+    let there = weir_probe::listening_at(address);
+    if !there.iter().any(|pid| process.all.contains(pid)) {
+        return Err(format!("its administration does not listen at {address}"));
+    }
+    let target = "/metrics".to_owned();
+    Ok(StatusEndpoint::Http(
+        Peer::Tcp(address),
+        address.to_string(),
+        target,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn levels_are_those_of_its_document_and_its_environment() {
+        let upstreams = json!([{"dial": "127.0.0.1:1"}, {"dial": "127.0.0.1:2"}]);
+        let transport = json!({"protocol": "http", "max_conns_per_host": 3});
+        let proxy =
+            json!({"handler": "reverse_proxy", "transport": transport, "upstreams": upstreams});
+        let server = json!({"listen": ["127.0.0.1:8080"], "routes": [{"handle": [proxy]}]});
+        let document = json!({"apps": {"http": {"servers": {"web": server}}}});
+        let environment = Environment::from([("GOMAXPROCS".to_owned(), "1".to_owned())]);
+        let address = "127.0.0.1:8080".parse().unwrap();
+        let levels = settings(&document, &environment, address);
+        let level = |id: &str| levels.get(id).map(String::as_str);
+        assert_eq!(level("origin_max_connections"), Some("6"));
+        assert_eq!(level("gomaxprocs"), Some("1"));
     }
 }

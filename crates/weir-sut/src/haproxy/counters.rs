@@ -22,7 +22,7 @@ const BACKEND: &str =
 const NOW: [&str; 3] = [
     "Idle_pct, CurrConns, Maxconn, CurrSslConns, SslFrontendSessionReuse_pct, Run_queue",
     "scur, slim, rate, rate_lim",
-    "qcur, scur",
+    "qcur, scur, act",
 ];
 
 pub(super) fn read(configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {

@@ -5,11 +5,12 @@
 
 use weir_configuration::haproxy::Tree;
 use weir_configuration::{Source, SourceFile};
-use weir_model::study::ProxyKind;
+use weir_model::study::{ProxyKind, Settings};
 use weir_parameters::{Catalog, EffectiveFrom, Parameter};
 
 use super::runtime::{Row, info, is_of, pool_size, stat};
 use super::way::Way;
+use crate::met::Met;
 use crate::{Configuration, Effective, RunningProxy, SutError, admin};
 
 /// Keywords of `global` that `show info` tells, and by which name.
@@ -54,6 +55,26 @@ pub(super) fn read(
     }
     let rows = (catalog, ProxyKind::Haproxy);
     Ok(Effective::of_ways(text, rows, &ways, is_of_tls, level))
+}
+
+/// Levels of a proxy that weir did not start, as its files say, with the connections that the servers of its backend may have
+/// together.
+pub(super) fn of_files(source: &Source, met: &Met) -> Result<Settings, SutError> {
+    let way = Way::of(&Tree::parse(source)?, met);
+    let servers = way
+        .origin_side
+        .iter()
+        .filter(|line| line.starts_with("server "));
+    let servers = servers.count() as u64;
+    let rows = (&Catalog::builtin(), ProxyKind::Haproxy);
+    let ways = [(met.is_secure, way)];
+    let mut levels = Effective::of_ways(String::new(), rows, &ways, is_of_tls, level).levels;
+    let each = levels
+        .get("server_maxconn")
+        .and_then(|most| most.parse::<u64>().ok());
+    let all = each.filter(|most| *most > 0).map(|most| most * servers);
+    levels.extend(all.map(|most| ("origin_max_connections".to_owned(), most.to_string())));
+    Ok(levels)
 }
 
 /// Whether a row is about TLS towards clients.
@@ -159,6 +180,22 @@ mod tests {
         let ways: Vec<(bool, Way)> = met.into_iter().map(way).collect();
         let rows = (&Catalog::builtin(), ProxyKind::Haproxy);
         Effective::of_ways(String::new(), rows, &ways, is_of_tls, level).levels
+    }
+
+    #[test]
+    fn servers_may_have_their_connections_together() {
+        const TEXT: &str = "frontend f\n bind 127.0.0.1:18080\n default_backend b\n\
+                            backend b\n server s1 127.0.0.1:1MOST\n server s2 127.0.0.1:2MOST\n";
+        for (most, expected) in [(" maxconn 4", Some("8")), (" maxconn 0", None), ("", None)] {
+            let file = SourceFile {
+                path: "haproxy.cfg".into(),
+                text: TEXT.replace("MOST", most),
+            };
+            let met = Met::at(ASKED.parse().unwrap(), false);
+            let levels = of_files(&Source::new(vec![file]), &met).unwrap();
+            let all = levels.get("origin_max_connections").map(String::as_str);
+            assert_eq!(all, expected, "{most}");
+        }
     }
 
     /// The listener with TLS, and the backend that the load's request is sent to.

@@ -20,7 +20,7 @@ pub(super) const RUNNING: Running = Running {
 };
 
 fn find(process: &Process, address: SocketAddr) -> Result<Offers, String> {
-    let printed = process.printed()?;
+    let printed = process.printed(&["-V"])?;
     let root = (process.values(&["-d"]).last())
         .map(|path| process.path(path))
         .or_else(|| defined(&printed, "HTTPD_ROOT").map(PathBuf::from))

@@ -1,12 +1,14 @@
 //! Counters, settings and error log of an nginx that weir did not start.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use weir_configuration::nginx::{self, Plain};
+use weir_parameters::Catalog;
 
-use super::status;
+use super::{effective, status};
+use crate::met::Met;
 use crate::observed::{Offers, Peer, Process, Running, StatusEndpoint};
 
 pub(super) const RUNNING: Running = Running {
@@ -21,8 +23,8 @@ fn built<'t>(printed: &'t str, option: &str) -> Option<&'t str> {
     words.find_map(|word| word.strip_prefix(option)?.strip_prefix('='))
 }
 
-fn find(process: &Process, _: SocketAddr) -> Result<Offers, String> {
-    let printed = process.printed()?;
+fn find(process: &Process, address: SocketAddr) -> Result<Offers, String> {
+    let printed = process.printed(&["-V"])?;
     let prefix_given = process
         .values(&["-p"])
         .last()
@@ -39,20 +41,14 @@ fn find(process: &Process, _: SocketAddr) -> Result<Offers, String> {
     let log: &[String] = (tree.iter().rfind(|directive| directive.name == "error_log"))
         .map_or(&[], |directive| &directive.arguments);
     let level = log.get(1).map_or("error", String::as_str);
-    let events: &[Plain] = (tree.iter().find(|directive| directive.name == "events"))
-        .and_then(|events| events.block.as_deref())
-        .unwrap_or_default();
-    let mut settings = BTreeMap::new();
-    let mut keep = |tree: &[Plain], name: &str| {
-        let level = (tree.iter().rfind(|directive| directive.name == name))
-            .and_then(|directive| directive.arguments.first());
-        settings.extend(level.map(|level| (name.to_owned(), level.clone())));
-    };
-    keep(&tree, "worker_processes");
-    keep(events, "worker_connections");
+    let met = vec![Met::at(address, false)];
+    let catalog = Catalog::builtin();
+    let mut settings = effective::read(String::new(), &tree, met, &catalog, None).levels;
     settings
         .entry("worker_connections".to_owned())
         .or_insert_with(|| "512".to_owned());
+    settings
+        .extend(limit_req_rate(&tree).map(|rate| ("limit_req_rate".to_owned(), rate.to_string())));
     let none = "its configuration has no location with `stub_status` that this host may ask";
     Ok(Offers {
         error_log: log.first().map(|path| prefix.join(path)),
@@ -69,21 +65,48 @@ fn idle(tree: &[Plain]) -> Vec<&'static str> {
         ("limit_req", &["log.limit_req", "log.limit_req_delayed"]),
         ("limit_conn", &["log.limit_conn"]),
     ];
-    let absent = COUNTED.iter().filter(|(name, _)| !has(tree, name));
+    let absent = (COUNTED.iter()).filter(|(name, _)| all_of(tree, name).is_empty());
     absent
         .flat_map(|(_, counters)| *counters)
         .copied()
         .collect()
 }
 
-fn has(tree: &[Plain], name: &str) -> bool {
-    tree.iter().any(|directive| {
-        directive.name == name
-            || directive
-                .block
-                .as_ref()
-                .is_some_and(|block| has(block, name))
-    })
+/// Requests that `limit_req` lets pass in a second, 0 where it is not used; `None` where several zones have rates of
+/// their own (ngx_http_limit_req_module).
+fn limit_req_rate(tree: &[Plain]) -> Option<f64> {
+    let used: BTreeSet<&str> = all_of(tree, "limit_req")
+        .into_iter()
+        .filter_map(|limit| option(limit, "zone="))
+        .collect();
+    let zone_rate = |zone: &Plain| {
+        let name = option(zone, "zone=")?.split(':').next()?;
+        let (number, unit) = option(zone, "rate=")?.split_once('r')?;
+        let seconds = if unit == "/m" { 60.0 } else { 1.0 };
+        let rate = number.parse::<f64>().ok()? / seconds;
+        used.contains(name).then_some(rate)
+    };
+    let zones = all_of(tree, "limit_req_zone");
+    let mut rates = zones.into_iter().filter_map(zone_rate);
+    match (used.len(), rates.next(), rates.next()) {
+        (0, ..) => Some(0.0),
+        (_, rate, None) => rate,
+        _ => None,
+    }
+}
+
+/// The rest of an argument that begins with a name.
+fn option<'d>(directive: &'d Plain, name: &str) -> Option<&'d str> {
+    let mut arguments = directive.arguments.iter();
+    arguments.find_map(|argument| argument.strip_prefix(name))
+}
+
+/// All directives of a name, nested ones included.
+fn all_of<'t>(tree: &'t [Plain], name: &str) -> Vec<&'t Plain> {
+    let inner = |directive: &'t Plain| directive.block.as_deref().unwrap_or_default();
+    let mut found: Vec<&Plain> = tree.iter().filter(|it| it.name == name).collect();
+    found.extend(tree.iter().flat_map(|it| all_of(inner(it), name)));
+    found
 }
 
 /// Finds the location of its counters (ngx_http_stub_status_module).
@@ -143,17 +166,35 @@ fn location_of(blocks: &[Plain], directive: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn tree(text: &str) -> Vec<Plain> {
+        let path = PathBuf::from("/etc/nginx/nginx.conf");
+        let text = text.to_owned();
+        let file = weir_configuration::SourceFile { path, text };
+        nginx::expanded(&weir_configuration::Source::new(vec![file])).unwrap()
+    }
+
+    #[test]
+    fn the_rate_of_the_one_zone_in_use_is_read() {
+        const ZONES: &str =
+            "limit_req_zone $uri zone=a:1m rate=90r/m; limit_req_zone $uri zone=b:1m rate=20r/s;";
+        for (limits, rate) in [
+            ("", Some(0.0)),
+            ("limit_req burst=5 zone=a;", Some(1.5)),
+            (
+                "limit_req zone=b; location / { limit_req zone=b; }",
+                Some(20.0),
+            ),
+            ("limit_req zone=a; location / { limit_req zone=b; }", None),
+            ("limit_req zone=c;", None),
+        ] {
+            let text = format!("http {{ {ZONES} server {{ {limits} }} }}");
+            assert_eq!(limit_req_rate(&tree(&text)), rate, "{limits}");
+        }
+    }
+
     #[test]
     fn nginx_is_asked_where_its_status_is() {
-        let status = |text: &str| {
-            let path = PathBuf::from("/etc/nginx/nginx.conf");
-            let file = weir_configuration::SourceFile {
-                path,
-                text: text.to_owned(),
-            };
-            let source = weir_configuration::Source::new(vec![file]);
-            stub_status(&nginx::expanded(&source).unwrap())
-        };
+        let status = |text: &str| stub_status(&tree(text));
         let http = |peer, host: &str, path: &str| {
             Some(StatusEndpoint::Http(peer, host.to_owned(), path.to_owned()))
         };

@@ -11,7 +11,7 @@ use crate::{installed, trust};
 /// A process of a proxy.
 #[derive(Debug)]
 pub(crate) struct Process {
-    pid: u32,
+    pub(crate) pid: u32,
     /// All that listen where it does.
     pub(crate) all: Vec<u32>,
     pub(crate) kind: ProxyKind,
@@ -110,11 +110,11 @@ impl Process {
         here.is_some() && here == root(Path::new(&format!("/proc/{}/root/", self.pid)))
     }
 
-    /// Runs its program to have it print what it was built with: `nginx -V`, `apache2 -V`.
+    /// Runs its program for what that prints: with `-V` what it was built with.
     ///
     /// # Errors
     /// The program is another user's, or cannot be run.
-    pub(crate) fn printed(&self) -> Result<String, String> {
+    pub(crate) fn printed(&self, arguments: &[&str]) -> Result<String, String> {
         // By its own path: the number may be another process's by the time that it is run.
         let program = fs::read_link(format!("/proc/{}/exe", self.pid))
             .map_err(|error| format!("its program is not known: {error}"))?;
@@ -122,7 +122,7 @@ impl Process {
             return Err(format!("its program is not run: {why}"));
         }
         let mut command = installed::command(&program);
-        command.arg("-V");
+        command.args(arguments);
         let output = installed::output(command).map_err(|error| error.to_string())?;
         let text = [output.stdout, output.stderr].concat();
         Ok(String::from_utf8_lossy(&text).into_owned())
@@ -183,7 +183,7 @@ mod tests {
         let process = Process::first(&[child.id()]).unwrap();
         let why = process.distrust();
         std::os::unix::fs::chown(&program, Some(stranger), None).unwrap();
-        let not_run = process.printed();
+        let not_run = process.printed(&["-V"]);
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(process.kind, ProxyKind::Nginx);
