@@ -10,7 +10,7 @@ use weir_model::study::ProxyKind::{Caddy, Envoy, Haproxy, Httpd, Nginx};
 const CALM: &str = "rate=2000>10000 rate_intended=10000 rate_offered=10000 offered_share=1 service_time=0.001>0.002 \
     dispatch_lag=0.00005 origin_time=0.0003 origin_time_share=0.15 bytes=12e6 network_capacity=1e9 network_use=0.012 \
     opened_by_load=0 full_handshakes=0 full_handshakes_per_request=0 workers=4 no_port_errors=0 closed_errors=0 \
-    timeout_errors=0 unexpected_errors=0 gateway_errors=0 syn_modes=0 crosses_link=1 asks_compressed=1 compression_on=0 compression_level=1 access_log_on=1 \
+    timeout_errors=0 unexpected_errors=0 gateway_errors=0 failed=0 syn_modes=0 crosses_link=1 asks_compressed=1 compression_on=0 compression_level=1 access_log_on=1 \
     cpu=0.12>0.6 cpu_all=0.12>0.6 cpu_others=0.01 proxy_wait=0.02 descriptors_open=50 origin_cpu=0.3 cpu_steal=0 cpu_softirq_busiest=0.1 proxy_cpus=0.4>2 worker_use=0.1>0.5 \
     cpu_per_request=0.0002>0.0002 user_share=0.3 busiest_process=0.1>0.55 busiest_ready=0.12>0.6 process_threads=1 busiest_thread=0.1>0.55 \
     generator_thread=0.4 generator_wait=0.01 generator_throttled=0 closed=0 origin_thread=0.3 switches_per_request=1>0.5 throttled=0 pressure_cpu=0.05 \
@@ -119,7 +119,7 @@ const ROWS: &[(ProxyKind, &str, &str, &str, &str)] = &[
     (Nginx, "log_origin_timed_out=12", "origin", "", "log_origin_timed_out=0"),
     (Nginx, "log_no_live_origin=12", "origin", "", "log_no_live_origin=0"),
     (Caddy, "gateway_errors=0.4 unexpected_errors=0.4", "origin", "", "gateway_errors=0"),
-    (Httpd, "attempts_failed=5000 unexpected_errors=0.4", "origin", "", "unexpected_errors=0"),
+    (Httpd, "attempts_failed=5000 failed=0.4", "origin", "", "failed=0"),
     (Haproxy, "haproxy_servers=0 unexpected_errors=1", "origin", "", "haproxy_servers=1"),
     (Nginx, "listen_overflows=40 accept_queue=1.05 backlog=16 syn_modes=0.01 syn_retransmits=40", "accept_queue", "backlog", "listen_overflows=0 syn_modes=0"),
     (Caddy, "listen_overflows=40 accept_queue=1", "accept_queue", "net.core.somaxconn", "listen_overflows=0.1"),
