@@ -199,9 +199,12 @@ fn of_host(
     }
     let series = without_shared(with_cells(series, of, table), of, table);
     let reader = Reader { of, table, series };
-    let read = match of.take.is_of_counters() {
-        true => reader.differences(figure_of(window.trial, Figure::RateCompleted)),
-        false => reader.gauges(),
+    let read = if of.take == Take::Begun {
+        Ok(reader.begun())
+    } else if of.take.is_of_counters() {
+        reader.differences(figure_of(window.trial, Figure::RateCompleted))
+    } else {
+        reader.gauges()
     };
     // What the sampler said of it is worth more than that a cell is empty.
     read.map(Some).map_err(|absent| match absent {
@@ -450,6 +453,14 @@ impl Reader<'_> {
         let started = |row: &&SampleRow| self.cell(row, "started_ticks");
         rows.windows(2)
             .any(|pair| started(&pair[0]) != started(&pair[1]))
+    }
+
+    /// How many keys came after the first moment.
+    fn begun(&self) -> f64 {
+        let first = |rows: &Vec<&SampleRow>| rows.first().map(|row| row.at_ns);
+        let begin = self.series.values().filter_map(first).min();
+        let later = self.series.values().filter(|rows| first(rows) > begin);
+        later.count() as f64
     }
 
     /// At each moment the keys together, and then what is asked for of all moments. Moments at which a cell is empty

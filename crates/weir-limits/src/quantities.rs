@@ -28,6 +28,8 @@ pub enum Take {
     Least,
     /// The mean of its samples.
     Mean,
+    /// How many keys have it that did not at the first moment.
+    Begun,
 }
 
 impl Take {

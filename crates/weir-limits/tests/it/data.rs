@@ -42,7 +42,14 @@ fn every_parameter_to_turn_is_in_the_catalog_of_its_proxy() {
 #[test]
 fn every_limiter_of_a_proxy_has_something_to_turn() {
     let rules = Rules::builtin();
-    let beyond = ["generator", "origin", "steal", "crowded", "rate_limit"];
+    let beyond = [
+        "generator",
+        "origin",
+        "reload",
+        "steal",
+        "crowded",
+        "rate_limit",
+    ];
     for rule in rules.all() {
         let limiter = rule.limiter.value.as_str();
         assert_eq!(rule.turn.is_empty(), beyond.contains(&limiter), "{limiter}");

@@ -12,7 +12,7 @@ const CALM: &str = "rate=2000>10000 rate_intended=10000 rate_offered=10000 offer
     opened_by_load=0 full_handshakes=0 full_handshakes_per_request=0 workers=4 no_port_errors=0 closed_errors=0 \
     timeout_errors=0 unexpected_errors=0 gateway_errors=0 failed=0 syn_modes=0 crosses_link=1 asks_compressed=1 compression_on=0 compression_level=1 access_log_on=1 \
     cpu=0.12>0.6 cpu_all=0.12>0.6 cpu_others=0.01 proxy_wait=0.02 descriptors_open=50 origin_cpu=0.3 cpu_steal=0 cpu_softirq_busiest=0.1 proxy_cpus=0.4>2 worker_use=0.1>0.5 \
-    cpu_per_request=0.0002>0.0002 user_share=0.3 busiest_process=0.1>0.55 busiest_ready=0.12>0.6 process_threads=1 busiest_thread=0.1>0.55 \
+    cpu_per_request=0.0002>0.0002 user_share=0.3 busiest_process=0.1>0.55 busiest_ready=0.12>0.6 process_threads=1 processes_begun=0 busiest_thread=0.1>0.55 \
     generator_thread=0.4 generator_wait=0.01 generator_throttled=0 closed=0 origin_thread=0.3 switches_per_request=1>0.5 throttled=0 pressure_cpu=0.05 \
     memory=5e7 group_memory=0.3 oom_kills=0 pressure_memory=0 memory_aborts=0 pressure_io=0.01 disk_use=0.05 \
     written_per_request=90 proxy_written_per_request=90 listen_overflows=0 listen_drops=0 syn_queue_full=0 accept_queue=0.02 backlog=511 \
@@ -29,17 +29,17 @@ fn own(proxy: ProxyKind) -> &'static str {
         Nginx => {
             "log_worker_connections=0 log_open_files=0 log_no_live_origin=0 log_origin_timed_out=0 \
              temporary_files_per_request=0 worker_connections_most=768 log_no_address=0 \
-             log_limit_req=0 log_limit_req_delayed=0 limit_req_rate=0 log_limit_conn=0 log_big_header=0 accepted=64 handled=64"
+             log_limit_req=0 log_limit_req_delayed=0 limit_req_rate=0 log_limit_conn=0 log_big_header=0 log_origin_closed=0 accepted=64 handled=64"
         }
         Haproxy => {
             "haproxy_idle=40 haproxy_connections=64 haproxy_connections_most=4000 haproxy_connections_use=0.016 \
              haproxy_sessions=64 haproxy_sessions_most=4000 haproxy_sessions_use=0.016 haproxy_queue=0 \
-             haproxy_servers=2 origin_connections_most=1000 \
+             haproxy_servers=2 haproxy_failed_responses=0 origin_connections_most=1000 \
              haproxy_denied=0 haproxy_denied_connections=0 haproxy_session_rate=10 haproxy_session_rate_most=0"
         }
         Envoy => {
             "envoy_inbound_overflow=0 envoy_global_overflow=0 envoy_connections_overflow=0 envoy_pending_overflow=0 \
-             envoy_rate_limited=0"
+             envoy_rate_limited=0 envoy_closed_active=0"
         }
         Httpd => {
             "httpd_idle_workers=300 httpd_busy_workers=64 httpd_workers_most=400 log_pool_exhausted=0"
@@ -118,6 +118,10 @@ const ROWS: &[(ProxyKind, &str, &str, &str, &str)] = &[
     (Nginx, "outbound_opening=40 outbound_syn_retransmits=50 syn_queue_full=28 retransmits_per_request=0.3", "origin", "", "outbound_opening=0 syn_queue_full=0 retransmits_per_request=0"),
     (Nginx, "log_origin_timed_out=12", "origin", "", "log_origin_timed_out=0"),
     (Nginx, "log_no_live_origin=12", "origin", "", "log_no_live_origin=0"),
+    (Nginx, "log_origin_closed=4 gateway_errors=0.002", "origin", "", "log_origin_closed=0"),
+    (Haproxy, "haproxy_failed_responses=2", "origin", "", "haproxy_failed_responses=0"),
+    (Envoy, "envoy_closed_active=2 unexpected_errors=0.002", "origin", "", "unexpected_errors=0"),
+    (Nginx, "processes_begun=2 closed_errors=0.0004", "reload", "", "processes_begun=0"),
     (Caddy, "gateway_errors=0.4 unexpected_errors=0.4", "origin", "", "gateway_errors=0"),
     (Httpd, "attempts_failed=5000 failed=0.4", "origin", "", "failed=0"),
     (Haproxy, "haproxy_servers=0 unexpected_errors=1", "origin", "", "haproxy_servers=1"),
@@ -140,7 +144,7 @@ const ROWS: &[(ProxyKind, &str, &str, &str, &str)] = &[
     (Haproxy, "haproxy_queue=40 origin_time_share=0.9 origin_time=0.01", "maxconn", "server_maxconn", "haproxy_queue=0 origin_time_share=0.2"),
     (Haproxy, "haproxy_connections_use=1 haproxy_sessions_use=1 listen_overflows=9", "maxconn", "maxconn", "haproxy_connections_use=0.9 haproxy_sessions_use=0.9 listen_overflows=0"),
     (Haproxy, "haproxy_sessions_use=1", "maxconn", "frontend_maxconn", "haproxy_sessions_use=0.9"),
-    (Httpd, "httpd_busy_workers=370", "maxconn", "max_request_workers", "httpd_busy_workers=300"),
+    (Httpd, "httpd_busy_workers=370", "maxconn", "max_request_workers", "httpd_busy_workers=280"),
     (Httpd, "httpd_idle_workers=0 httpd_busy_workers=400 listen_overflows=3", "maxconn", "max_request_workers", "httpd_idle_workers=100 httpd_busy_workers=300 listen_overflows=0"),
     (Httpd, "log_pool_exhausted=90 unexpected_errors=0.4", "maxconn", "proxy_max", "log_pool_exhausted=0"),
     (Haproxy, "haproxy_queue=? outbound_established=4 origin_connections_most=4", "maxconn", "server_maxconn", "outbound_established=3"),
@@ -157,7 +161,7 @@ const ROWS: &[(ProxyKind, &str, &str, &str, &str)] = &[
     (Haproxy, "haproxy_denied=70", "rate_limit", "", "haproxy_denied=0"),
     (Haproxy, "haproxy_denied_connections=70 syn_modes=0.004", "rate_limit", "", "haproxy_denied_connections=0 syn_modes=0"),
     (Haproxy, "haproxy_session_rate=100 haproxy_session_rate_most=100", "rate_limit", "", "haproxy_session_rate=60"),
-    (Envoy, "envoy_rate_limited=70", "rate_limit", "", "envoy_rate_limited=0"),
+    (Envoy, "envoy_rate_limited=70", "rate_limit", "", "envoy_rate_limited=0 envoy_closed_active=0"),
     (Httpd, "cpu=0.9 proxy_waits=7", "cpu", "access_log", "proxy_waits=0.5"),
     (Nginx, "busiest_process=0.1>0.88 busiest_ready=0.1>0.99", "cpu_one_worker", "worker_processes", "busiest_ready=0.1>0.9"),
     (Nginx, "busiest_process=0.1>0.99 busiest_thread=?", "cpu_one_worker", "worker_processes", "busiest_process=0.1>0.85"),

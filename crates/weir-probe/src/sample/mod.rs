@@ -147,11 +147,12 @@ impl Sampler {
         if let Some(host) = &mut self.host {
             host.read(&mut rows);
         }
-        for (whose, namespace) in &mut self.namespaces {
-            namespace.read(whose, &mut rows);
-        }
+        // Processes right behind the CPUs: the times of one are held against those of the other.
         for (whose, tasks) in &mut self.tasks {
             tasks.read(whose, &mut rows);
+        }
+        for (whose, namespace) in &mut self.namespaces {
+            namespace.read(whose, &mut rows);
         }
         for (whose, groups) in &mut self.groups {
             groups.read(whose, &mut rows);

@@ -95,9 +95,16 @@ impl TaskTable {
             }
         }
         let before = self.known.len();
+        // The CPU times of all first: what else is read may take long where all CPUs are busy, and is of the same moment.
+        let mut stats: BTreeMap<u32, Stat> = (self.known.iter_mut())
+            .filter_map(|(id, task)| Some((*id, task.files.stat()?)))
+            .collect();
         // One that has ended has no row; the kernel says so of its files.
-        self.known
-            .retain(|&id, task| task.read(id, is_threads, whose, rows).is_some());
+        self.known.retain(|&id, task| {
+            let stat = stats.remove(&id);
+            stat.map(|stat| task.read(id, stat, is_threads, whose, rows))
+                .is_some()
+        });
         if self.known.len() < before {
             self.search.hurry();
         }
@@ -150,9 +157,8 @@ impl Task {
         }
     }
 
-    /// Its rows; `None`: it has ended.
-    fn read(&mut self, id: u32, is_thread: bool, whose: &Whose, rows: &mut Rows<'_>) -> Option<()> {
-        let stat = self.files.stat()?;
+    /// Its rows, with what `stat` said.
+    fn read(&mut self, id: u32, stat: Stat, is_thread: bool, whose: &Whose, rows: &mut Rows<'_>) {
         let [resident] = self.files.status.named(["VmRSS"]);
         let [mut wait, mut voluntary, mut involuntary] = self.files.waits();
         if !is_thread && stat.threads > 1 {
@@ -175,7 +181,6 @@ impl Task {
             ("started_ticks", Ok(stat.started_ticks)),
         ];
         rows.of(whose, "processes", vec![id.to_string(), stat.name], &values);
-        Some(())
     }
 
     /// Rows of its threads, and what they have waited together.

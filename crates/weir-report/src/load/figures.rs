@@ -262,11 +262,17 @@ fn connections(report: &LoadReport) -> Fact {
     facts("connections", lines)
 }
 
+/// Why a request may be lost at a server that closes idle connections (RFC 9112 section 9.5).
+const KEEPALIVE_RACE: &str =
+    ", as may be where the server closes an idle connection just as a request is sent";
+
 fn errors(report: &LoadReport) -> Fact {
     let each = report.errors.iter().map(|error| {
         let colon = if error.words.is_empty() { "" } else { ": " };
         let (count, kind, words) = (count(error.count), kind(error.kind), &error.words);
-        format!("{count} × {kind}{colon}{words}")
+        let is_race = error.kind == ErrorKind::ClosedUnanswered && report.counts.lost > 0;
+        let cause = if is_race { KEEPALIVE_RACE } else { "" };
+        format!("{count} × {kind}{colon}{words}{cause}")
     });
     // They count as failed as well, unless somebody said which are right.
     let bad = report.statuses.iter();
