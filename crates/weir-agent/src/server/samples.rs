@@ -177,12 +177,18 @@ fn ask_again(
             }
         });
     }
+    // A server that is observed is no arm of a study.
+    let whose = if proxy.arm.is_empty() {
+        String::new()
+    } else {
+        format!("arm {}: ", proxy.arm)
+    };
     let missing = missing.into_iter();
     let missing = missing.map(|((table, column), why)| MissingCounter {
         table: table.to_owned(),
         column,
         role: PROXY.to_owned(),
-        why: format!("arm {}: {why}", proxy.arm),
+        why: format!("{whose}{why}"),
     });
     add(end, missing.collect());
 }

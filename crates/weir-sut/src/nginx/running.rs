@@ -59,17 +59,25 @@ fn find(process: &Process, address: SocketAddr) -> Result<Offers, String> {
     })
 }
 
-/// Counters of nginx by the directives that they count, and which of these a configuration has not.
+/// Counters of nginx by how the names of the directives end that they count, and which of these a configuration has not.
 fn idle(tree: &[Plain]) -> Vec<&'static str> {
-    const COUNTED: [(&str, &[&str]); 2] = [
+    const COUNTED: [(&str, &[&str]); 3] = [
         ("limit_req", &["log.limit_req", "log.limit_req_delayed"]),
         ("limit_conn", &["log.limit_conn"]),
+        ("_pass", &["log.temporary_file"]),
     ];
-    let absent = (COUNTED.iter()).filter(|(name, _)| all_of(tree, name).is_empty());
+    let absent = COUNTED.iter().filter(|(end, _)| !has(tree, end));
     absent
         .flat_map(|(_, counters)| *counters)
         .copied()
         .collect()
+}
+
+fn has(tree: &[Plain], end: &str) -> bool {
+    tree.iter().any(|directive| {
+        let inner = directive.block.as_deref().unwrap_or_default();
+        directive.name.ends_with(end) || has(inner, end)
+    })
 }
 
 /// Requests that `limit_req` lets pass in a second, 0 where it is not used; `None` where several zones have rates of
@@ -189,6 +197,25 @@ mod tests {
         ] {
             let text = format!("http {{ {ZONES} server {{ {limits} }} }}");
             assert_eq!(limit_req_rate(&tree(&text)), rate, "{limits}");
+        }
+    }
+
+    #[test]
+    fn what_passes_nothing_on_writes_no_temporary_files() {
+        for (location, counters) in [
+            (
+                "return 200;",
+                &[
+                    "log.limit_req",
+                    "log.limit_req_delayed",
+                    "log.limit_conn",
+                    "log.temporary_file",
+                ][..],
+            ),
+            ("limit_req zone=a; fastcgi_pass b;", &["log.limit_conn"]),
+        ] {
+            let text = format!("http {{ server {{ location / {{ {location} }} }} }}");
+            assert_eq!(idle(&tree(&text)), counters, "{location}");
         }
     }
 
