@@ -457,10 +457,11 @@ impl Reader<'_> {
 
     /// How many keys came after the first moment.
     fn begun(&self) -> f64 {
-        let first = |rows: &Vec<&SampleRow>| rows.first().map(|row| row.at_ns);
-        let begin = self.series.values().filter_map(first).min();
-        let later = self.series.values().filter(|rows| first(rows) > begin);
-        later.count() as f64
+        let begins: Vec<u64> = (self.series.values())
+            .filter_map(|rows| Some(rows.first()?.at_ns))
+            .collect();
+        let first = begins.iter().min();
+        begins.iter().filter(|begin| Some(*begin) > first).count() as f64
     }
 
     /// At each moment the keys together, and then what is asked for of all moments. Moments at which a cell is empty

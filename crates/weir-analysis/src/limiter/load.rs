@@ -105,9 +105,10 @@ fn turned_away(report: &LoadReport) -> u64 {
 
 /// Responses that say that the proxy had no valid answer of the origin, or none in time (RFC 9110 sections 15.6.3 and 15.6.5).
 fn gateway_errors(report: &LoadReport) -> u64 {
-    let statuses = report.statuses.iter();
-    let failures = statuses.filter(|one| [502, 504].contains(&one.status));
-    failures.map(|one| one.count).sum()
+    (report.statuses.iter())
+        .filter(|one| [502, 504].contains(&one.status))
+        .map(|one| one.count)
+        .sum()
 }
 
 fn trial(report: &LoadReport, response_times: Vec<(u64, u64)>) -> Trial {

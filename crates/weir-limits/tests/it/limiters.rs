@@ -115,7 +115,7 @@ const ROWS: &[(ProxyKind, &str, &str, &str, &str)] = &[
     (Haproxy, "origin_time=0.0003>0.02 origin_time_share=0.9 service_time=0.001>0.022", "origin", "", "origin_time_share=0.5"),
     (Envoy, "origin_time=? origin_time_share=? outbound_time_share=0.97 outbound_established=200 connections=200 outbound_time=0.02 service_time=0.001>0.02", "origin", "", "outbound_time_share=0.5"),
     (Nginx, "origin_listen_overflows=30 origin_accept_queue=1", "origin", "", "origin_listen_overflows=0"),
-    (Nginx, "outbound_opening=40 outbound_syn_retransmits=50 syn_queue_full=28 retransmits_per_request=0.3", "origin", "", "outbound_opening=0 syn_queue_full=0 retransmits_per_request=0"),
+    (Nginx, "outbound_opening=40 outbound_syn_retransmits=90 syn_queue_full=28 retransmits_per_request=0.3", "origin", "", "outbound_opening=0 syn_queue_full=0 retransmits_per_request=0"),
     (Nginx, "log_origin_timed_out=12", "origin", "", "log_origin_timed_out=0"),
     (Nginx, "log_no_live_origin=12", "origin", "", "log_no_live_origin=0"),
     (Nginx, "log_origin_closed=4 gateway_errors=0.002", "origin", "", "log_origin_closed=0"),

@@ -316,12 +316,14 @@ struct Counted {
 
 /// The ports of all listeners, and of the owner's.
 fn ports_of(listeners: &[Socket], owner: Option<&Owner>) -> [BTreeSet<u16>; 2] {
-    let is_own = |socket: &&Socket| owner.is_none_or(|owner| owner.has(socket.inode));
-    let ports = |sockets: &mut dyn Iterator<Item = &Socket>| sockets.map(|it| it.port).collect();
-    [
-        ports(&mut listeners.iter()),
-        ports(&mut listeners.iter().filter(is_own)),
-    ]
+    let mut ports = [BTreeSet::new(), BTreeSet::new()];
+    for listener in listeners {
+        ports[0].insert(listener.port);
+        if owner.is_none_or(|owner| owner.has(listener.inode)) {
+            ports[1].insert(listener.port);
+        }
+    }
+    ports
 }
 
 /// Counts outbound sockets in TIME_WAIT that are no clients' of the owner. Nobody has them any more.

@@ -76,8 +76,8 @@ impl Drops {
     /// Adds what both have counted since the last time.
     pub(super) fn counted(&mut self, by_listeners: u64, by_namespace: u64) -> u64 {
         if let Some((listeners, namespace)) = self.before.replace((by_listeners, by_namespace)) {
-            let since = |now: u64, before: u64| now.saturating_sub(before);
-            self.own += since(by_listeners, listeners).min(since(by_namespace, namespace));
+            let dropped = by_listeners.saturating_sub(listeners);
+            self.own += dropped.min(by_namespace.saturating_sub(namespace));
         }
         self.own
     }

@@ -38,9 +38,9 @@ pub(super) const RUNNING: Running = Running {
 
 /// The document that it was started with.
 fn document(process: &Process) -> Result<Value, String> {
-    let named = process.values(&["-c", "--config"]);
+    let files = process.values(&["-c", "--config"]);
     let file = process.path(
-        named
+        files
             .last()
             .ok_or("its command line names no configuration")?,
     );
@@ -48,9 +48,9 @@ fn document(process: &Process) -> Result<Value, String> {
     if let Ok(document) = serde_json::from_slice(&text) {
         return Ok(document);
     }
-    let file = file.to_string_lossy();
-    let text = process.printed(&["adapt", "--adapter", "caddyfile", "--config", &file])?;
-    let json = text.lines().find(|line| line.starts_with('{'));
+    let caddyfile = file.to_string_lossy();
+    let printed = process.printed(&["adapt", "--adapter", "caddyfile", "--config", &caddyfile])?;
+    let json = printed.lines().find(|line| line.starts_with('{'));
     serde_json::from_str(json.unwrap_or_default()).map_err(|error| error.to_string())
 }
 
@@ -58,9 +58,8 @@ fn document(process: &Process) -> Result<Value, String> {
 fn settings(document: &Value, environment: &Environment, address: SocketAddr) -> Settings {
     let met = vec![Met::at(address, false)];
     let mut levels = effective::read(document, met, environment, &Catalog::builtin()).levels;
-    let most = levels.get_mut("origin_max_connections");
-    if let Some((most, each)) =
-        most.and_then(|most| most.parse::<u64>().ok().map(|each| (most, each)))
+    if let Some(most) = levels.get_mut("origin_max_connections")
+        && let Ok(each) = most.parse::<u64>()
     {
         *most = (each * upstreams(document)).to_string();
     }

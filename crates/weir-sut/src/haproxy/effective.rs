@@ -61,19 +61,17 @@ pub(super) fn read(
 /// together.
 pub(super) fn of_files(source: &Source, met: &Met) -> Result<Settings, SutError> {
     let way = Way::of(&Tree::parse(source)?, met);
-    let servers = way
-        .origin_side
-        .iter()
-        .filter(|line| line.starts_with("server "));
-    let servers = servers.count() as u64;
+    let servers = (way.origin_side.iter())
+        .filter(|line| line.starts_with("server "))
+        .count() as u64;
     let rows = (&Catalog::builtin(), ProxyKind::Haproxy);
     let ways = [(met.is_secure, way)];
     let mut levels = Effective::of_ways(String::new(), rows, &ways, is_of_tls, level).levels;
-    let each = levels
-        .get("server_maxconn")
-        .and_then(|most| most.parse::<u64>().ok());
-    let all = each.filter(|most| *most > 0).map(|most| most * servers);
-    levels.extend(all.map(|most| ("origin_max_connections".to_owned(), most.to_string())));
+    let maxconn = levels.get("server_maxconn").map(|most| most.parse::<u64>());
+    if let Some(Ok(maxconn @ 1..)) = maxconn {
+        let most = (maxconn * servers).to_string();
+        levels.insert("origin_max_connections".to_owned(), most);
+    }
     Ok(levels)
 }
 

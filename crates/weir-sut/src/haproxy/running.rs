@@ -45,8 +45,8 @@ fn find(process: &Process, address: SocketAddr) -> Result<Offers, String> {
             });
         }
     }
-    let settings = effective::of_files(&source, &Met::at(address, false));
-    let settings = settings.map_err(|error| error.to_string())?;
+    let settings = effective::of_files(&source, &Met::at(address, false))
+        .map_err(|error| error.to_string())?;
     Ok(Offers {
         error_log: None,
         logs_warnings: None,

@@ -83,24 +83,28 @@ fn has(tree: &[Plain], end: &str) -> bool {
 /// Requests that `limit_req` lets pass in a second, 0 where it is not used; `None` where several zones have rates of
 /// their own (ngx_http_limit_req_module).
 fn limit_req_rate(tree: &[Plain]) -> Option<f64> {
-    let used: BTreeSet<&str> = all_of(tree, "limit_req")
-        .into_iter()
+    let limits = all_of(tree, "limit_req");
+    let names: BTreeSet<&str> = (limits.iter())
         .filter_map(|limit| option(limit, "zone="))
         .collect();
-    let zone_rate = |zone: &Plain| {
-        let name = option(zone, "zone=")?.split(':').next()?;
-        let (number, unit) = option(zone, "rate=")?.split_once('r')?;
-        let seconds = if unit == "/m" { 60.0 } else { 1.0 };
-        let rate = number.parse::<f64>().ok()? / seconds;
-        used.contains(name).then_some(rate)
-    };
     let zones = all_of(tree, "limit_req_zone");
-    let mut rates = zones.into_iter().filter_map(zone_rate);
-    match (used.len(), rates.next(), rates.next()) {
-        (0, ..) => Some(0.0),
-        (_, rate, None) => rate,
+    let rates: Vec<f64> = (zones.iter())
+        .filter_map(|zone| zone_rate(zone, &names))
+        .collect();
+    match (names.len(), &rates[..]) {
+        (0, _) => Some(0.0),
+        (_, [rate]) => Some(*rate),
         _ => None,
     }
+}
+
+/// Requests per second of a `limit_req_zone` with one of these names: `zone=NAME:SIZE rate=NUMBERr/s`, or `r/m`.
+fn zone_rate(zone: &Plain, names: &BTreeSet<&str>) -> Option<f64> {
+    let name = option(zone, "zone=")?.split(':').next()?;
+    let (number, unit) = option(zone, "rate=")?.split_once('r')?;
+    let seconds = if unit == "/m" { 60.0 } else { 1.0 };
+    let rate = number.parse::<f64>().ok()? / seconds;
+    names.contains(name).then_some(rate)
 }
 
 /// The rest of an argument that begins with a name.
@@ -111,10 +115,14 @@ fn option<'d>(directive: &'d Plain, name: &str) -> Option<&'d str> {
 
 /// All directives of a name, nested ones included.
 fn all_of<'t>(tree: &'t [Plain], name: &str) -> Vec<&'t Plain> {
-    let inner = |directive: &'t Plain| directive.block.as_deref().unwrap_or_default();
-    let mut found: Vec<&Plain> = tree.iter().filter(|it| it.name == name).collect();
-    found.extend(tree.iter().flat_map(|it| all_of(inner(it), name)));
-    found
+    let mut directives: Vec<&Plain> = Vec::new();
+    for directive in tree {
+        if directive.name == name {
+            directives.push(directive);
+        }
+        directives.extend(all_of(directive.block.as_deref().unwrap_or_default(), name));
+    }
+    directives
 }
 
 /// Finds the location of its counters (ngx_http_stub_status_module).
