@@ -72,7 +72,27 @@ fn lost_difference(study: &Study, arm: &Arm, missing: &Missing) -> Option<String
     let earlier = compared.map(|(_, other)| other);
     earlier
         .take_while(|other| other.name != arm.name)
-        .find_map(|base| lost_between(arm, base, missing))
+        .find_map(|base| {
+            let lost = lost_between(arm, base, missing);
+            lost.or_else(|| same_copy(study, [arm, base], missing))
+        })
+}
+
+/// Tells of two configurations whose copies are the same, where the arms differ in nothing else.
+fn same_copy(study: &Study, arms: [&Arm; 2], missing: &Missing) -> Option<String> {
+    let [arm, base] = arms;
+    let [own, other] = arms.map(|arm| missing.hashes.get(&arm.name));
+    let ([text, copy], [other_text, other_copy]) = (own?, other?);
+    let [proxy, other_proxy] = arms.map(|arm| study.proxy_of(arm));
+    let is_same = copy == other_copy
+        && (&arm.settings, &arm.cpus) == (&base.settings, &base.cpus)
+        && proxy.executable == other_proxy.executable;
+    (text != other_text && is_same).then(|| {
+        format!(
+            "`{}` and `{}` differ, but their copies are the same: nothing in which they differ is kept in a copy",
+            arm.name, base.name
+        )
+    })
 }
 
 fn lost_between(arm: &Arm, base: &Arm, missing: &Missing) -> Option<String> {

@@ -1,8 +1,9 @@
 //! Whether there can be a copy of a user's configuration, and what loads would ask of it.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
-use weir_configuration::{Ask, Surroundings, record};
+use weir_configuration::{Ask, Source, Surroundings, record};
 use weir_model::record::AskedRecord;
 use weir_model::study::{AskSpec, Settings};
 use weir_parameters::Catalog;
@@ -13,6 +14,15 @@ use crate::own::{nobody, replaced};
 use crate::shown::kind_of;
 use crate::task::wanted;
 use crate::{Proxy, SutError};
+
+/// A copy of a user's configuration that can be made.
+#[derive(Debug)]
+pub struct PlacedCopy {
+    /// What loads ask of it.
+    pub asked: Vec<AskedRecord>,
+    /// Hashes of the configuration with its settings and of its copy, to be compared with others of this process.
+    pub hashes: [u64; 2],
+}
 
 impl dyn Proxy + '_ {
     /// What loads ask of a configuration of the user's, once these settings are in it and a copy is made of
@@ -26,7 +36,7 @@ impl dyn Proxy + '_ {
         settings: &Settings,
         asks: &[AskSpec],
         catalog: &Catalog,
-    ) -> Result<Vec<AskedRecord>, SutError> {
+    ) -> Result<PlacedCopy, SutError> {
         let unable = || SutError::Unable {
             kind: self.kind(),
             what: NOT_YET.to_owned(),
@@ -53,8 +63,11 @@ impl dyn Proxy + '_ {
             origin: nobody,
             user: None,
         };
-        language.adapt(&changed, &surroundings)?;
-        Ok(records)
+        let copy = language.adapt(&changed, &surroundings)?;
+        Ok(PlacedCopy {
+            asked: records,
+            hashes: [&changed, &copy].map(hash_of),
+        })
     }
 
     /// The kind of certificate that a copy of a configuration of the user's shows, once these settings are in it: that of
@@ -77,4 +90,17 @@ impl dyn Proxy + '_ {
         let shown = language.certificates(&changed, ask)?;
         Ok(kind_of(&shown).unwrap_or(CertificateKind::USUAL))
     }
+}
+
+/// Hash of the words of all files.
+fn hash_of(source: &Source) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for word in source
+        .files
+        .iter()
+        .flat_map(|file| file.text.split_whitespace())
+    {
+        word.hash(&mut hasher);
+    }
+    hasher.finish()
 }

@@ -47,4 +47,7 @@ pub struct Missing {
     /// By arm, what loads ask of the user's configuration where there can be one.
     #[serde(default)]
     pub asked: BTreeMap<String, Vec<AskedRecord>>,
+    /// By arm, hashes of the user's configuration with the arm's settings and of its copy.
+    #[serde(default)]
+    pub hashes: BTreeMap<String, [u64; 2]>,
 }

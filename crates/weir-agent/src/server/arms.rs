@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use weir_host::journal::Restored;
 use weir_load::tls::TlsError;
-use weir_model::record::{AskedRecord, HostFacts};
+use weir_model::record::HostFacts;
 use weir_model::study::{LauncherSpec, is_arm_name};
 use weir_origin::{Origin, OriginConfig};
 use weir_parameters::Catalog;
 use weir_probe::sample::Sampler;
-use weir_sut::{Certificate, CertificateKind, Certificates, Launcher, SutError, WorkFolder};
+use weir_sut::{
+    Certificate, CertificateKind, Certificates, Launcher, PlacedCopy, SutError, WorkFolder,
+};
 
 use super::arm::{Arm, ArmPlace};
 use super::external::ExternalProxy;
@@ -167,7 +169,7 @@ impl Bench {
     }
 
     /// What loads would ask of a copy of the user's configuration.
-    fn place(&self, job: &CopyJob) -> Result<Vec<AskedRecord>, SutError> {
+    fn place(&self, job: &CopyJob) -> Result<PlacedCopy, SutError> {
         let program = weir_sut::find(job.kind, job.executable.as_deref())?;
         let settings = self.catalog.split(job.kind, &job.settings).proxy;
         program.place(&job.main, &settings, &job.asks, &self.catalog)
@@ -322,8 +324,9 @@ impl Hands for Bench {
         };
         for (arm, job) in wanted.copies {
             match self.place(&job) {
-                Ok(asked) => {
-                    missing.asked.insert(arm, asked);
+                Ok(placed) => {
+                    missing.hashes.insert(arm.clone(), placed.hashes);
+                    missing.asked.insert(arm, placed.asked);
                 }
                 Err(error) => {
                     let why = (error.to_string(), error.hint());

@@ -224,17 +224,30 @@ fn is_host(pattern: &str, host: &str) -> bool {
                 .all(|(own, label)| own == "*" || own == label))
 }
 
-/// A path as Caddy compares it: in any case of letters, with an asterisk at either end.
+/// A path as Caddy compares it: in any case of letters, with an asterisk at either end for anything, or with any number of
+/// them for parts without a slash (`MatchPath` of caddyhttp).
 fn is_path(pattern: &str, path: &str) -> bool {
     let (pattern, path) = (pattern.to_ascii_lowercase(), path.to_ascii_lowercase());
     let inner = pattern.trim_matches('*');
     match (pattern.starts_with('*'), pattern.ends_with('*')) {
         _ if pattern == "*" => true,
+        _ if inner.contains('*') => is_glob(&pattern, &path),
         (true, true) => path.contains(inner),
         (true, false) => path.ends_with(inner),
         (false, true) => path.starts_with(inner),
         (false, false) => path == pattern,
     }
+}
+
+/// Whether a pattern takes all of a path; an asterisk is for anything without a slash.
+fn is_glob(pattern: &str, path: &str) -> bool {
+    let Some((before, behind)) = pattern.split_once('*') else {
+        return pattern == path;
+    };
+    path.strip_prefix(before).is_some_and(|rest| {
+        let end = rest.find('/').unwrap_or(rest.len());
+        (0..=end).any(|at| rest.is_char_boundary(at) && is_glob(behind, &rest[at..]))
+    })
 }
 
 /// What a route takes, by its own matchers and by those of the routes around it.
@@ -315,4 +328,23 @@ pub(super) fn asks_about_request(handler: &Json) -> bool {
         .flatten()
         .filter_map(|response| response.get("match")?.get("status_code")?.as_array());
     handler.get("rewrite").is_some() && codes.any(|codes| codes.iter().any(|code| *code == 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn asterisks_in_a_path_take_parts_of_it() {
+        for (pattern, path, expected) in [
+            ("/v1/*/items", "/v1/7/items", true),
+            ("/v1/*/items", "/v1/7/8/items", false),
+            ("/v1/*/items*", "/v1/7/items2", true),
+            ("/a/*.CSS", "/a/b.css", true),
+            ("*/b", "/x/a/b", true),
+            ("/a*", "/a/b/c", true),
+        ] {
+            assert_eq!(is_path(pattern, path), expected, "{pattern} {path}");
+        }
+    }
 }

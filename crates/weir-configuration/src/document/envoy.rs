@@ -305,12 +305,28 @@ impl Copy<'_> {
             self.edits
                 .put(listener.at.child("address"), address.clone());
             self.edits.take(listener.at.child("additional_addresses"));
+            self.without_protocol(&listener.at);
             if let Some((_, address)) = door {
                 self.destinations(&listener, address);
             }
             self.listening.push((listener, address));
         }
         Ok(())
+    }
+
+    /// Clients need not speak the PROXY protocol.
+    fn without_protocol(&mut self, listener: &Pointer) {
+        for chain in chains(self.document, listener) {
+            self.edits.take(chain.child("use_proxy_proto"));
+        }
+        for filter in items(self.document, listener.child("listener_filters")) {
+            let config = filter.child("typed_config");
+            let kind = get(self.document, &config.child("@type")).and_then(Json::as_str);
+            if kind.is_some_and(|kind| kind.ends_with(".ProxyProtocol")) {
+                let allowed = config.child("allow_requests_without_proxy_protocol");
+                self.edits.put(allowed, true);
+            }
+        }
     }
 
     /// Filter chains for the listener's port are for the copy's, and those for some of its addresses for any.

@@ -105,6 +105,11 @@ fn in_connections(
     let chain = filters.first(filters.tokens().len() - 1);
     let matching = chain.child("filter_chain_match");
     by_address(document, &matching, "filter_chain_match", found);
+    let protocol = chain.child("use_proxy_proto");
+    if get(document.json, &protocol) == Some(&Json::Bool(true)) {
+        let spot = document.spot(&protocol, "use_proxy_proto");
+        found.add(ReplacedPart::ProxyProtocol, &spot);
+    }
 }
 
 /// Returns true for a filter that is not switched off, by itself or for a route.

@@ -56,7 +56,7 @@ impl<'a> Target<'a> {
 
     /// Whether nothing is asked for over TLS, as far as can be seen.
     pub(super) fn is_in_clear(&self) -> bool {
-        !matches!(self.scheme, "https://" | "grpcs://") && !self.scheme.contains('$')
+        !matches!(self.scheme, "https://" | "grpcs://" | "suwsgi://") && !self.scheme.contains('$')
     }
 }
 

@@ -25,6 +25,12 @@ const MOST_MET: usize = 100;
 /// Directives by which a service is asked about requests, or gets a second copy of them.
 const SERVICES: &str = "auth_request, mirror";
 
+/// Directives that answer with requests of their own beside the client's.
+const SUBREQUESTS: &str = "add_after_body, add_before_body, post_action";
+
+/// Directives about names that are looked up while nginx runs.
+const NAMES: &str = "resolver, resolver_timeout";
+
 /// Directives whose state outlasts a slice.
 const LIMITS: &str = "limit_req";
 
@@ -202,6 +208,11 @@ impl<'a> Search<'a> {
                 self.add(ReplacedPart::Content, node);
             }
         }
+        if let Some(server) = layers.iter().find(|layer| layer.is_block("server")) {
+            for node in in_force(layers, |name| is_among(name, SUBREQUESTS)) {
+                self.service(node, server, request);
+            }
+        }
         for pass in passes(layers[0]) {
             self.pass(pass, layers, request);
         }
@@ -310,7 +321,7 @@ impl<'a> Search<'a> {
             self.add(ReplacedPart::ClientAddress, pass);
         }
         if has_variable && !targets.iter().all(|target| target.is_kept) {
-            self.add(ReplacedPart::Names, pass);
+            self.names(pass, layers);
         }
         for target in &targets {
             self.target(pass, target, layers);
@@ -320,6 +331,14 @@ impl<'a> Search<'a> {
             for server in target.own(self) {
                 self.behind(&server, &request);
             }
+        }
+    }
+
+    /// Adds a directive whose names are looked up while nginx runs, and how they are.
+    fn names(&mut self, node: &Node<'_>, layers: &[&'a Node<'a>]) {
+        self.add(ReplacedPart::Names, node);
+        for resolver in in_force(layers, |name| is_among(name, NAMES)) {
+            self.add(ReplacedPart::Names, resolver);
         }
     }
 
@@ -342,6 +361,9 @@ impl<'a> Search<'a> {
             if server.starts_with("unix:") {
                 let spot = self.servers.spot(node, "server unix:".to_owned());
                 self.found.add(ReplacedPart::Servers, &spot);
+            }
+            if node.directive.words().any(|word| word == "resolve") {
+                self.names(node, layers);
             }
         }
         for node in target.group.into_iter().flat_map(Node::simple) {

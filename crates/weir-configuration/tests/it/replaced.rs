@@ -84,6 +84,36 @@ fn nginx_by_what_a_location_has_in_force() {
     );
 }
 
+const BESIDE: &str = "\
+http {
+    resolver 192.0.2.53 valid=5s;
+    upstream looked_up { zone u 64k; server app.example resolve; }
+    server {
+        listen 80;
+        location / { proxy_pass http://looked_up; }
+        location /name/ { set $to app.example; proxy_pass http://$to; }
+        location /uwsgi/ { uwsgi_pass suwsgi://192.0.2.1:1; }
+        location /page/ { add_before_body /head; post_action /log; proxy_pass http://192.0.2.1; }
+        location /head { proxy_pass https://192.0.2.1; }
+        location /log { proxy_pass http://192.0.2.1; }
+    }
+}
+";
+
+#[test]
+fn nginx_by_what_is_asked_beside_and_how_names_are_looked_up() {
+    let configuration = source("nginx.conf", BESIDE);
+    must_be(
+        &|ask| nginx::replaced(&configuration, ask, ""),
+        "
+        :80 => names 2 resolver 192.0.2.53 valid=5s; names 3 server app.example resolve
+        :80 /name/ => names 2 resolver 192.0.2.53 valid=5s; names 7 proxy_pass http://$to
+        :80 /uwsgi/ => origin_tls 8 uwsgi_pass suwsgi://
+        :80 /page/ => origin_tls 10 proxy_pass https://; service 9 add_before_body /head; service 9 post_action /log; content 9 add_before_body /head
+        ",
+    );
+}
+
 const BY_VARIABLES: &str = "\
 events { }
 http {

@@ -105,6 +105,17 @@ fn time_wait(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
     })
 }
 
+/// What `keepalive` stands behind in an upstream block: a balancing method behind it takes its place
+/// (ngx_http_upstream_keepalive_module).
+const BEFORE_KEEPALIVE: [&str; 6] = [
+    "server",
+    "hash",
+    "ip_hash",
+    "least_conn",
+    "least_time",
+    "random",
+];
+
 /// Commands that have connections kept at the first place that lacks it, where an upstream block
 /// is there to say so.
 pub(super) fn keep(unkept: &[&Pass<'_>]) -> Option<Vec<String>> {
@@ -115,14 +126,18 @@ pub(super) fn keep(unkept: &[&Pass<'_>]) -> Option<Vec<String>> {
         let upstream = pass.upstream?;
         let statements = upstream.block.as_deref().unwrap_or_default();
         let set = statements.iter().find(|one| one.name == "keepalive");
-        let last = statements.iter().rfind(|one| one.name == "server")?;
+        let last = (statements.iter()).rfind(|one| BEFORE_KEEPALIVE.contains(&&*one.name))?;
         if told.insert(upstream.words()) && set.is_none_or(|set| set.number() == Some(0)) {
             commands.push(match set {
                 Some(set) => set.replace_with(KEPT),
-                // It must stand behind a balancing method, and behind the servers is always right.
                 None => format!(
-                    "sed -i '{}s/\\(server [^;]*;\\)/\\1 {KEPT};/' {}",
+                    "sed -i '{}s/\\({}[^;]*;\\)/\\1 {KEPT};/' {}",
                     last.line,
+                    if last.name == "server" {
+                        "server "
+                    } else {
+                        &last.name
+                    },
                     quoted(&last.file)
                 ),
             });

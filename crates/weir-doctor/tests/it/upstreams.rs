@@ -25,6 +25,28 @@ fn an_origin_server_behind_tls_gets_an_upstream_of_its_port() {
     assert!(!change.contains("Header Host"), "{change}");
 }
 
+/// A balancing method that stands behind `keepalive` takes its place.
+#[test]
+fn connections_are_kept_behind_the_balancing_method() {
+    for (methods, line) in [
+        (
+            "\tserver 10.0.0.1;\n\tleast_conn;",
+            "'3s/\\(least_conn[^;]*;\\)/\\1 keepalive 64;/'",
+        ),
+        (
+            "\thash $uri;\n\tserver 10.0.0.1;",
+            "'3s/\\(server [^;]*;\\)/\\1 keepalive 64;/'",
+        ),
+    ] {
+        let host = Host::debian();
+        host.site(&format!(
+            "upstream app {{\n{methods}\n}}\nserver {{\n\tlisten 80;\n\tlocation / {{\n\t\tproxy_pass http://app;\n\t}}\n}}\n"
+        ));
+        let change = host.finding("origin-keepalive-missing").change.join("\n");
+        assert!(change.contains(line), "{change}");
+    }
+}
+
 /// Beside an upstream block goes what nginx took from `proxy_pass` before: the header Host, the name in the handshake, and
 /// what a name at run time is looked up by. What a server sets for its locations stays in force.
 #[test]

@@ -25,15 +25,12 @@ fn built<'t>(printed: &'t str, option: &str) -> Option<&'t str> {
 
 fn find(process: &Process, address: SocketAddr) -> Result<Offers, String> {
     let printed = process.printed(&["-V"])?;
-    let prefix_given = process
-        .values(&["-p"])
-        .last()
-        .map(|path| process.path(path));
-    let prefix = prefix_given
+    let prefix = (process.values(&["-p"]).last())
+        .map(|path| process.path(path))
         .or_else(|| built(&printed, "--prefix").map(PathBuf::from))
         .unwrap_or_else(|| PathBuf::from("/usr/local/nginx"));
-    let named = process.values(&["-c"]).last().map(|path| prefix.join(path));
-    let main = named
+    let main = (process.values(&["-c"]).last())
+        .map(|path| prefix.join(path))
         .or_else(|| built(&printed, "--conf-path").map(|path| prefix.join(path)))
         .unwrap_or_else(|| prefix.join("conf/nginx.conf"));
     let source = nginx::read(&main, None).map_err(|error| error.to_string())?;
@@ -127,17 +124,7 @@ fn all_of<'t>(tree: &'t [Plain], name: &str) -> Vec<&'t Plain> {
 
 /// Finds the location of its counters (ngx_http_stub_status_module).
 fn stub_status(tree: &[Plain]) -> Option<StatusEndpoint> {
-    let blocks = |tree: &'_ [Plain], name: &'static str| -> Vec<Plain> {
-        let found = tree
-            .iter()
-            .filter(|it| it.name == name && it.block.is_some());
-        found.cloned().collect()
-    };
-    let https = blocks(tree, "http");
-    let servers = https
-        .iter()
-        .flat_map(|http| blocks(http.block.as_deref().unwrap_or_default(), "server"));
-    for server in servers {
+    for server in all_of(tree, "server") {
         let inner = server.block.as_deref().unwrap_or_default();
         let Some(path) = location_of(inner, "stub_status") else {
             continue;

@@ -84,6 +84,34 @@ fn arms_that_differ_in_what_copies_lose_are_refused() {
     }
 }
 
+/// What is left out of a copy without being named makes no comparison either.
+#[test]
+fn arms_whose_copies_are_the_same_are_refused() {
+    let place = Place::new();
+    let [one, other] = ["", "proxy_bind 192.0.2.9; "]
+        .map(|part| NGINX.replace("PART", &format!("{part}proxy_pass http://192.0.2.1;")));
+    let files = ["nginx.conf", "other.conf", "again.conf"];
+    let user = User::new(
+        &place,
+        &[(files[0], &one), (files[1], &other), (files[2], &one)],
+    );
+    for (second, words) in [
+        (
+            files[1],
+            Some("`other` and `baseline` differ, but their copies are the same"),
+        ),
+        // An arm for its own sake is like an A/A arm.
+        (files[2], None),
+    ] {
+        place.write("study.yaml", &pair("nginx", &user, [files[0], second]));
+        let checked = place.ends("run study.yaml --check");
+        match words {
+            Some(words) => drop(checked.refused(&[words])),
+            None => drop(checked.with_code(0)),
+        }
+    }
+}
+
 /// Said before the run and beside its answer; what both have is compared all the same.
 #[test]
 fn what_copies_have_otherwise_is_said() {

@@ -225,8 +225,9 @@ fn constants_of_envoy_are_taken_in_any_case() {
 #[test]
 fn checks_and_destinations_of_envoy_fit_the_trial() {
     let bootstrap = r#"{"static_resources": {
-  "listeners": {"address": {"socket_address": {"address": "0.0.0.0", "port_value": 15006}}, "filter_chains": [
-    {"filter_chain_match": {"destination_port": 15006, "prefix_ranges": [{"address_prefix": "10.0.0.0", "prefix_len": 8}]}},
+  "listeners": {"address": {"socket_address": {"address": "0.0.0.0", "port_value": 15006}}, "listener_filters": [{"name": "p",
+    "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.listener.proxy_protocol.v3.ProxyProtocol"}}], "filter_chains": [
+    {"use_proxy_proto": true, "filter_chain_match": {"destination_port": 15006, "prefix_ranges": [{"address_prefix": "10.0.0.0", "prefix_len": 8}]}},
     {"filter_chain_match": {"destination_port": 9000}}
   ]},
   "clusters": [{"name": "a", "health_checks": [
@@ -261,9 +262,15 @@ fn checks_and_destinations_of_envoy_fit_the_trial() {
             format!("{chains}/1/filter_chain_match"),
             json!({"destination_port": 9000}),
         ),
+        (
+            "/static_resources/listeners/listener_filters/0/typed_config/allow_requests_without_proxy_protocol"
+                .to_owned(),
+            json!(true),
+        ),
     ] {
         assert_eq!(value(&copy, &at), expected, "{at}");
     }
+    assert!(!text(&copy).contains("use_proxy_proto"), "{}", text(&copy));
 }
 
 /// A file of the user's that is in what is replaced as a whole, in the other spelling.
