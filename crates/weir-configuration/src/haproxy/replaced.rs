@@ -193,12 +193,12 @@ impl<'a> Search<'a> {
 
     /// The servers of a section that are not listeners of the configuration itself.
     fn servers(&mut self, chain: &[&'a Section<'a>]) {
-        let mut count = 0;
-        let mut of_tls = Vec::new();
-        let lines = chain.iter().flat_map(|section| {
-            let statements = section.statements.iter();
-            statements.map(move |statement| (*section, statement))
-        });
+        let (mut count, mut uses_tls, mut of_tls) = (0, false, Vec::new());
+        let lines: Vec<(&Section<'_>, &Statement<'_>)> = (chain.iter())
+            .flat_map(|section| section.statements.iter().map(move |line| (*section, line)))
+            .collect();
+        let is_tls_usual = (lines.iter())
+            .any(|(_, line)| line.word(0) == "default-server" && line.has(|word| word == "ssl"));
         for (section, line) in lines {
             let address = match line.word(0) {
                 "server" => Some(line.word(2)),
@@ -206,11 +206,14 @@ impl<'a> Search<'a> {
                 "default-server" => None,
                 _ => continue,
             };
-            if address.is_some_and(|address| self.own.contains(&plain(address))) {
+            let is_off = line.has(|word| word == "disabled");
+            if address.is_some_and(|address| is_off || self.own.contains(&plain(address))) {
                 continue;
             }
             if let Some(address) = address {
                 count += servers_in(line);
+                let is_tls = is_tls_usual || line.has(|word| word == "ssl");
+                uses_tls |= is_tls && !line.has(|word| word == "no-ssl");
                 if address.starts_with(['/', '@']) || address.contains("unix@") {
                     self.add(
                         ReplacedPart::Servers,
@@ -236,7 +239,7 @@ impl<'a> Search<'a> {
             }
         }
         // Without `ssl` nothing of the rest is used.
-        if of_tls.iter().any(|(.., name)| name == "ssl") {
+        if uses_tls {
             for (section, line, name) in of_tls {
                 self.add(ReplacedPart::OriginTls, section, line, name);
             }

@@ -236,6 +236,18 @@ fn haproxy_by_frontend_backend_and_defaults() {
             "
         ),
     );
+    let disabled = "server b 192.0.2.2:80 disabled";
+    let in_clear = HAPROXY.replace(
+        "server-template b 1-3 app.example:80 resolvers dns",
+        disabled,
+    );
+    let configuration = source("haproxy.cfg", &in_clear);
+    must_be(
+        &|ask| haproxy::replaced(&configuration, ask),
+        &format!(
+            ":80 /many => servers 18 server unix@; proxy_protocol 7 bind … accept-proxy; limit 17 stick-table type ip size 1m store http_req_rate(10s); {web}"
+        ),
+    );
     let shown = haproxy::certificates(&configuration, &ask("tls")).unwrap();
     assert_eq!(paths(&shown), ["8 /etc/keys/site.pem"]);
     let elsewhere = HAPROXY.replace("crt-base /etc/keys", "default-path origin /srv");
