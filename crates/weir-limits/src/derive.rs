@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use weir_model::sample::{Counters, SampleRow, Table};
 
 use crate::evidence::Absent;
-use crate::quantities::{Columns, Derivation, Keys, MODE_WIDTH_S, Take};
+use crate::modes::excess;
+use crate::quantities::{Columns, Derivation, Keys, Take};
 use crate::window::{Figure, HostSamples, Role, Trial, Window};
 
 /// Values that stand above a quantity in the file.
@@ -56,7 +57,7 @@ pub(crate) fn value(
             let word = if level == "off" { 0.0 } else { 1.0 };
             Ok(level.parse().unwrap_or(word))
         }
-        Derivation::Modes(at) => modes(at, &trial.response_times),
+        Derivation::Modes(at) => excess(at, &trial.response_times),
     }
 }
 
@@ -118,34 +119,6 @@ fn others(window: &Window<'_>, counters: &Counters) -> Result<f64, Absent> {
     });
     let own = server + peers.iter().sum::<f64>();
     share((tasks - own).max(0.0), all, "the time of the CPUs")
-}
-
-/// Share of response times right behind some times, as far as they stand out against those before and behind by more
-/// than four standard deviations of a count. A SYN that is lost is sent again after 1, 3 and 7 s (RFC 6298 section 2:
-/// a first timeout of 1 s, doubled each time).
-fn modes(at: &[f64], times: &[(u64, u64)]) -> Result<f64, Absent> {
-    let all: u64 = times.iter().map(|(_, count)| count).sum();
-    if all == 0 {
-        return Err(Absent::NotGiven("its response times".to_owned()));
-    }
-    let count = |from_s: f64| -> f64 {
-        let within =
-            |(ns, _): &&(u64, u64)| (from_s..from_s + MODE_WIDTH_S).contains(&(*ns as f64 / 1e9));
-        times
-            .iter()
-            .filter(within)
-            .map(|(_, count)| *count as f64)
-            .sum()
-    };
-    let excess = at.iter().map(|at| {
-        let around = count(at - MODE_WIDTH_S).max(count(at + 2.0 * MODE_WIDTH_S));
-        let within = count(*at);
-        match within - around > 4.0 * (within + around).sqrt() {
-            true => within - around,
-            false => 0.0,
-        }
-    });
-    Ok(excess.sum::<f64>() / all as f64)
 }
 
 /// Rows of one key, in the order of time.

@@ -19,6 +19,7 @@ mod evidence;
 mod growth;
 mod judge;
 mod misfit;
+mod modes;
 mod quantities;
 mod rules;
 mod series;

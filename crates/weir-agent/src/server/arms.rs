@@ -328,10 +328,7 @@ impl Hands for Bench {
                     missing.hashes.insert(arm.clone(), placed.hashes);
                     missing.asked.insert(arm, placed.asked);
                 }
-                Err(error) => {
-                    let why = (error.to_string(), error.hint());
-                    missing.copies.insert(arm, why);
-                }
+                Err(error) => drop((missing.copies).insert(arm, (error.to_string(), error.hint()))),
             }
         }
         Ok(missing)

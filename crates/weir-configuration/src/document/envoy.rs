@@ -8,6 +8,7 @@ use serde_json::{Value as Json, json};
 use super::asked::{Document, Parts};
 use super::dialect::Dialect;
 use super::envoy_known::KNOWN;
+use super::envoy_protocol::without_protocol;
 use super::envoy_routes;
 use super::find::{field, get, is_constant, items};
 use super::kept::check;
@@ -305,28 +306,13 @@ impl Copy<'_> {
             self.edits
                 .put(listener.at.child("address"), address.clone());
             self.edits.take(listener.at.child("additional_addresses"));
-            self.without_protocol(&listener.at);
+            without_protocol(self.document, &listener.at, &mut self.edits);
             if let Some((_, address)) = door {
                 self.destinations(&listener, address);
             }
             self.listening.push((listener, address));
         }
         Ok(())
-    }
-
-    /// Clients need not speak the PROXY protocol.
-    fn without_protocol(&mut self, listener: &Pointer) {
-        for chain in chains(self.document, listener) {
-            self.edits.take(chain.child("use_proxy_proto"));
-        }
-        for filter in items(self.document, listener.child("listener_filters")) {
-            let config = filter.child("typed_config");
-            let kind = get(self.document, &config.child("@type")).and_then(Json::as_str);
-            if kind.is_some_and(|kind| kind.ends_with(".ProxyProtocol")) {
-                let allowed = config.child("allow_requests_without_proxy_protocol");
-                self.edits.put(allowed, true);
-            }
-        }
     }
 
     /// Filter chains for the listener's port are for the copy's, and those for some of its addresses for any.
@@ -356,10 +342,8 @@ impl Copy<'_> {
             self.edits.take(first.join(&names));
         }
         let file = |path: &Path| json!({"filename": path.display().to_string()});
-        let shown = json!([{
-            "certificate_chain": file(pem.certificate),
-            "private_key": file(pem.key),
-        }]);
+        let (chain, key) = (file(pem.certificate), file(pem.key));
+        let shown = json!([{"certificate_chain": chain, "private_key": key}]);
         for chain in secure {
             let common = chain.join(CHAIN_TLS).child("common_tls_context");
             for other in [

@@ -10,6 +10,7 @@ mod change;
 mod dialect;
 mod envoy;
 mod envoy_known;
+mod envoy_protocol;
 mod envoy_replaced;
 mod envoy_routes;
 mod find;

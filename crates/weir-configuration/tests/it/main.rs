@@ -12,4 +12,5 @@ mod foreign;
 mod haproxy;
 mod nginx;
 mod replaced;
+mod replaced_nginx;
 mod support;

@@ -8,11 +8,11 @@ use weir_model::study::AskSpec;
 use crate::asked::ask;
 use crate::support::{of_a_test, prefix, source, text};
 
-type Find<'a> = &'a dyn Fn(&AskSpec) -> Result<Vec<ReplacedRecord>, ConfigurationError>;
+pub(crate) type Find<'a> = &'a dyn Fn(&AskSpec) -> Result<Vec<ReplacedRecord>, ConfigurationError>;
 
 /// Compares replacements with a table of them by ask: `/path => part line name; part line name`.
 #[track_caller]
-fn must_be(find: Find<'_>, table: &str) {
+pub(crate) fn must_be(find: Find<'_>, table: &str) {
     for line in table.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (asked, expected) = line.split_once("=>").expect(line);
         let records = find(&ask(asked)).unwrap();
@@ -81,98 +81,6 @@ fn nginx_by_what_a_location_has_in_force() {
         :80 /deep/ => origin_tls 3 proxy_ssl_session_reuse off; origin_tls 26 proxy_pass https://
         :82 => proxy_protocol 28 listen … proxy_protocol
         ",
-    );
-}
-
-const BESIDE: &str = "\
-http {
-    resolver 192.0.2.53 valid=5s;
-    upstream looked_up { zone u 64k; server app.example resolve; }
-    server {
-        listen 80;
-        location / { proxy_pass http://looked_up; }
-        location /name/ { set $to app.example; proxy_pass http://$to; }
-        location /uwsgi/ { uwsgi_pass suwsgi://192.0.2.1:1; }
-        location /page/ { add_before_body /head; post_action /log; proxy_pass http://192.0.2.1; }
-        location /head { proxy_pass https://192.0.2.1; }
-        location /log { proxy_pass http://192.0.2.1; }
-    }
-}
-";
-
-#[test]
-fn nginx_by_what_is_asked_beside_and_how_names_are_looked_up() {
-    let configuration = source("nginx.conf", BESIDE);
-    must_be(
-        &|ask| nginx::replaced(&configuration, ask, ""),
-        "
-        :80 => names 2 resolver 192.0.2.53 valid=5s; names 3 server app.example resolve
-        :80 /name/ => names 2 resolver 192.0.2.53 valid=5s; names 7 proxy_pass http://$to
-        :80 /uwsgi/ => origin_tls 8 uwsgi_pass suwsgi://
-        :80 /page/ => origin_tls 10 proxy_pass https://; service 9 add_before_body /head; service 9 post_action /log; content 9 add_before_body /head
-        ",
-    );
-}
-
-const BY_VARIABLES: &str = "\
-events { }
-http {
-    geo $blocked { default 0; 192.0.2.0/24 1; }
-    map $remote_addr $pool { default one; 192.0.2.9 many; }
-    map $cookie_v $choice { default one; b many; }
-    map $blocked $key { 0 ''; 1 $binary_remote_addr; }
-    split_clients ${remote_addr}a $half { 50% one; * many; }
-    limit_req_zone $key zone=keyed:1m rate=10r/s;
-    limit_conn_zone $binary_remote_addr zone=each:1m;
-    upstream one { server 192.0.2.1; }
-    upstream many { server 192.0.2.1; server 192.0.2.2; }
-    server {
-        listen 80;
-        allow 192.0.2.0/24;
-        location / { limit_req zone=keyed; auth_request /auth; mirror /auth; sub_filter a b; try_files $uri @app; }
-        location @app { deny 192.0.2.1; proxy_pass http://one; }
-        location /auth { proxy_pass https://192.0.2.1; }
-        location /blocked/ { if ($blocked) { return 403; } proxy_pass http://one; }
-        location /pool/ { proxy_pass http://$pool; }
-        location /choice/ { proxy_pass http://$choice; }
-        location /half/ { proxy_pass http://$half; }
-        location /value/ { set $to https://app.example; proxy_pass $to; }
-        location /self/ { auth_request /ok; limit_conn each 5; limit_rate 1m; proxy_pass http://one; }
-        location /ok { return 204; }
-        location /error/ { error_page 418 = @app; return 418; }
-        location /rewritten/ { limit_req zone=keyed; rewrite ^ /choice/ last; }
-        location /country/ { if ($geoip_country_code = XX) { return 403; } proxy_pass http://one; }
-        location /circle/ { proxy_pass http://127.0.0.1:80/circle/again/; }
-        location /post/ { limit_except POST { allow 192.0.2.7; deny all; } proxy_pass http://one; }
-        location /asked/ { auth_request /inner; proxy_pass http://one; }
-        location /inner { proxy_pass http://127.0.0.1:80/auth; }
-    }
-}
-";
-
-#[test]
-fn nginx_by_variables_and_by_locations_that_are_left() {
-    let configuration = source("nginx.conf", BY_VARIABLES);
-    let allow = "client_address 14 allow 192.0.2.0/24";
-    must_be(
-        &|ask| nginx::replaced(&configuration, ask, ""),
-        &format!(
-            "
-            :80 => origin_tls 17 proxy_pass https://; service 15 auth_request /auth; service 15 mirror /auth; limit 15 limit_req zone=keyed; client_address 8 limit_req_zone $key zone=keyed:1m rate=10r/s; {allow}; client_address 16 deny 192.0.2.1
-            :80 /blocked/ => {allow}; client_address 18 if ($blocked)
-            :80 /pool/ => servers 11 2 servers; {allow}; client_address 19 proxy_pass http://$pool
-            :80 /choice/ => servers 11 2 servers; {allow}
-            :80 /half/ => servers 11 2 servers; {allow}; client_address 21 proxy_pass http://$half
-            :80 /value/ => origin_tls 22 proxy_pass https://; names 22 proxy_pass $to; {allow}
-            :80 /self/ => client_address 9 limit_conn_zone $binary_remote_addr zone=each:1m; {allow}
-            :80 /error/ => client_address 16 deny 192.0.2.1
-            :80 /rewritten/ => servers 11 2 servers; {allow}
-            :80 /country/ => {allow}; client_address 27 if ($geoip_country_code = XX)
-            :80 /circle/ => {allow}
-            :80 /post/ => client_address 29 allow 192.0.2.7
-            :80 /asked/ => origin_tls 17 proxy_pass https://; {allow}
-            "
-        ),
     );
 }
 
