@@ -189,6 +189,7 @@ fn a_generator_that_is_held_up_is_not_taken_for_the_server() {
         !is_claimed || ceiling == Some(CeilingOf::Generator),
         "{found:?}"
     );
+    assert_ne!(ceiling, Some(CeilingOf::Connections), "{found:?}");
     server.signal(Signal::TERM);
     server.end().with_code(0);
 }
