@@ -231,6 +231,12 @@ fn another_process_and_a_silent_sampler_are_told() {
     assert_eq!(value(of, vec![process(10, 1), process(20, 1)]), Ok(1.0));
     let restarted = value(of, vec![process(10, 1), process(20, 2)]);
     assert_eq!(restarted, Err(Absent::CameOrWent("processes".to_owned())));
+    let begun = "{samples: {table: processes, columns: [started_ticks], take: begun, role: proxy}}";
+    let mut rows = vec![process(10, 1), process(20, 1)];
+    assert_eq!(value(begun, rows.clone()), Ok(0.0));
+    let keys = ["proxy", "8", "x"];
+    rows.push(row("processes", 20, &keys, &[("started_ticks", 5)]));
+    assert_eq!(value(begun, rows), Ok(1.0));
     // The sampler's own reason comes first.
     let mut silent = host(Vec::new());
     silent.missing.push(MissingCounter {

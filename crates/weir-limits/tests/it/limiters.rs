@@ -144,7 +144,7 @@ const ROWS: &[(ProxyKind, &str, &str, &str, &str)] = &[
     (Haproxy, "haproxy_queue=40 origin_time_share=0.9 origin_time=0.01", "maxconn", "server_maxconn", "haproxy_queue=0 origin_time_share=0.2"),
     (Haproxy, "haproxy_connections_use=1 haproxy_sessions_use=1 listen_overflows=9", "maxconn", "maxconn", "haproxy_connections_use=0.9 haproxy_sessions_use=0.9 listen_overflows=0"),
     (Haproxy, "haproxy_sessions_use=1", "maxconn", "frontend_maxconn", "haproxy_sessions_use=0.9"),
-    (Httpd, "httpd_busy_workers=370", "maxconn", "max_request_workers", "httpd_busy_workers=280"),
+    (Httpd, "httpd_busy_workers=370", "maxconn", "max_request_workers", "httpd_busy_workers=300"),
     (Httpd, "httpd_idle_workers=0 httpd_busy_workers=400 listen_overflows=3", "maxconn", "max_request_workers", "httpd_idle_workers=100 httpd_busy_workers=300 listen_overflows=0"),
     (Httpd, "log_pool_exhausted=90 unexpected_errors=0.4", "maxconn", "proxy_max", "log_pool_exhausted=0"),
     (Haproxy, "haproxy_queue=? outbound_established=4 origin_connections_most=4", "maxconn", "server_maxconn", "outbound_established=3"),

@@ -280,3 +280,49 @@ fn contained(line: &str) -> Running {
     });
     contained
 }
+
+/// An nginx of one's own with a worker, which a reload replaces.
+const RELOADED: &str = "\
+daemon off;
+error_log /dev/null;
+pid FOLDER/nginx.pid;
+events {}
+http { access_log off; server { listen 127.0.0.1:PORT; return 200; } }
+";
+
+/// New processes are looked for every five seconds, so the load goes on for longer than that.
+#[test]
+fn workers_that_a_reload_starts_are_counted() {
+    let place = Place::new();
+    let free = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let port = free.local_addr().expect("its address").port();
+    drop(free);
+    let text = RELOADED.replace("FOLDER", &place.path("").to_string_lossy());
+    let configuration = place.write("nginx.conf", &text.replace("PORT", &port.to_string()));
+    let server = Running::start(Command::new("nginx").arg("-c").arg(&configuration));
+    wait_until("a server that listens", || {
+        std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+    });
+    let url = format!("http://127.0.0.1:{port}/");
+    let load = [
+        "load",
+        &url,
+        "-c",
+        "4",
+        "-R",
+        "100",
+        "-d",
+        "12s",
+        "--observe",
+        "--format",
+        "json",
+    ];
+    let observed = Running::start(&mut place.weir(&load));
+    thread::sleep(Duration::from_secs(3));
+    server.signal(rustix::process::Signal::HUP);
+    let ended = observed.end().with_code(0);
+    server.signal(rustix::process::Signal::TERM);
+    let found: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    let begun = &found["limiter"]["evidence"]["quantities"]["processes_begun"]["value"];
+    within(begun.as_f64().unwrap_or_else(|| panic!("{found:#}")), 1.0..);
+}
