@@ -106,6 +106,10 @@ struct Rest {
 }
 
 impl Unsent {
+    fn is_some(&self) -> bool {
+        !matches!(self, Unsent::Nothing)
+    }
+
     /// These bytes, none of which has been sent.
     fn rest(bytes: &[u8]) -> Unsent {
         Unsent::Bytes(Box::new(Rest {

@@ -298,10 +298,13 @@ impl<R: Reactor> Engine<'_, R> {
             Lifetime::Requests(most) => conn.served >= most,
             Lifetime::Time(most) => stamp.saturating_sub(conn.opened) >= most,
         };
+        // Answered before it was sent whole: what is left would hold up the next request, and a server that
+        // refuses content need not read it (RFC 9112 §9.5).
+        let is_cut_short = conn.outstanding == 0 && conn.unsent.is_some();
         if keep && worn && conn.outstanding > 0 {
             // What was pipelined before it was worn out is still answered; no more is sent.
             self.links.remove(&mut self.flows[flow].free, id);
-        } else if !keep || worn {
+        } else if !keep || worn || is_cut_short {
             // Requests that were pipelined behind the last one the server answers are lost.
             self.lose_requests(id, stamp);
             self.renew(id, stamp);

@@ -7,6 +7,7 @@
 
 mod bypassed;
 mod reactors;
+mod schedules;
 mod stall;
 mod support;
 mod tls;

@@ -178,10 +178,11 @@ impl Outbox {
         for index in 0..self.ready.len() {
             let number = self.ready[index];
             let slot = self.slots[usize::from(number)];
-            // A slot may be here twice, after its connection was closed and it was used again.
-            if slot.state == State::Filling
-                && let Some(fd) = descriptor(slot.conn)
-            {
+            // A slot may be here from a connection that was closed since, and be free, or the second of another
+            // one's line by now: what is sent before the first would reach the peer before it.
+            let is_first =
+                slot.state == State::Filling && self.lines[slot.conn as usize].head == number;
+            if is_first && let Some(fd) = descriptor(slot.conn) {
                 // What has followers, in the line or with the engine, must tell when it is done.
                 let alone = slot.next == NONE && !self.lines[slot.conn as usize].blocked;
                 let sending = match alone {
