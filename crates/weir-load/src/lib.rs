@@ -28,6 +28,7 @@ pub mod engine;
 pub mod expect;
 pub mod files;
 pub mod floor;
+mod gate;
 pub mod ledger;
 pub mod null_server;
 pub mod plan;

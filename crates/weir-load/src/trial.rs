@@ -1,8 +1,8 @@
 //! One trial: threads started, pinned and released together; their slices merged as they end.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -13,6 +13,7 @@ use weir_model::load::ErrorCount;
 use crate::engine::slots::{Delivery, FlowsData, Outlet, empty};
 use crate::engine::{Engine, FlowTotals, Progress, Setup, SliceHook, ThreadTotals};
 use crate::floor::{self, Floor};
+use crate::gate::Gate;
 use crate::ledger::{Errors, SliceData};
 use crate::plan::{Flow, Plan};
 use crate::reactor::epoll::{Epoll, monotonic_ns};
@@ -23,7 +24,7 @@ use crate::sys::own_descriptor_table;
 /// How long connections may take to open before the trial begins without the missing ones.
 const OPENING: Duration = Duration::from_secs(30);
 
-/// Between all threads being ready and the start, so that each has come back from the barrier.
+/// Between all threads being ready and the start, so that each has come through the gate.
 const LEAD_NS: u64 = 2_000_000;
 
 /// Nice value of an open loop's threads.
@@ -80,7 +81,7 @@ impl Control {
     }
 
     /// The start, when all threads are ready; 0 where the trial is stopped before somebody names one.
-    fn agreed_start(&self) -> u64 {
+    pub(crate) fn agreed_start(&self) -> u64 {
         let Some(appointment) = &self.appointment else {
             return monotonic_ns() + LEAD_NS;
         };
@@ -187,7 +188,11 @@ pub fn run(
             let builder = std::thread::Builder::new().name("weir-load".to_owned());
             let (crew, hook) = (&crew, hook.take());
             let handle = builder.spawn_scoped(scope, move || crew.thread(outlet, hook));
-            handles.push(handle.map_err(LoadError::Thread)?);
+            let handle = handle.map_err(|error| {
+                gate.abandon(threads - handles.len());
+                LoadError::Thread(error)
+            });
+            handles.push(handle?);
         }
         merge(plan, &deliveries, &returns, &mut on_slice);
         let totals = handles.into_iter().map(joined);
@@ -222,11 +227,11 @@ impl Crew<'_> {
         let patience = patience_ns(plan);
         match self.io {
             Io::Uring => {
-                let reactor = Uring::new(connections).inspect_err(|_| gate.give_up())?;
+                let reactor = Uring::new(connections).inspect_err(|_| gate.give_up(1))?;
                 Ok(work(Engine::new(reactor, setup), gate, patience))
             }
             Io::Auto | Io::Epoll => {
-                let reactor = Epoll::new(connections).inspect_err(|_| gate.give_up())?;
+                let reactor = Epoll::new(connections).inspect_err(|_| gate.give_up(1))?;
                 Ok(work(Engine::new(reactor, setup), gate, patience))
             }
         }
@@ -287,56 +292,6 @@ pub fn floor(plan: &Plan, duration: Duration, stop: &AtomicBool) -> Result<Floor
 fn joined<T>(handle: std::thread::ScopedJoinHandle<'_, T>) -> T {
     let ended = handle.join();
     ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-/// Where threads wait for each other before the start.
-struct Gate<'a> {
-    barrier: Barrier,
-    control: &'a Control,
-    connections: AtomicUsize,
-    connected: AtomicUsize,
-    /// A thread cannot take part, so nobody does.
-    given_up: AtomicBool,
-}
-
-impl Gate<'_> {
-    fn new(threads: usize, control: &Control) -> Gate<'_> {
-        Gate {
-            barrier: Barrier::new(threads),
-            control,
-            connections: AtomicUsize::new(0),
-            connected: AtomicUsize::new(0),
-            given_up: AtomicBool::new(false),
-        }
-    }
-
-    /// The common start; 0 when connections were to be opened and none is, anywhere, or when the trial was stopped while
-    /// it waited for other generators.
-    fn pass(&self, connections: usize, connected: usize) -> u64 {
-        self.connections.fetch_add(connections, Ordering::Relaxed);
-        self.connected.fetch_add(connected, Ordering::Relaxed);
-        if self.barrier.wait().is_leader() && !self.is_hopeless() {
-            let start = self.control.agreed_start();
-            self.control.started_at.store(start, Ordering::Relaxed);
-        }
-        self.barrier.wait();
-        self.control.started_at.load(Ordering::Relaxed)
-    }
-
-    /// Lets the others through without a start.
-    fn give_up(&self) {
-        self.given_up.store(true, Ordering::Relaxed);
-        self.pass(0, 0);
-    }
-
-    fn is_hopeless(&self) -> bool {
-        let given_up = self.given_up.load(Ordering::Relaxed);
-        given_up || self.none_connected()
-    }
-
-    fn none_connected(&self) -> bool {
-        self.connections.load(Ordering::Relaxed) > 0 && self.connected.load(Ordering::Relaxed) == 0
-    }
 }
 
 /// Makes the calling thread fit for measuring.
