@@ -9,8 +9,8 @@ use crate::sys::own_descriptor_table;
 pub fn tables_can_be_own() -> bool {
     static CAN: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     *CAN.get_or_init(|| {
-        let attempt = std::thread::spawn(|| own_descriptor_table().is_ok());
-        attempt.join().unwrap_or(false)
+        let attempt = std::thread::Builder::new().spawn(|| own_descriptor_table().is_ok());
+        attempt.is_ok_and(|thread| thread.join().unwrap_or(false))
     })
 }
 

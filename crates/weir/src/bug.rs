@@ -6,10 +6,11 @@
 //! of clusters. The kernel ends all other threads first and lets go of every lock and socket, so neither what they were
 //! doing nor which locks they held matters. Builds that could unwind do the same, so tests see what users see.
 //!
+//! A thread that the system refuses ends weir in the same way, wherever it was to be started, though it is no bug.
+//!
 //! A panic of the fresh process is its end: the journal is as after a kill, and `weir restore` goes on with it.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
-use std::ffi::OsStr;
 use std::os::unix::process::CommandExt as _;
 use std::panic::{self, PanicHookInfo};
 use std::process::{Command, ExitCode};
@@ -19,12 +20,16 @@ use weir_host::journal::{self, Journal};
 use weir_sut::WorkFolder;
 
 use crate::commands::{kube, restore};
-use crate::failure::{BUG, Failure};
+use crate::failure::{BUG, FAILED, Failure};
 use crate::progress::view::screen;
 use crate::{signals, terminal};
 
-/// The first argument of the process that puts things back; those behind it are clusters in which the one before had pods.
-const PUT_BACK: &str = "put-back-after-a-bug";
+/// The first argument of the process that puts things back; behind it are the exit code to end with, and clusters in which
+/// the process before had pods.
+const PUT_BACK: &str = "put-back";
+
+/// How the standard library begins its panic when a thread cannot be started (std::thread::spawn).
+const NO_THREAD: &str = "failed to spawn thread";
 
 /// Has panics dealt with from now on.
 pub(crate) fn watch() {
@@ -45,27 +50,45 @@ fn end(panic: &PanicHookInfo<'_>) -> ! {
         // Another thread has panicked as well, and ends this one with the process.
         std::thread::park();
     }
-    terminal::tell_at_once(screen::give_back(), &told(panic));
+    let what = message(panic);
+    let (code, told) = if what.starts_with(NO_THREAD) {
+        (FAILED, no_thread(what))
+    } else {
+        (BUG, told(panic, what))
+    };
+    terminal::tell_at_once(screen::give_back(), &told);
     // Else it would be in the network namespace of an arm, and settings of the host's would be none of its own.
     let _ = weir_host::return_to_first_network();
     let error = Command::new("/proc/self/exe")
         .arg0("weir")
         .arg(PUT_BACK)
+        .arg(code.to_string())
         .args(weir_kube::pods_of_this_process())
         .exec();
     terminal::tell_at_once(
         b"",
         &format!("weir: cannot put anything back: {error}\nhint: weir restore\n"),
     );
-    signal_hook::low_level::exit(i32::from(BUG))
+    signal_hook::low_level::exit(i32::from(code))
 }
 
-/// What happened, where, and what to do.
-fn told(panic: &PanicHookInfo<'_>) -> String {
+fn message<'a>(panic: &'a PanicHookInfo<'_>) -> &'a str {
     let payload = panic.payload();
     let fixed = payload.downcast_ref::<&str>().copied();
     let made = || payload.downcast_ref::<String>().map(String::as_str);
-    let what = fixed.or_else(made).unwrap_or("a panic without a message");
+    fixed.or_else(made).unwrap_or("a panic without a message")
+}
+
+/// `what` has the kernel's words behind a colon, in the form of the standard library.
+fn no_thread(what: &str) -> String {
+    format!(
+        "\nweir: the system refuses another thread: {what}\n\
+         hint: raise the limit of processes: `ulimit -u`, pids.max of the control group, or the memory that they may have\n"
+    )
+}
+
+/// What happened, where, and what to do.
+fn told(panic: &PanicHookInfo<'_>, what: &str) -> String {
     let place = panic.location().map(ToString::to_string);
     let thread = std::thread::current();
     // Where RUST_BACKTRACE asks for it and the build can tell.
@@ -100,14 +123,17 @@ pub(crate) fn put_back() -> ExitCode {
     for on in weir_kube::left_by_this_process(&folder) {
         tell(&format!("restore {on}"), objects(&on, &folder));
     }
-    for cluster in std::env::args_os().skip(2) {
-        let cluster = OsStr::to_string_lossy(&cluster).into_owned();
+    let mut arguments = std::env::args_os()
+        .skip(2)
+        .filter_map(|it| it.into_string().ok());
+    let code = arguments.next().and_then(|code| code.parse().ok());
+    for cluster in arguments {
         terminal::tell(&format!(
             "The pods in {cluster} end by themselves within ten minutes\n\
              hint: weir restore --on {cluster}  # removes all of weir's there at once\n"
         ));
     }
-    ExitCode::from(BUG)
+    ExitCode::from(code.unwrap_or(BUG))
 }
 
 fn settings(folder: &std::path::Path) -> Result<String, Failure> {

@@ -54,7 +54,8 @@ fn watch(stop: &Arc<AtomicBool>, is_ending: &Arc<AtomicBool>) -> std::io::Result
         flag::register(signal, Arc::clone(stop))?;
     }
     let (mut signals, is_ending) = (Signals::new(SIGNALS)?, Arc::clone(is_ending));
-    std::thread::spawn(move || {
+    let builder = std::thread::Builder::new().name("weir-signals".to_owned());
+    builder.spawn(move || {
         let mut first: Option<Instant> = None;
         let is_another = |_: &i32| first.get_or_insert_with(Instant::now).elapsed() > ONE_WISH;
         if signals.forever().find(is_another).is_some() {
@@ -66,7 +67,7 @@ fn watch(stop: &Arc<AtomicBool>, is_ending: &Arc<AtomicBool>) -> std::io::Result
             }
             exit(i32::from(INTERRUPTED));
         }
-    });
+    })?;
     Ok(())
 }
 
