@@ -1,19 +1,31 @@
 //! Servers on public addresses: load at somebody else's expense needs their word.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 
 use weir_model::flow::{FlowSpec, LoadSpec};
+use weir_model::load::Spacing;
 use weir_model::study::{ExternalSpec, Study};
+use weir_record::HEADER_FILE;
 
+use super::report;
 use crate::args::LabArgs;
 use crate::failure::Failure;
 
 /// Requests per second that any server may be sent without a word: a page with its pictures is as much.
 const UNASKED: f64 = 100.0;
 
+/// Refuses to go on with a run whose load goes to a public address that nobody speaks for this time: its folder may come from
+/// anywhere. What is no run at all is said by whoever goes on with it.
+pub(super) fn check_folder(folder: &Path, args: &LabArgs) -> Result<(), Failure> {
+    if !folder.join(HEADER_FILE).exists() {
+        return Ok(());
+    }
+    check(&report::read(folder)?.header.study, args)
+}
+
 /// Refuses a study whose load goes to a public address that nobody has spoken for.
 pub(super) fn check(study: &Study, args: &LabArgs) -> Result<(), Failure> {
-    let is_little = |load: &LoadSpec| load.rate().is_some_and(|rate| rate <= UNASKED);
     if study.loads.iter().all(is_little) && study.capacity.is_empty() {
         return Ok(());
     }
@@ -23,15 +35,22 @@ pub(super) fn check(study: &Study, args: &LabArgs) -> Result<(), Failure> {
     addresses(all, args)
 }
 
-/// Whether a load is so little that nobody has to agree to it.
+/// Whether a load is so little that nobody has to agree to it: in requests, in connections, and in what comes at once.
 pub(super) fn is_little(load: &LoadSpec) -> bool {
-    let rate = |flow: &FlowSpec| match flow.limit {
-        _ if flow.is_held() => f64::from(flow.connections),
-        // However fast they come, they are as few as in a second.
-        Some(requests) if requests as f64 <= UNASKED => requests as f64,
+    load.flows().map(most_in_a_second).sum::<f64>() <= UNASKED
+}
+
+fn most_in_a_second(flow: &FlowSpec) -> f64 {
+    let requests = match (flow.limit, flow.spacing) {
+        _ if flow.is_held() => 0.0,
+        // However fast they come.
+        (Some(limit), _) if limit as f64 <= UNASKED => limit as f64,
+        (_, Spacing::Burst { size }) => flow
+            .rate()
+            .map_or(f64::INFINITY, |rate| rate.max(size.into())),
         _ => flow.rate().unwrap_or(f64::INFINITY),
     };
-    load.flows().map(rate).sum::<f64>() <= UNASKED
+    requests.max(flow.connections.into())
 }
 
 /// Refuses addresses that are public, unless their owner was spoken for.
@@ -51,7 +70,7 @@ pub(super) fn agreed(
     match public.filter(|_| !is_agreed) {
         None => Ok(()),
         Some(address) => Err(Failure::input(format!(
-            "{address} is a public address, and this sends it more than {UNASKED} requests/s"
+            "{address} is a public address, and this sends it more than {UNASKED} requests/s, requests at once, or connections"
         ))
         .hint("if the server is yours, or its owner agrees, add --yes-this-is-mine")),
     }

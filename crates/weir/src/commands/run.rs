@@ -41,6 +41,7 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
     }
     let Some(name) = &args.study else {
         let folder = args.resume.clone().unwrap_or_default();
+        public::check_folder(&folder, &args.lab)?;
         let conditions = match args.fail_if.is_empty() && folder.join(HEADER_FILE).exists() {
             true => None,
             false => {

@@ -14,7 +14,7 @@ use crate::program::{HasAll, Running, behind, row, run, weir};
 
 /// What is wrong with a line, and what is unlucky: its exit code, and what is said, the hint included.
 #[rustfmt::skip]
-const LINES: [(&str, i32, &str); 52] = [
+const LINES: [(&str, i32, &str); 55] = [
     ("load 127.0.0.1:8080", 2, "`127.0.0.1:8080` has no scheme; is it http://127.0.0.1:8080?"),
     ("load ftp://127.0.0.1/", 2, "has the scheme ftp"),
     ("load http:///index.html", 2, "is not a URL"),
@@ -39,8 +39,11 @@ const LINES: [(&str, i32, &str); 52] = [
     ("load --place generator=a,b --io epoll http://ORIGIN/", 2, "--io: not with generators on other hosts"),
     ("load --place generator=a,b --source 127.0.0.2 http://ORIGIN/", 2, "--source: generators on other hosts send from"),
     ("load --place generator=a,a http://ORIGIN/", 2, "`generator=a,a` is not understood: it names a host twice"),
-    ("load http://192.0.2.7/", 2, "192.0.2.7:80 is a public address, and this sends it more than 100 requests/s; add --yes-this-is-mine"),
+    ("load http://192.0.2.7/", 2, "192.0.2.7:80 is a public address, and this sends it more than 100 requests/s, requests at once, or connections; add --yes-this-is-mine"),
     ("load http://192.0.2.7/ -R 101 -d 1s", 2, "192.0.2.7:80 is a public address; add --yes-this-is-mine"),
+    ("load http://192.0.2.7/ -R 50 -c 5000 -d 1s", 2, "192.0.2.7:80 is a public address; add --yes-this-is-mine"),
+    ("load http://192.0.2.7/ -R 50 -d 100s --arrivals burst:3000", 2, "192.0.2.7:80 is a public address; add --yes-this-is-mine"),
+    ("load http://192.0.2.7/ -c 3000 --connection hold -d 1s", 2, "192.0.2.7:80 is a public address; add --yes-this-is-mine"),
     ("load http://ORIGIN/ --to 192.0.2.7:80 -n 101", 2, "192.0.2.7:80 is a public address; add --yes-this-is-mine"),
     ("load http://ORIGIN/ -R 500 -d 2s --arrivals burst:4294967295", 2, "--arrivals burst:4294967295: the load has 1,000 requests, so not one burst is whole; smaller bursts"),
     ("load --flow x http://ORIGIN/", 2, "--flow `x`: has no name; a flow is a name, a colon and options"),

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use weir_model::fixture;
-use weir_model::study::ArmRole;
+use weir_model::flow::ArrivalsSpec;
+use weir_model::study::{ArmRole, ExternalSpec, ProxyKind};
 use weir_record::RunWriter;
 
 use crate::place::{self, Place};
@@ -62,6 +63,23 @@ fn a_run_of_a_stranger_is_shown_and_neither_resumed_nor_applied_nor_written_to()
         let ended = Running::start(command.env("SUDO_UID", user)).end();
         let told = ended.with_code(0).stderr;
         assert_eq!(told.is_empty(), is_own, "{user}: {told}");
+    }
+}
+
+/// Whoever passes a folder on has not spoken for the server that it names.
+#[test]
+fn a_run_against_a_public_address_needs_the_word_again() {
+    let place = Place::new();
+    let arm = fixture::arm("stock", ArmRole::Baseline, &[]);
+    let mut study = fixture::study(vec![arm]);
+    study.proxy.kind = ProxyKind::External;
+    study.proxy.external = Some(ExternalSpec::at("192.0.2.7:80".parse().unwrap()));
+    study.loads = vec![fixture::load("closed", ArrivalsSpec::Closed)];
+    let header = fixture::header(study);
+    drop(RunWriter::create(&place.path("public"), &header, "").expect("a folder"));
+    for command in ["run --resume public", "capacity --resume public"] {
+        let why = ["192.0.2.7:80 is a public address", "--yes-this-is-mine"];
+        place.ends(command).refused_in_a_line(&why);
     }
 }
 

@@ -52,6 +52,7 @@ pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
     let summary = match (&args.resume, &args.flow.url) {
         (Some(folder), _) => {
             only_a_folder(args)?;
+            public::check_folder(folder, &args.lab)?;
             let folder = folder.clone();
             let options = Options { folder, ..options };
             run::carry_out(&options, None, reporter(args)?)

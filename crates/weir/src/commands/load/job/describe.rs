@@ -1,5 +1,6 @@
 //! From the options of a flow to its description.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -25,6 +26,17 @@ pub(super) struct Described {
     pub(super) to: Option<String>,
     /// How long the steps of its rate last, when each says so itself.
     pub(super) steps: Option<Duration>,
+}
+
+impl Described {
+    /// The addresses that it goes to, one of them where they are those of a name. Asked once: a name may have others the
+    /// next time, which nobody has agreed to.
+    pub(super) fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
+        match &self.to {
+            Some(text) => addresses::targets(text),
+            None => self.url.addresses(),
+        }
+    }
 }
 
 /// Reads what was typed of a flow. `duration` is that of the trial, if it was given.

@@ -13,7 +13,7 @@ use weir_model::flow::{ArrivalsSpec, SourceSpec};
 use weir_model::load_report::Target;
 
 use super::describe::{self, Described};
-use super::{LONGEST, Named, addresses, room};
+use super::{LONGEST, Named, room};
 use crate::engine;
 use crate::failure::Failure;
 
@@ -26,8 +26,13 @@ pub(super) struct Prepared {
     pub(super) length: Option<Duration>,
 }
 
-/// Reads the files that a flow names, and finds out whom it asks; whether anybody is there, if requests come from here.
-pub(super) fn prepare(flow: &Described, is_here: bool) -> Result<Prepared, Failure> {
+/// Reads the files that a flow names, and finds out whom of `addresses` it asks; whether anybody is there, if requests come
+/// from here.
+pub(super) fn prepare(
+    flow: &Described,
+    addresses: Vec<SocketAddr>,
+    is_here: bool,
+) -> Result<Prepared, Failure> {
     let (spec, url) = (&flow.spec, &flow.url);
     let trace = engine::trace(spec).map_err(|error| Failure::input(format!("--trace {error}")))?;
     if let Some(fault) = trace
@@ -50,9 +55,8 @@ pub(super) fn prepare(flow: &Described, is_here: bool) -> Result<Prepared, Failu
         None => None,
     };
     let peers = match &flow.to {
-        Some(text) => addresses::targets(text)?,
-        None if is_here => vec![url.reachable(spec.timeout)?],
-        None => vec![url.first()?],
+        Some(_) => addresses,
+        None => vec![url.one_of(addresses, is_here.then_some(spec.timeout))?],
     };
     let arrivals = match (&trace, &spec.arrivals) {
         (Some(trace), ArrivalsSpec::Trace(named)) => trace.arrivals(&named.file),

@@ -71,20 +71,21 @@ impl Job {
             // Before a name is resolved or an address is tried.
             room::enough_for_each_thread(&load, cpus.len())?;
         }
-        if !public::is_little(&load) {
+        let needs_word = !public::is_little(&load) && !args.yes_this_is_mine;
+        let mut asked_by = Vec::new();
+        for flow in &described {
+            let addresses = flow.addresses().map_err(within(&flow.spec.name))?;
             // Before anybody is asked.
-            for flow in &described {
-                let all = match &flow.to {
-                    Some(text) => addresses::targets(text),
-                    None => flow.url.addresses(),
-                };
-                let all = all.and_then(|all| public::agreed(all, args.yes_this_is_mine));
-                all.map_err(within(&flow.spec.name))?;
-            }
+            public::agreed(addresses.iter().copied(), !needs_word)
+                .map_err(within(&flow.spec.name))?;
+            asked_by.push(addresses);
         }
         let prepared: Vec<Prepared> = described
             .iter()
-            .map(|flow| flow::prepare(flow, is_here).map_err(within(&flow.spec.name)))
+            .zip(asked_by)
+            .map(|(flow, addresses)| {
+                flow::prepare(flow, addresses, is_here).map_err(within(&flow.spec.name))
+            })
             .collect::<Result<_, _>>()?;
         let sustain = given.unwrap_or_else(|| default_duration(&prepared));
         for flow in load.flows() {

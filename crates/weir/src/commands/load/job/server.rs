@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use weir_model::flow::{FlowSpec, MAIN};
 
 use super::describe::describe;
-use super::{addresses, flow};
+use super::flow;
 use crate::args::FlowArgs;
 use crate::failure::Failure;
 
@@ -31,12 +31,9 @@ impl Server {
         may_ask: impl FnOnce(&FlowSpec, Vec<SocketAddr>) -> Result<(), Failure>,
     ) -> Result<Server, Failure> {
         let described = describe(MAIN, args, None)?;
-        let addresses = match &described.to {
-            Some(text) => addresses::targets(text)?,
-            None => described.url.addresses()?,
-        };
-        may_ask(&described.spec, addresses)?;
-        let routes = flow::prepare(&described, is_here)?.plan.routes;
+        let addresses = described.addresses()?;
+        may_ask(&described.spec, addresses.clone())?;
+        let routes = flow::prepare(&described, addresses, is_here)?.plan.routes;
         let mut peers: Vec<SocketAddr> = Vec::new();
         for route in routes {
             if !peers.contains(&route.peer) {

@@ -105,20 +105,17 @@ impl Url {
         })
     }
 
-    /// The first of them, whoever is to reach it.
-    pub(super) fn first(&self) -> Result<SocketAddr, Failure> {
-        let first = self.addresses()?.into_iter().next();
-        first.ok_or_else(|| self.without_address())
-    }
-
-    fn without_address(&self) -> Failure {
-        Failure::failed(format!("{}: the name has no address", self.host))
-    }
-
-    /// The first of them that a connection can be opened to.
-    pub(super) fn reachable(&self, patience: Duration) -> Result<SocketAddr, Failure> {
+    /// The first of its addresses that a connection can be opened to within `patience`; without that, the first.
+    pub(super) fn one_of(
+        &self,
+        addresses: Vec<SocketAddr>,
+        patience: Option<Duration>,
+    ) -> Result<SocketAddr, Failure> {
         let mut refused = None;
-        for address in self.addresses()? {
+        for address in addresses {
+            let Some(patience) = patience else {
+                return Ok(address);
+            };
             match TcpStream::connect_timeout(&address, patience) {
                 Ok(_) => return Ok(address),
                 Err(error) => refused = Some((address, error)),
@@ -127,7 +124,7 @@ impl Url {
         Err(match refused {
             Some((address, error)) => Failure::failed(format!("{}: {address}: {error}", self.text))
                 .hint("is a server listening there?"),
-            None => self.without_address(),
+            None => Failure::failed(format!("{}: the name has no address", self.host)),
         })
     }
 }
