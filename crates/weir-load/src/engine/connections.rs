@@ -1,10 +1,14 @@
 //! Connections: opened, heard of, broken, worn out, opened again.
 
+use std::cmp::Reverse;
+
 use rustix::io::Errno;
 use weir_http::response::ClosedError;
 use weir_model::load::{Close, ErrorKind, Lifetime};
 
-use super::{Engine, LOOK_AFTER_NS, OPENING_AT_ONCE, Progress, RETRY_AFTER_NS, State, Unsent};
+use super::{
+    Engine, LOOK_AFTER_NS, MOST_DOUBLINGS, OPENING_AT_ONCE, Progress, RETRY_AFTER_NS, State, Unsent,
+};
 use crate::ledger::Cause;
 use crate::reactor::{ConnId, Event, Reactor, Route};
 
@@ -79,7 +83,7 @@ impl<R: Reactor> Engine<'_, R> {
             self.error(id, None, kind, cause);
         }
         self.links.remove(&mut self.flows[flow].awaited, id);
-        self.rest(id, now);
+        self.rest(id, now + RETRY_AFTER_NS);
     }
 
     /// The peer has closed: after a response without a length that is its end, between requests it
@@ -116,9 +120,12 @@ impl<R: Reactor> Engine<'_, R> {
             self.totals.flows[flow].lost_at_rest += 1;
         }
         if unused && !self.opens_for_each(flow) {
-            // Who turns connections away at once gets the next one a little later.
+            // Who turns connections away at once gets the next one a little later, and more so each time.
             self.close(id);
-            self.rest(id, stamp);
+            let conn = &mut self.conns[id as usize];
+            let length = RETRY_AFTER_NS << conn.setbacks.min(MOST_DOUBLINGS);
+            conn.setbacks = conn.setbacks.saturating_add(1);
+            self.rest(id, stamp + length);
         } else {
             self.renew(id, stamp);
         }
@@ -144,11 +151,19 @@ impl<R: Reactor> Engine<'_, R> {
         }
     }
 
-    /// The connection has failed, and with it the requests in flight on it.
+    /// The connection has failed, and with it the requests in flight on it. One that fails again and again gets its next
+    /// request a little later.
     pub(super) fn fail(&mut self, id: ConnId, kind: ErrorKind, cause: Cause) {
         let now = self.reactor.now();
         self.fail_requests(id, kind, &cause, now);
-        self.renew(id, now);
+        let conn = &mut self.conns[id as usize];
+        conn.setbacks = conn.setbacks.saturating_add(1);
+        if conn.setbacks > 1 {
+            self.close(id);
+            self.rest(id, now + RETRY_AFTER_NS);
+        } else {
+            self.renew(id, now);
+        }
     }
 
     /// Requests that the server will not answer, because it closes after the one before them.
@@ -219,10 +234,10 @@ impl<R: Reactor> Engine<'_, R> {
         self.reactor.close(id);
     }
 
-    /// A connection that could not be opened waits before the next try.
-    fn rest(&mut self, id: ConnId, now: u64) {
+    /// A connection that is closed waits before the next try.
+    fn rest(&mut self, id: ConnId, until: u64) {
         self.conns[id as usize].state = State::Closed;
-        self.resting.push_back((now + RETRY_AFTER_NS, id));
+        self.resting.push(Reverse((until, id)));
     }
 
     /// Opens connections as far as the limits of simultaneous ones and of their rate go; none after
@@ -271,10 +286,10 @@ impl<R: Reactor> Engine<'_, R> {
     /// Looks for requests and connections that take too long, and for those that have rested.
     pub(super) fn look(&mut self, now: u64) {
         let mut next = now + LOOK_AFTER_NS;
-        while let Some(&(at, id)) = self.resting.front()
+        while let Some(&Reverse((at, id))) = self.resting.peek()
             && at <= now
         {
-            self.resting.pop_front();
+            self.resting.pop();
             self.make_ready(id, now);
         }
         let mut open = 0;

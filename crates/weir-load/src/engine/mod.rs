@@ -16,7 +16,8 @@
 //! Requests are apart from that: a connection that is kept takes them while it is open, one that
 //! serves a single request takes it while it is closed, and opening it is part of the response time.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -56,6 +57,10 @@ const OPENING_AT_ONCE: u32 = 128;
 
 /// How long a connection that was refused rests before the next try.
 const RETRY_AFTER_NS: u64 = 100_000_000;
+
+/// How often in a row that time is doubled for a connection that the server closes again and again before it has answered
+/// anything: to 1.6 s.
+const MOST_DOUBLINGS: u8 = 4;
 
 /// Beyond the timeout, how long connections that fail to open are tried before the trial begins without
 /// them.
@@ -133,6 +138,8 @@ struct Conn {
     oldest: u16,
     /// Responses since it was opened.
     served: u32,
+    /// Times in a row that it broke, or the server closed it, without a response in between.
+    setbacks: u8,
     unsent: Unsent,
     /// Since when something is awaited: the connection, or the oldest request's response.
     since: u64,
@@ -212,7 +219,8 @@ pub(crate) struct Engine<'a, R> {
     /// Requests in flight on all connections.
     outstanding: u64,
     opening: u32,
-    resting: VecDeque<(u64, ConnId)>,
+    /// When connections have rested, the next one on top.
+    resting: BinaryHeap<Reverse<(u64, ConnId)>>,
     next_look: u64,
     waking: Waking,
     turns: Turns,
@@ -276,7 +284,7 @@ impl<'a, R: Reactor> Engine<'a, R> {
             active: None,
             outstanding: 0,
             opening: 0,
-            resting: VecDeque::with_capacity(conns.len()),
+            resting: BinaryHeap::with_capacity(conns.len()),
             next_look: 0,
             waking: Waking::of(plan),
             turns: Turns::default(),
@@ -449,6 +457,7 @@ impl Conn {
             outstanding: 0,
             oldest: 0,
             served: 0,
+            setbacks: 0,
             unsent: Unsent::Nothing,
             since: 0,
             first_byte: 0,

@@ -285,6 +285,7 @@ impl<R: Reactor> Engine<'_, R> {
         self.end_request(key, stamp);
         let conn = &mut self.conns[id as usize];
         conn.served += 1;
+        conn.setbacks = 0;
         conn.discarding = false;
     }
 

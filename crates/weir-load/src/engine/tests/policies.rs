@@ -238,15 +238,26 @@ fn a_trace_is_repeated_arrival_by_arrival() {
 }
 
 #[test]
-fn a_server_that_turns_every_connection_away_is_not_hammered() {
-    let plan = one(Arrivals::Held, 4, |_| {});
-    let opened = Instants::default();
-    simulate_with(&plan, steady(MS), |reactor| {
-        reactor.connects = opened.clone();
-        reactor.turn_away_after = Some(MS);
-    });
-    // Every 100 ms each in 2 s, and not every millisecond.
-    assert_in(opened.take().len(), 4 * 10..=4 * 22);
+fn a_server_that_serves_no_connection_is_not_hammered() {
+    let resets = || {
+        Box::new(|_, _, _| Answer {
+            end: Some((MS / 10, true)),
+            ..Answer::default()
+        })
+    };
+    // 0, 0.1, 0.3, 0.7 and 1.5 s after the begin, and not every millisecond.
+    let turned_away = (Arrivals::Held, Some(MS), 4 * 5..=4 * 6);
+    // A second time at once, and then every 100 ms or so, as the machine looks.
+    let reset = (Arrivals::Closed, None, 4 * 12..=4 * 22);
+    for (arrivals, turn_away_after, expected) in [turned_away, reset] {
+        let plan = one(arrivals, 4, |_| {});
+        let opened = Instants::default();
+        simulate_with(&plan, resets(), |reactor| {
+            reactor.connects = opened.clone();
+            reactor.turn_away_after = turn_away_after;
+        });
+        assert_in(opened.take().len(), expected);
+    }
 }
 
 #[test]
