@@ -5,7 +5,8 @@ use serde_json::Value as Json;
 use weir_model::record::ReplacedPart;
 
 use super::asked::Document;
-use super::caddy_routes::{asks_about_request, met};
+use super::caddy_passage::Passage;
+use super::caddy_routes::{Walk, asks_about_request};
 use super::find::{get, items};
 use super::pointer::Pointer;
 use super::walk::Visit;
@@ -16,14 +17,41 @@ use crate::replaced::Replacements;
 /// Policies by which a proxy chooses a server by the client's address.
 const BY_CLIENT: [&str; 2] = ["ip_hash", "client_ip_hash"];
 
+/// What stands for the client's address in expressions and placeholders.
+const BY_ADDRESS: [&str; 3] = ["_ip(", "{http.request.remote", "{http.vars.client_ip"];
+
+/// Servers that a request meets at most, each with the path that it has there.
+const MOST_MET: usize = 100;
+
 /// Adds what a copy has otherwise of what a request meets.
 pub(super) fn add(
     document: &Document<'_>,
     (request, asked): (&Request<'_>, &Asked),
     found: &mut Replacements<'_>,
 ) {
-    let Some(server) = &asked.server else { return };
-    let server = Pointer::parse(&server.pointer);
+    if let Some(server) = &asked.server {
+        let server = Pointer::parse(&server.pointer);
+        follow(
+            document,
+            (server, Passage::of(request)),
+            &mut Vec::new(),
+            found,
+        );
+    }
+}
+
+/// Adds what is replaced of a server, and of those of the same configuration behind it.
+fn follow(
+    document: &Document<'_>,
+    (server, passage): (Pointer, Passage<'_>),
+    met: &mut Vec<(Pointer, Result<String, Pointer>)>,
+    found: &mut Replacements<'_>,
+) {
+    let place = (server.clone(), passage.path.clone());
+    if met.len() == MOST_MET || met.contains(&place) {
+        return;
+    }
+    met.push(place);
     for wrapper in items(document.json, server.child("listener_wrappers")) {
         let kind = get(document.json, &wrapper.child("wrapper"));
         if kind.is_some_and(|kind| kind == "proxy_protocol") {
@@ -31,32 +59,59 @@ pub(super) fn add(
             found.add(ReplacedPart::ProxyProtocol, &spot);
         }
     }
-    let Some(route) = &asked.location else { return };
-    let end = Pointer::parse(&route.pointer);
-    for route in met(document.json, &server, request, &end) {
-        each(document, &route.child("match"), &mut |at, value| {
-            let key = at.tokens().last().map_or("", String::as_str);
-            let is_expression = key == "expression" && value.to_string().contains("_ip(");
-            if is_expression || matches!(key, "remote_ip" | "client_ip") {
-                found.add(ReplacedPart::ClientAddress, &document.spot(at, key));
+    let walk = Walk::through(document.json, &server, passage);
+    for route in &walk.routes {
+        by_address(document, &route.child("match"), None, found);
+    }
+    for (handler, passage) in &walk.handlers {
+        let value = get(document.json, handler).unwrap_or(&Json::Null);
+        match value.get("handler").and_then(Json::as_str) {
+            Some("encode") if !passage.request.is_plain() => {
+                found.add(ReplacedPart::Content, &document.spot(handler, "encode"));
             }
-        });
-        for handler in items(document.json, route.child("handle")) {
-            let value = get(document.json, &handler).unwrap_or(&Json::Null);
-            match value.get("handler").and_then(Json::as_str) {
-                Some("encode") if !request.is_plain() => {
-                    found.add(ReplacedPart::Content, &document.spot(&handler, "encode"));
-                }
-                Some("templates") => {
-                    found.add(ReplacedPart::Content, &document.spot(&handler, "templates"));
-                }
-                Some("reverse_proxy") if route == end || asks_about_request(value) => {
-                    servers(document, &handler, value, found);
-                }
-                _ => {}
+            Some("templates") => {
+                found.add(ReplacedPart::Content, &document.spot(handler, "templates"));
             }
+            Some(name @ ("map" | "rewrite" | "vars")) => {
+                by_address(document, handler, Some(name), found);
+            }
+            Some("reverse_proxy") => {
+                servers(document, handler, value, found);
+                for upstream in items(document.json, handler.child("upstreams")) {
+                    if let Some(door) = super::caddy::behind(document, &upstream.child("dial")) {
+                        let server = document.found[door].server.clone();
+                        follow(
+                            document,
+                            (server, passage.passed_on(value, handler)),
+                            met,
+                            found,
+                        );
+                    }
+                }
+            }
+            _ => {}
         }
     }
+}
+
+/// Adds what decides by the client's address, by its key or `name`, of all values from a place on.
+fn by_address(
+    document: &Document<'_>,
+    at: &Pointer,
+    name: Option<&str>,
+    found: &mut Replacements<'_>,
+) {
+    let value = get(document.json, at).unwrap_or(&Json::Null);
+    Visit::all(value, &mut |inner, value| {
+        let at = at.join(inner);
+        let key = at.tokens().last().map_or("", String::as_str);
+        let mut texts = [key, value.as_str().unwrap_or_default()].into_iter();
+        let is_said = texts.any(|text| BY_ADDRESS.iter().any(|said| text.contains(said)));
+        if is_said || matches!(key, "remote_ip" | "client_ip") {
+            let spot = document.spot(&at, name.unwrap_or(key));
+            found.add(ReplacedPart::ClientAddress, &spot);
+        }
+    });
 }
 
 /// Finds the certificates that are loaded.
@@ -67,17 +122,20 @@ pub(super) fn certificates(json: &Json) -> Vec<Pointer> {
     all.map(|one| one.child("certificate")).collect()
 }
 
-/// Tells of all values from a place on.
-fn each(document: &Document<'_>, at: &Pointer, tell: &mut dyn FnMut(&Pointer, &Json)) {
-    let value = get(document.json, at).unwrap_or(&Json::Null);
-    Visit::all(value, &mut |inner, value| tell(&at.join(inner), value));
-}
-
 /// Adds what a handler that passes requests on loses in the copy.
 fn servers(document: &Document<'_>, at: &Pointer, handler: &Json, found: &mut Replacements<'_>) {
+    let upstreams = items(document.json, at.child("upstreams"));
+    let dials: Vec<Pointer> = upstreams
+        .iter()
+        .map(|upstream| upstream.child("dial"))
+        .filter(|dial| super::caddy::behind(document, dial).is_none())
+        .collect();
     if asks_about_request(handler) {
-        let spot = document.spot(at, "reverse_proxy with handle_response");
-        return found.add(ReplacedPart::Service, &spot);
+        if !dials.is_empty() || upstreams.is_empty() {
+            let spot = document.spot(at, "reverse_proxy with handle_response");
+            found.add(ReplacedPart::Service, &spot);
+        }
+        return;
     }
     if handler.get("handle_response").is_some() {
         let spot = document.spot(&at.child("handle_response"), "handle_response");
@@ -89,12 +147,6 @@ fn servers(document: &Document<'_>, at: &Pointer, handler: &Json, found: &mut Re
         let spot = document.spot(&policy, format!("lb_policy {name}"));
         found.add(ReplacedPart::ClientAddress, &spot);
     }
-    let upstreams = items(document.json, at.child("upstreams"));
-    let dials: Vec<Pointer> = upstreams
-        .iter()
-        .map(|upstream| upstream.child("dial"))
-        .filter(|dial| super::caddy::behind(document, dial).is_none())
-        .collect();
     let tls = at.join("/transport/tls");
     if let Some(value) = get(document.json, &tls).filter(|_| !dials.is_empty()) {
         let spot = document.spot(&tls, format!("transport tls {value}"));

@@ -4,11 +4,12 @@ use serde_json::Value as Json;
 
 use super::asked::{Document, of_status};
 use super::caddy::POLICIES;
+use super::caddy_matchers::{is_host, matches};
+use super::caddy_passage::Passage;
 use super::find::{get, items};
 use super::pointer::Pointer;
 use crate::answer::{Answer, Barrier};
 use crate::asked::{Request, Way};
-use crate::names::is_found;
 use crate::place::is_among;
 
 /// Handlers that leave the answer to those behind them.
@@ -26,8 +27,8 @@ pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -
         };
     }
     let routes = server.child("routes");
-    let found = taken(document.json, &routes, request);
-    let (location, answer) = match found {
+    let walk = Walk::through(document.json, server, Passage::of(request));
+    let (location, answer) = match walk.end {
         Some((route, answer)) => {
             let name = route_name(document.json, &route);
             (Some(document.spot(&route, name)), answer)
@@ -73,180 +74,136 @@ fn barrier(document: &Document<'_>, server: &Pointer, request: &Request<'_>) -> 
     })
 }
 
-/// The innermost route that answers, and how.
-fn taken(json: &Json, routes: &Pointer, request: &Request<'_>) -> Option<(Pointer, Answer)> {
-    let mut groups: Vec<&str> = Vec::new();
-    // One whose matchers ask for more than is known, where no other answers, and one that may before another.
-    let (mut perhaps, mut before) = (None, None);
-    for route in items(json, routes) {
-        let value = get(json, &route)?;
-        let group = value.get("group").and_then(Json::as_str);
+/// The way of a request through a server's routes and the handlers in them, as far as it can be told.
+pub(super) struct Walk<'a> {
+    json: &'a Json,
+    passage: Passage<'a>,
+    /// Routes that take the request, or may, inner ones too.
+    pub(super) routes: Vec<Pointer>,
+    /// Handlers in them, with the request as each gets it.
+    pub(super) handlers: Vec<(Pointer, Passage<'a>)>,
+    /// The first route that may answer and may not, or behind which it cannot be told which one does.
+    doubt: Option<Pointer>,
+    /// The first route whose matchers are not decided.
+    undecided: Option<Pointer>,
+    /// The innermost route that answers, and how.
+    pub(super) end: Option<(Pointer, Answer)>,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn through(json: &'a Json, server: &Pointer, passage: Passage<'a>) -> Walk<'a> {
+        let mut walk = Walk {
+            json,
+            passage,
+            routes: Vec::new(),
+            handlers: Vec::new(),
+            doubt: None,
+            undecided: None,
+            end: None,
+        };
+        let end = walk.list(&server.child("routes"));
+        let doubt = walk.doubt.take();
+        let doubt = doubt.or_else(|| walk.undecided.take().filter(|_| end.is_none()));
+        walk.end = doubt.map(|route| (route, Answer::Unknown)).or(end);
+        walk
+    }
+
+    /// Goes through a list of routes; returns the one that ends the way for certain.
+    fn list(&mut self, routes: &Pointer) -> Option<(Pointer, Answer)> {
         // Of a group the first that matches is the only one.
-        if group.is_some_and(|group| groups.contains(&group)) {
-            continue;
-        }
-        match matches(value.get("match"), request) {
-            Some(true) => {}
-            Some(false) => continue,
-            None => {
-                if may_answer(json, &route) {
-                    before = before.or(Some((route.clone(), Answer::Unknown)));
-                }
-                perhaps = perhaps.or(Some((route, Answer::Unknown)));
+        let (mut taken, mut perhaps) = (Vec::new(), Vec::new());
+        for route in items(self.json, routes) {
+            let value = get(self.json, &route)?;
+            let group = value.get("group").and_then(Json::as_str);
+            let is_in = |groups: &[&str]| group.is_some_and(|group| groups.contains(&group));
+            let is_taken = matches(value.get("match"), &self.passage);
+            if is_taken == Some(false) || is_in(&taken) {
                 continue;
             }
-        }
-        groups.extend(group);
-        for handler in items(json, route.child("handle")) {
-            let value = get(json, &handler)?;
-            let answer = match value.get("handler").and_then(Json::as_str) {
-                Some("subroute") => match taken(json, &handler.child("routes"), request) {
-                    Some(inner) => return Some(inner),
-                    None => continue,
-                },
-                Some("reverse_proxy") if asks_about_request(value) => continue,
-                Some("reverse_proxy") => Answer::Passes,
-                Some("file_server") => Answer::Files,
-                Some("metrics") => Answer::Statistics,
-                Some("static_response") if value.get("abort") == Some(&Json::Bool(true)) => {
-                    Answer::Closes
+            self.routes.push(route.clone());
+            if is_taken.is_none() || is_in(&perhaps) {
+                if !self.perhaps(&route) {
+                    perhaps.extend(group);
                 }
-                Some("static_response") => of_status(value.get("status_code"), 200),
-                Some("error") => of_status(value.get("status_code"), 500),
-                Some(name) if !is_among(name, GO_ON) => Answer::Unknown,
-                _ => continue,
+                continue;
+            }
+            taken.extend(group);
+            if let Some(end) = self.route(&route) {
+                return Some(end);
+            }
+            if value.get("terminal") == Some(&Json::Bool(true)) {
+                break;
+            }
+        }
+        None
+    }
+
+    /// Goes through a route that may take the request and may not; returns true if it answers where it does.
+    fn perhaps(&mut self, route: &Pointer) -> bool {
+        self.undecided.get_or_insert_with(|| route.clone());
+        let (before, doubt) = (self.passage.clone(), self.doubt.take());
+        let answers = self.route(route).is_some();
+        if answers || self.doubt.is_some() {
+            let cause = before.path.clone().err();
+            self.doubt = doubt.or(cause).or_else(|| Some(route.clone()));
+        } else {
+            self.doubt = doubt;
+        }
+        // Whatever comes behind one that answers has not been there.
+        self.passage = if answers {
+            before
+        } else {
+            before.joined(&self.passage, route)
+        };
+        answers
+    }
+
+    /// Goes through the handlers of a route; returns the innermost route that ends the way for certain.
+    fn route(&mut self, route: &Pointer) -> Option<(Pointer, Answer)> {
+        for handler in items(self.json, route.child("handle")) {
+            let value = get(self.json, &handler)?;
+            self.handlers.push((handler.clone(), self.passage.clone()));
+            let end = match value.get("handler").and_then(Json::as_str)? {
+                "subroute" => self.list(&handler.child("routes")),
+                "rewrite" | "headers" => {
+                    self.passage = self.passage.clone().changed(value, route);
+                    None
+                }
+                _ if may_go_on(value) => {
+                    self.doubt.get_or_insert_with(|| route.clone());
+                    None
+                }
+                name => answer(name, value).map(|answer| (route.clone(), answer)),
             };
-            return Some(match (answer, before) {
-                (Answer::Passes, _) => (route, Answer::Passes),
-                // It may have answered, or have made it another request.
-                (_, Some(before)) => before,
-                (answer, None) => (route, answer),
-            });
-        }
-        if value.get("terminal") == Some(&Json::Bool(true)) {
-            break;
-        }
-    }
-    perhaps
-}
-
-/// Whether a route may answer, or have another answer.
-fn may_answer(json: &Json, route: &Pointer) -> bool {
-    let handlers = items(json, route.child("handle"));
-    let mut names = handlers
-        .iter()
-        .filter_map(|handler| get(json, &handler.child("handler"))?.as_str());
-    names.any(|name| name == "rewrite" || !is_among(name, GO_ON))
-}
-
-/// Whether one of some sets of matchers takes a request; none at all takes any.
-fn matches(sets: Option<&Json>, request: &Request<'_>) -> Option<bool> {
-    let sets: Vec<&Json> = sets
-        .and_then(Json::as_array)
-        .into_iter()
-        .flatten()
-        .collect();
-    let taken: Vec<Option<bool>> = sets.iter().map(|set| takes(set, request)).collect();
-    match () {
-        () if taken.is_empty() || taken.contains(&Some(true)) => Some(true),
-        () if taken.contains(&None) => None,
-        () => Some(false),
-    }
-}
-
-/// Whether all matchers of a set take a request; `None`: one asks for more than is known.
-fn takes(set: &Json, request: &Request<'_>) -> Option<bool> {
-    let mut all = Some(true);
-    for (name, value) in set.as_object()? {
-        let texts = value.as_array().into_iter().flatten();
-        let mut texts = texts.filter_map(Json::as_str);
-        let is_so = match name.as_str() {
-            "host" => Some(texts.any(|host| is_host(host, request.host))),
-            "path" => Some(texts.any(|path| is_path(path, request.path))),
-            "path_regexp" => {
-                let pattern = value.get("pattern").and_then(Json::as_str)?;
-                is_found(pattern, false, request.path)
+            if end.is_some() {
+                return end;
             }
-            "method" => Some(texts.any(|method| method == request.method)),
-            "header" => has_headers(value, request),
-            "protocol" => match value.as_str()? {
-                "https" => Some(request.is_tls()),
-                "http" => Some(!request.is_tls()),
-                _ => None,
-            },
-            "not" => {
-                let sets = value.as_array()?;
-                let mut taken = sets.iter().map(|set| takes(set, request));
-                match taken.clone().any(|taken| taken == Some(true)) {
-                    true => Some(false),
-                    false => taken.all(|taken| taken == Some(false)).then_some(true),
-                }
-            }
-            _ => None,
-        };
-        match is_so {
-            Some(false) => return Some(false),
-            Some(true) => {}
-            None => all = None,
         }
-    }
-    all
-}
-
-/// Whether a request has all these headers; each is one of some values.
-fn has_headers(headers: &Json, request: &Request<'_>) -> Option<bool> {
-    let has = |(name, values): (&String, &Json)| {
-        let mut texts = values.as_array()?.iter().filter_map(Json::as_str);
-        let value = match name.eq_ignore_ascii_case("host") {
-            true => request.host,
-            false => request.field(name)?,
-        };
-        match value.is_empty() {
-            true => Some(false),
-            false => texts.any(|text| text == value).then_some(true),
-        }
-    };
-    let said: Vec<Option<bool>> = headers.as_object()?.iter().map(has).collect();
-    match said.contains(&Some(false)) {
-        true => Some(false),
-        false => (!said.contains(&None)).then_some(true),
+        None
     }
 }
 
-/// A host as Caddy compares it: an asterisk is one label.
-fn is_host(pattern: &str, host: &str) -> bool {
-    let (pattern, host) = (pattern.to_ascii_lowercase(), host.to_ascii_lowercase());
-    let (own, labels) = (pattern.split('.'), host.split('.'));
-    pattern == host
-        || (own.clone().count() == labels.clone().count()
-            && own
-                .zip(labels)
-                .all(|(own, label)| own == "*" || own == label))
+/// Returns true for a handler that may leave the answer to those behind it: to clients that it knows, or where there is
+/// no such file.
+fn may_go_on(handler: &Json) -> bool {
+    handler
+        .get("handler")
+        .is_some_and(|name| name == "authentication")
+        || handler.get("pass_thru") == Some(&Json::Bool(true))
 }
 
-/// A path as Caddy compares it: in any case of letters, with an asterisk at either end for anything, or with any number of
-/// them for parts without a slash (`MatchPath` of caddyhttp).
-fn is_path(pattern: &str, path: &str) -> bool {
-    let (pattern, path) = (pattern.to_ascii_lowercase(), path.to_ascii_lowercase());
-    let inner = pattern.trim_matches('*');
-    match (pattern.starts_with('*'), pattern.ends_with('*')) {
-        _ if pattern == "*" => true,
-        _ if inner.contains('*') => is_glob(&pattern, &path),
-        (true, true) => path.contains(inner),
-        (true, false) => path.ends_with(inner),
-        (false, true) => path.starts_with(inner),
-        (false, false) => path == pattern,
-    }
-}
-
-/// Whether a pattern takes all of a path; an asterisk is for anything without a slash.
-fn is_glob(pattern: &str, path: &str) -> bool {
-    let Some((before, behind)) = pattern.split_once('*') else {
-        return pattern == path;
-    };
-    path.strip_prefix(before).is_some_and(|rest| {
-        let end = rest.find('/').unwrap_or(rest.len());
-        (0..=end).any(|at| rest.is_char_boundary(at) && is_glob(behind, &rest[at..]))
+/// What a handler answers; `None`: it leaves that to those behind it.
+fn answer(name: &str, handler: &Json) -> Option<Answer> {
+    Some(match name {
+        "reverse_proxy" if asks_about_request(handler) => return None,
+        "reverse_proxy" => Answer::Passes,
+        "file_server" => Answer::Files,
+        "metrics" => Answer::Statistics,
+        "static_response" if handler.get("abort") == Some(&Json::Bool(true)) => Answer::Closes,
+        "static_response" => of_status(handler.get("status_code"), 200),
+        "error" => of_status(handler.get("status_code"), 500),
+        name if is_among(name, GO_ON) => return None,
+        _ => Answer::Unknown,
     })
 }
 
@@ -275,50 +232,6 @@ fn route_name(json: &Json, route: &Pointer) -> String {
     }
 }
 
-/// The routes that a request goes through, or may go through where their matchers ask for more than is known, inner ones
-/// too; none behind the one that answers it.
-pub(super) fn met(
-    json: &Json,
-    server: &Pointer,
-    request: &Request<'_>,
-    end: &Pointer,
-) -> Vec<Pointer> {
-    let mut met = Vec::new();
-    through(json, &server.child("routes"), (request, end), &mut met);
-    met
-}
-
-/// Adds the routes of a list, and tells whether the one that answers is among them.
-fn through(
-    json: &Json,
-    routes: &Pointer,
-    (request, end): (&Request<'_>, &Pointer),
-    met: &mut Vec<Pointer>,
-) -> bool {
-    let mut groups: Vec<&str> = Vec::new();
-    for route in items(json, routes) {
-        let value = get(json, &route).unwrap_or(&Json::Null);
-        let group = value.get("group").and_then(Json::as_str);
-        let taken = matches(value.get("match"), request);
-        if taken == Some(false) || group.is_some_and(|group| groups.contains(&group)) {
-            continue;
-        }
-        if taken == Some(true) {
-            groups.extend(group);
-        }
-        met.push(route.clone());
-        for handler in items(json, route.child("handle")) {
-            if through(json, &handler.child("routes"), (request, end), met) {
-                return true;
-            }
-        }
-        if route == *end {
-            return true;
-        }
-    }
-    false
-}
-
 /// Returns true for a `reverse_proxy` that asks a service about a request and lets it go on where that says 2xx: what
 /// `forward_auth` becomes (`caddyhttp/reverseproxy/forwardauth`).
 pub(super) fn asks_about_request(handler: &Json) -> bool {
@@ -328,23 +241,4 @@ pub(super) fn asks_about_request(handler: &Json) -> bool {
         .flatten()
         .filter_map(|response| response.get("match")?.get("status_code")?.as_array());
     handler.get("rewrite").is_some() && codes.any(|codes| codes.iter().any(|code| *code == 2))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn asterisks_in_a_path_take_parts_of_it() {
-        for (pattern, path, expected) in [
-            ("/v1/*/items", "/v1/7/items", true),
-            ("/v1/*/items", "/v1/7/8/items", false),
-            ("/v1/*/items*", "/v1/7/items2", true),
-            ("/a/*.CSS", "/a/b.css", true),
-            ("*/b", "/x/a/b", true),
-            ("/a*", "/a/b/c", true),
-        ] {
-            assert_eq!(is_path(pattern, path), expected, "{pattern} {path}");
-        }
-    }
 }

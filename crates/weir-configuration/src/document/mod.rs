@@ -4,6 +4,8 @@
 mod asked;
 mod caddy;
 mod caddy_known;
+mod caddy_matchers;
+mod caddy_passage;
 mod caddy_replaced;
 mod caddy_routes;
 mod change;

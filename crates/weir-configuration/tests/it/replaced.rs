@@ -375,6 +375,12 @@ const CADDY_OTHERS: &str = r#"{
               "handle_response": [{"match": {"headers": {"X-A": ["*"]}}}],
               "load_balancing": {"selection_policy": {"policy": "ip_hash"}},
               "upstreams": [{"dial": "{http.request.host}:80"}]}]}
+          ]}]},
+          {"match": [{"host": ["c.example"]}], "handle": [
+            {"handler": "map", "source": "{http.request.remote.host}", "destinations": ["{tier}"]},
+            {"handler": "subroute", "routes": [
+              {"match": [{"vars": {"{tier}": ["gold"]}}], "handle": [{"handler": "reverse_proxy", "upstreams": [{"dial": "unix//run/gold.sock"}]}]},
+              {"handle": [{"handler": "reverse_proxy", "upstreams": [{"dial": "192.0.2.1:80"}]}]}
           ]}]}
         ]
       }
@@ -391,6 +397,7 @@ fn caddy_by_the_routes_that_a_request_meets() {
         "
         :8080 a.example Accept-Encoding=gzip => content 8 encode; client_address 8 remote_ip
         :8080 b.example Accept-Encoding=gzip => names 17 dial {http.request.host}:80; service 12 reverse_proxy with handle_response; content 15 handle_response; client_address 13 expression; client_address 16 lb_policy ip_hash
+        :8080 c.example => servers 22 dial unix/; client_address 20 map
         ",
     );
 }
@@ -415,7 +422,10 @@ const CADDY: &str = r#"{
           {"handle": [{"handler": "reverse_proxy", "upstreams": [{"dial": "192.0.2.1:80"}]}]}
         ]
       },
-      "behind": {"listen": [":8081"], "routes": [{"handle": [{"handler": "static_response"}]}]}
+      "behind": {"listen": [":8081"], "routes": [
+        {"match": [{"path": ["/inner/again/*"]}], "handle": [{"handler": "reverse_proxy", "upstreams": [{"dial": "127.0.0.1:8081"}, {"dial": "192.0.2.1:80"}, {"dial": "192.0.2.2:80"}]}]},
+        {"handle": [{"handler": "static_response"}]}
+      ]}
     }}
   }
 }
@@ -432,6 +442,7 @@ fn caddy_by_handlers() {
         :8080 /tls/ => origin_tls 10 transport tls {}
         :8080 /many/ => servers 13 2 upstreams; servers 13 dial unix/
         :8080 /inner/ => 
+        :8080 /inner/again/ => servers 22 2 upstreams
         ",
     );
     let shown = document::certificates(&configuration, Dialect::Caddy, &ask(":8080")).unwrap();

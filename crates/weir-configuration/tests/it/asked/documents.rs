@@ -182,7 +182,20 @@ const CADDY: &str = r#"{"apps": {"http": {"servers": {
     {"match": [{"host": ["*.wild.example"]}, {"not": [{"path": ["/x"]}], "host": ["not.example"]}],
      "handle": [{"handler": "static_response", "body": "ok"}]}
   ]},
-  "plain": {"listen": [":8080"], "routes": [{"handle": [{"handler": "reverse_proxy", "upstreams": [{"dial": "192.0.2.1:80"}]}]}]}
+  "plain": {"listen": [":8080"], "routes": [{"handle": [{"handler": "reverse_proxy", "upstreams": [{"dial": "192.0.2.1:80"}]}]}]},
+  "rewritten": {"listen": [":8083"], "routes": [
+    {"match": [{"path": ["/api/*"]}], "handle": [{"handler": "subroute", "routes": [{"handle": [{"handler": "rewrite", "strip_path_prefix": "/API"}]}]}]},
+    {"group": "g", "match": [{"path": ["/old/*"]}], "handle": [{"handler": "rewrite", "uri": "/new{http.request.uri}"}]},
+    {"group": "g", "match": [{"path": ["/file/*"]}], "handle": [{"handler": "rewrite", "uri": "{http.matchers.file.relative}"}]},
+    {"match": [{"path": ["/swap/*"]}], "handle": [{"handler": "rewrite", "uri_substring": [{"find": "swap", "replace": "users"}]}]},
+    {"match": [{"path": ["/users/*"]}], "handle": [{"handler": "reverse_proxy"}]},
+    {"match": [{"path": ["/new/old/*"], "query": {"a": ["1"]}}], "handle": [{"handler": "file_server"}]},
+    {"match": [{"header": {"X-V": ["*b*"], "X-W": null}}], "handle": [{"handler": "metrics"}]},
+    {"match": [{"header_regexp": {"X-V": {"pattern": "^c"}}}], "handle": [{"handler": "static_response"}]},
+    {"match": [{"expression": "x"}], "handle": [{"handler": "subroute", "routes": [{"handle": [{"handler": "encode"}]}]}]},
+    {"match": [{"expression": "x", "path": ["/perhaps"]}], "handle": [{"handler": "reverse_proxy"}]},
+    {"handle": [{"handler": "reverse_proxy"}]}
+  ]}
 }}}}
 "#;
 
@@ -202,6 +215,15 @@ fn caddy_chooses_by_its_routes() {
             tls not.example /y => :443 | server site | route for *.wild.example | returns 200
             tls :443 not.example /x => 5:11 a request for `/x`…
             :81 => 14:24 no server is in clear on port 81
+            :8083 /api/users/1 => :8083 | server rewritten | route for /users/* | passes it on
+            :8083 /old/x?a=1 => :8083 | server rewritten | route for /new/old/* | answers from files
+            :8083 /old/x => :8083 | server rewritten | route | passes it on
+            :8083 /file/x => :8083 | server rewritten | route for /file/* | does what the configuration alone does not say
+            :8083 /swap/x => :8083 | server rewritten | route for /users/* | passes it on
+            :8083 X-V=abc => :8083 | server rewritten | route | shows statistics or health
+            :8083 X-V=abc X-W=1 => :8083 | server rewritten | route | passes it on
+            :8083 X-V=cd => :8083 | server rewritten | route | returns 200
+            :8083 /perhaps => :8083 | server rewritten | route for /perhaps | does what the configuration alone does not say
         ",
     );
 }
@@ -273,7 +295,7 @@ fn caddy_says_where_it_depends_on_more_than_the_request() {
             ),
             (
                 "/php/app",
-                ":8080 | server site | route for /php/app | passes it on",
+                ":8080 | server site | route for /php/* | does what the configuration alone does not say",
             ),
         ],
     );

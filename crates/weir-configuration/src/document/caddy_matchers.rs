@@ -1,0 +1,161 @@
+//! Matchers of Caddy's routes, as far as they can be told (`modules/caddyhttp/matchers.go`).
+
+use serde_json::Value as Json;
+
+use super::caddy_passage::Passage;
+use crate::names::is_found;
+
+/// Returns true if one of some sets of matchers takes a request; none at all takes any. `None`: it cannot be told.
+pub(super) fn matches(sets: Option<&Json>, passage: &Passage<'_>) -> Option<bool> {
+    let sets = sets.and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
+    let taken: Vec<Option<bool>> = sets.iter().map(|set| takes(set, passage)).collect();
+    if taken.is_empty() || taken.contains(&Some(true)) {
+        Some(true)
+    } else if taken.contains(&None) {
+        None
+    } else {
+        Some(false)
+    }
+}
+
+/// Returns true if all matchers of a set take a request.
+fn takes(set: &Json, passage: &Passage<'_>) -> Option<bool> {
+    all_of(set, |name, value| is_so(name, value, passage))
+}
+
+/// Returns true if all entries of an object are so.
+fn all_of(object: &Json, is_so: impl Fn(&str, &Json) -> Option<bool>) -> Option<bool> {
+    let entries = object.as_object()?.iter();
+    let said: Vec<Option<bool>> = entries.map(|(name, value)| is_so(name, value)).collect();
+    if said.contains(&Some(false)) {
+        Some(false)
+    } else {
+        (!said.contains(&None)).then_some(true)
+    }
+}
+
+fn is_so(name: &str, value: &Json, passage: &Passage<'_>) -> Option<bool> {
+    let path = passage.path.as_deref().ok();
+    match name {
+        "host" => any_of(value, passage.host.as_deref()?, is_host),
+        "path" => any_of(value, path?, is_path),
+        "method" => any_of(value, passage.method()?, str::eq),
+        "path_regexp" => is_found(value.get("pattern")?.as_str()?, false, path?),
+        "header" => all_of(value, |name, values| {
+            let header = passage.field(name)?;
+            match values.as_array() {
+                None => Some(header.is_empty()),
+                Some(_) if header.is_empty() => Some(false),
+                Some(values) if values.is_empty() => Some(true),
+                Some(_) => any_of(value.get(name)?, header, is_like),
+            }
+        }),
+        "header_regexp" => all_of(value, |name, expression| {
+            let header = passage.field(name)?;
+            let is_like = is_found(expression.get("pattern")?.as_str()?, false, header)?;
+            Some(is_like && !header.is_empty())
+        }),
+        "query" => has_parameter(value, passage.query()?),
+        "protocol" => match value.as_str()? {
+            "https" => Some(passage.is_tls),
+            "http" => Some(!passage.is_tls),
+            _ => None,
+        },
+        "not" => matches(Some(value), passage).map(|is_taken| !is_taken),
+        _ => None,
+    }
+}
+
+/// Returns true if a text is like one of a list. What a placeholder there stands for is not known.
+fn any_of(list: &Json, text: &str, is_like: impl Fn(&str, &str) -> bool) -> Option<bool> {
+    let patterns = || {
+        list.as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Json::as_str)
+    };
+    if patterns().any(|pattern| is_like(pattern, text)) {
+        return Some(true);
+    }
+    (!patterns().any(|pattern| pattern.contains('{'))).then_some(false)
+}
+
+/// Returns true if a query has a parameter; `None` for several, about which versions differ.
+fn has_parameter(wanted: &Json, query: &str) -> Option<bool> {
+    let wanted = wanted.as_object().filter(|wanted| wanted.len() == 1)?;
+    let (name, values) = wanted.iter().next()?;
+    let mut pairs = query
+        .split('&')
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+    let value = pairs.find(|(own, _)| own == name).map(|(_, value)| value);
+    let is_plain = !query.contains(['%', '+', ';', '{']) && pairs.all(|(own, _)| own != name);
+    let is_so = value.map_or(Some(false), |value| any_of(values, value, is_any_or));
+    is_so.filter(|_| is_plain)
+}
+
+fn is_any_or(pattern: &str, value: &str) -> bool {
+    pattern == "*" || pattern == value
+}
+
+/// A host as Caddy compares it: an asterisk is one label.
+pub(super) fn is_host(pattern: &str, host: &str) -> bool {
+    let (pattern, host) = (pattern.to_ascii_lowercase(), host.to_ascii_lowercase());
+    let (own, labels) = (pattern.split('.'), host.split('.'));
+    pattern == host
+        || (own.clone().count() == labels.clone().count()
+            && own
+                .zip(labels)
+                .all(|(own, label)| own == "*" || own == label))
+}
+
+/// A path as Caddy compares it: in any case of letters, with an asterisk at either end for anything, or with any number of
+/// them for parts without a slash (`MatchPath` of caddyhttp).
+fn is_path(pattern: &str, path: &str) -> bool {
+    let (pattern, path) = (pattern.to_ascii_lowercase(), path.to_ascii_lowercase());
+    if pattern.trim_matches('*').contains('*') {
+        is_glob(&pattern, &path)
+    } else {
+        is_like(&pattern, &path)
+    }
+}
+
+/// Returns true if a text is as a pattern with an asterisk for anything at either end has it.
+fn is_like(pattern: &str, text: &str) -> bool {
+    let inner = pattern.trim_matches('*');
+    match (pattern.starts_with('*'), pattern.ends_with('*')) {
+        (true, true) => text.contains(inner),
+        (true, false) => text.ends_with(inner),
+        (false, true) => text.starts_with(inner),
+        (false, false) => text == pattern,
+    }
+}
+
+/// Whether a pattern takes all of a path; an asterisk is for anything without a slash.
+fn is_glob(pattern: &str, path: &str) -> bool {
+    let Some((before, behind)) = pattern.split_once('*') else {
+        return pattern == path;
+    };
+    path.strip_prefix(before).is_some_and(|rest| {
+        let end = rest.find('/').unwrap_or(rest.len());
+        (0..=end).any(|at| rest.is_char_boundary(at) && is_glob(behind, &rest[at..]))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn asterisks_in_a_path_take_parts_of_it() {
+        for (pattern, path, expected) in [
+            ("/v1/*/items", "/v1/7/items", true),
+            ("/v1/*/items", "/v1/7/8/items", false),
+            ("/v1/*/items*", "/v1/7/items2", true),
+            ("/a/*.CSS", "/a/b.css", true),
+            ("*/b", "/x/a/b", true),
+            ("/a*", "/a/b/c", true),
+        ] {
+            assert_eq!(is_path(pattern, path), expected, "{pattern} {path}");
+        }
+    }
+}
