@@ -20,6 +20,8 @@ pub enum PemLocation {
     At(PathBuf),
     /// A file whose lines begin with the path of one (HAProxy's `crt-list`).
     ListedIn(PathBuf),
+    /// Of an authority that the proxy asks by itself, with a key of this type: `p256`.
+    Automatic(String),
     /// In the configuration itself.
     Text(String),
     /// Known when a request comes, or made by the proxy itself.

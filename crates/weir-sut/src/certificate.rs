@@ -38,7 +38,7 @@ pub struct Certificates {
 }
 
 /// The properties of a certificate that decide what a handshake with it costs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CertificateKind {
     /// Its key.
     pub key: KeyKind,
@@ -47,7 +47,7 @@ pub struct CertificateKind {
 }
 
 /// A kind of key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyKind {
     /// RSA with 2048 bits.
     Rsa2048,
@@ -105,6 +105,18 @@ impl KeyKind {
             _ if key.algorithm.algorithm.to_id_string() == ED25519 => Some(KeyKind::Ed25519),
             _ => None,
         }
+    }
+
+    /// Reads a name without dashes, `p256` or `rsa4096`.
+    pub(crate) fn named(name: &str) -> Option<KeyKind> {
+        Some(match name {
+            "rsa2048" => KeyKind::Rsa2048,
+            "rsa4096" => KeyKind::Rsa4096,
+            "p256" => KeyKind::P256,
+            "p384" => KeyKind::P384,
+            "ed25519" => KeyKind::Ed25519,
+            _ => return None,
+        })
     }
 
     fn generate(self) -> Result<KeyPair, rcgen::Error> {

@@ -64,9 +64,10 @@ impl dyn Proxy + '_ {
             user: None,
         };
         let copy = language.adapt(&changed, &surroundings)?;
+        let kind = self.certificate_kind(main, settings, asks, catalog)?;
         Ok(PlacedCopy {
             asked: records,
-            hashes: [&changed, &copy].map(hash_of),
+            hashes: [hash_of(&changed, None), hash_of(&copy, Some(kind))],
         })
     }
 
@@ -92,9 +93,10 @@ impl dyn Proxy + '_ {
     }
 }
 
-/// Hash of the words of all files.
-fn hash_of(source: &Source) -> u64 {
+/// Hash of the words of all files, and of the kind of certificate that is shown.
+fn hash_of(source: &Source, kind: Option<CertificateKind>) -> u64 {
     let mut hasher = DefaultHasher::new();
+    kind.hash(&mut hasher);
     for word in source
         .files
         .iter()

@@ -78,6 +78,11 @@ fn of_pem(pem: &PemLocation) -> Option<CertificateKind> {
             let path = lines.next()?.split_whitespace().next()?;
             of_file(&list.parent()?.join(path))
         }
+        // Authorities send one of their own with it.
+        PemLocation::Automatic(key) => Some(CertificateKind {
+            key: KeyKind::named(key)?,
+            sent: 2,
+        }),
         PemLocation::Unknown => None,
     }
 }

@@ -7,8 +7,12 @@ use crate::names::is_found;
 
 /// Returns true if one of some sets of matchers takes a request; none at all takes any. `None`: it cannot be told.
 pub(super) fn matches(sets: Option<&Json>, passage: &Passage<'_>) -> Option<bool> {
-    let sets = sets.and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
-    let taken: Vec<Option<bool>> = sets.iter().map(|set| takes(set, passage)).collect();
+    let taken: Vec<Option<bool>> = sets
+        .and_then(Json::as_array)
+        .into_iter()
+        .flatten()
+        .map(|set| all_of(set, |name, value| is_so(name, value, passage)))
+        .collect();
     if taken.is_empty() || taken.contains(&Some(true)) {
         Some(true)
     } else if taken.contains(&None) {
@@ -16,11 +20,6 @@ pub(super) fn matches(sets: Option<&Json>, passage: &Passage<'_>) -> Option<bool
     } else {
         Some(false)
     }
-}
-
-/// Returns true if all matchers of a set take a request.
-fn takes(set: &Json, passage: &Passage<'_>) -> Option<bool> {
-    all_of(set, |name, value| is_so(name, value, passage))
 }
 
 /// Returns true if all entries of an object are so.
@@ -40,22 +39,23 @@ fn is_so(name: &str, value: &Json, passage: &Passage<'_>) -> Option<bool> {
         "host" => any_of(value, passage.host.as_deref()?, is_host),
         "path" => any_of(value, path?, is_path),
         "method" => any_of(value, passage.method()?, str::eq),
-        "path_regexp" => is_found(value.get("pattern")?.as_str()?, false, path?),
+        "path_regexp" => is_found(value["pattern"].as_str()?, false, path?),
         "header" => all_of(value, |name, values| {
             let header = passage.field(name)?;
             match values.as_array() {
                 None => Some(header.is_empty()),
                 Some(_) if header.is_empty() => Some(false),
                 Some(values) if values.is_empty() => Some(true),
-                Some(_) => any_of(value.get(name)?, header, is_like),
+                Some(_) => any_of(&value[name], header, is_like),
             }
         }),
         "header_regexp" => all_of(value, |name, expression| {
-            let header = passage.field(name)?;
-            let is_like = is_found(expression.get("pattern")?.as_str()?, false, header)?;
-            Some(is_like && !header.is_empty())
+            let pattern = expression["pattern"].as_str()?;
+            match passage.field(name)? {
+                "" => Some(false),
+                header => is_found(pattern, false, header),
+            }
         }),
-        "query" => has_parameter(value, passage.query()?),
         "protocol" => match value.as_str()? {
             "https" => Some(passage.is_tls),
             "http" => Some(!passage.is_tls),
@@ -68,33 +68,12 @@ fn is_so(name: &str, value: &Json, passage: &Passage<'_>) -> Option<bool> {
 
 /// Returns true if a text is like one of a list. What a placeholder there stands for is not known.
 fn any_of(list: &Json, text: &str, is_like: impl Fn(&str, &str) -> bool) -> Option<bool> {
-    let patterns = || {
-        list.as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Json::as_str)
-    };
-    if patterns().any(|pattern| is_like(pattern, text)) {
+    let patterns: Vec<&str> = list.as_array()?.iter().filter_map(Json::as_str).collect();
+    if patterns.iter().any(|pattern| is_like(pattern, text)) {
         return Some(true);
     }
-    (!patterns().any(|pattern| pattern.contains('{'))).then_some(false)
-}
-
-/// Returns true if a query has a parameter; `None` for several, about which versions differ.
-fn has_parameter(wanted: &Json, query: &str) -> Option<bool> {
-    let wanted = wanted.as_object().filter(|wanted| wanted.len() == 1)?;
-    let (name, values) = wanted.iter().next()?;
-    let mut pairs = query
-        .split('&')
-        .map(|pair| pair.split_once('=').unwrap_or((pair, "")));
-    let value = pairs.find(|(own, _)| own == name).map(|(_, value)| value);
-    let is_plain = !query.contains(['%', '+', ';', '{']) && pairs.all(|(own, _)| own != name);
-    let is_so = value.map_or(Some(false), |value| any_of(values, value, is_any_or));
-    is_so.filter(|_| is_plain)
-}
-
-fn is_any_or(pattern: &str, value: &str) -> bool {
-    pattern == "*" || pattern == value
+    let is_known = !patterns.iter().any(|pattern| pattern.contains('{'));
+    is_known.then_some(false)
 }
 
 /// A host as Caddy compares it: an asterisk is one label.

@@ -14,9 +14,8 @@ pub(super) struct Passage<'a> {
     pub(super) host: Option<String>,
     /// The path, or the route behind which it cannot be told.
     pub(super) path: Result<String, Pointer>,
-    has_own_method: bool,
-    has_own_query: bool,
-    has_own_headers: bool,
+    /// Whether method and headers are those of the load.
+    is_as_sent: bool,
 }
 
 impl<'a> Passage<'a> {
@@ -26,18 +25,12 @@ impl<'a> Passage<'a> {
             is_tls: request.is_tls(),
             host: Some(request.host.to_owned()),
             path: Ok(request.path.to_owned()),
-            has_own_method: true,
-            has_own_query: true,
-            has_own_headers: true,
+            is_as_sent: true,
         }
     }
 
     pub(super) fn method(&self) -> Option<&str> {
-        self.has_own_method.then_some(self.request.method)
-    }
-
-    pub(super) fn query(&self) -> Option<&str> {
-        self.has_own_query.then_some(self.request.query())
+        self.is_as_sent.then_some(self.request.method)
     }
 
     /// The value of a header, empty where there is none.
@@ -45,7 +38,7 @@ impl<'a> Passage<'a> {
         if name.eq_ignore_ascii_case("host") {
             return self.host.as_deref();
         }
-        self.request.field(name).filter(|_| self.has_own_headers)
+        self.request.field(name).filter(|_| self.is_as_sent)
     }
 
     /// Leaves what is the same in another request, which this one may be behind a route.
@@ -57,28 +50,17 @@ impl<'a> Passage<'a> {
             } else {
                 Err(route.clone())
             },
-            has_own_method: self.has_own_method && other.has_own_method,
-            has_own_query: self.has_own_query && other.has_own_query,
-            has_own_headers: self.has_own_headers && other.has_own_headers,
+            is_as_sent: self.is_as_sent && other.is_as_sent,
             ..self
         }
     }
 
     /// Follows a handler of a route that changes requests.
     pub(super) fn changed(mut self, handler: &Json, route: &Pointer) -> Passage<'a> {
-        if handler.get("request").is_some() {
-            self.has_own_headers = false;
-        }
+        self.is_as_sent &= handler["request"].is_null() && handler["method"].is_null();
         if let Some(host) = handler.pointer("/request/set/Host/0") {
             self.host = host.as_str().and_then(literal).map(str::to_owned);
         }
-        self.has_own_method &= handler.get("method").is_none();
-        let uri = handler
-            .get("uri")
-            .and_then(Json::as_str)
-            .unwrap_or_default();
-        let has_own_query = !uri.contains('?') && handler.get("query").is_none();
-        self.has_own_query &= has_own_query && handler.get("uri_substring").is_none();
         let known = self.path.as_deref().ok();
         if let Some(path) = rewritten(known, self.request, handler) {
             self.path = Ok(path);
@@ -90,55 +72,62 @@ impl<'a> Passage<'a> {
 
     /// The request that a `reverse_proxy` makes of this one.
     pub(super) fn passed_on(&self, handler: &Json, at: &Pointer) -> Passage<'a> {
-        let part = |name| handler.get(name).unwrap_or(&Json::Null);
-        let changed = self.clone().changed(part("rewrite"), at);
+        let changed = self.clone().changed(&handler["rewrite"], at);
         Passage {
             is_tls: handler.pointer("/transport/tls").is_some(),
-            ..changed.changed(part("headers"), at)
+            ..changed.changed(&handler["headers"], at)
         }
     }
 }
 
 /// The path behind a `rewrite`, whose parts Caddy does in this order.
 fn rewritten(path: Option<&str>, request: &Request<'_>, handler: &Json) -> Option<String> {
-    let text = |name| handler.get(name).and_then(Json::as_str).unwrap_or_default();
-    let uri = text("uri").split('?').next().unwrap_or_default();
+    let uri = text(handler, "uri").split('?').next().unwrap_or_default();
     let mut path = match uri {
         "" => path?.to_owned(),
         uri => filled(uri, path, request)?,
     };
-    let prefix = literal(text("strip_path_prefix"))?;
+    let prefix = literal(text(handler, "strip_path_prefix"))?;
     let begin = path.get(..prefix.len());
     if begin.is_some_and(|begin| begin.eq_ignore_ascii_case(prefix)) {
         path.drain(..prefix.len());
     }
-    let suffix = literal(text("strip_path_suffix"))?;
+    let suffix = literal(text(handler, "strip_path_suffix"))?;
     path.truncate(path.strip_suffix(suffix).map_or(path.len(), str::len));
-    let parts = handler.get("uri_substring").and_then(Json::as_array);
-    for part in parts.into_iter().flatten() {
-        let text = |name| literal(part.get(name).map_or(Some(""), Json::as_str)?);
-        let is_limited = part.get("limit").is_some_and(|limit| *limit != 0);
-        path = (!is_limited).then(|| Some(path.replace(text("find")?, text("replace")?)))??;
+    for part in handler["uri_substring"].as_array().into_iter().flatten() {
+        let (find, replace) = (
+            literal(text(part, "find"))?,
+            literal(text(part, "replace"))?,
+        );
+        if part["limit"].as_u64().unwrap_or_default() > 0 {
+            return None;
+        }
+        path = path.replace(find, replace);
     }
     // Versions differ about what does not begin with a slash.
-    let is_known = path.starts_with('/') && handler.get("path_regexp").is_none();
+    let is_known = path.starts_with('/') && handler["path_regexp"].is_null();
     is_known.then_some(path)
 }
 
 /// A path with what its placeholders stand for; a query that they bring along is cut off.
 fn filled(uri: &str, path: Option<&str>, request: &Request<'_>) -> Option<String> {
-    let mut uri = uri.to_owned();
+    let mut target = uri.to_owned();
     for (placeholder, value) in [
         ("{http.request.uri}", path),
         ("{http.request.uri.path}", path),
         ("{http.request.orig_uri}", Some(request.path)),
         ("{http.request.orig_uri.path}", Some(request.path)),
     ] {
-        if uri.contains(placeholder) {
-            uri = uri.replace(placeholder, value?);
+        if target.contains(placeholder) {
+            target = target.replace(placeholder, value?);
         }
     }
-    literal(&uri).map(str::to_owned)
+    (!target.contains(['{', '#'])).then_some(target)
+}
+
+/// The text behind a key; empty where there is none.
+fn text<'j>(handler: &'j Json, key: &str) -> &'j str {
+    handler[key].as_str().unwrap_or_default()
 }
 
 /// A text without placeholders and fragments.

@@ -5,14 +5,15 @@ use serde_json::Value as Json;
 use weir_model::record::ReplacedPart;
 
 use super::asked::Document;
+use super::caddy_matchers::is_host;
 use super::caddy_passage::Passage;
 use super::caddy_routes::{Walk, asks_about_request};
 use super::find::{get, items};
 use super::pointer::Pointer;
 use super::walk::Visit;
-use crate::Asked;
 use crate::asked::Request;
 use crate::replaced::Replacements;
+use crate::{Asked, PemLocation, ShownCertificate};
 
 /// Policies by which a proxy chooses a server by the client's address.
 const BY_CLIENT: [&str; 2] = ["ip_hash", "client_ip_hash"];
@@ -61,7 +62,7 @@ fn follow(
     }
     let walk = Walk::through(document.json, &server, passage);
     for route in &walk.routes {
-        by_address(document, &route.child("match"), None, found);
+        by_address(document, &route.child("match"), found);
     }
     for (handler, passage) in &walk.handlers {
         let value = get(document.json, handler).unwrap_or(&Json::Null);
@@ -72,9 +73,7 @@ fn follow(
             Some("templates") => {
                 found.add(ReplacedPart::Content, &document.spot(handler, "templates"));
             }
-            Some(name @ ("map" | "rewrite" | "vars")) => {
-                by_address(document, handler, Some(name), found);
-            }
+            Some("map" | "rewrite" | "vars") => by_address(document, handler, found),
             Some("reverse_proxy") => {
                 servers(document, handler, value, found);
                 for upstream in items(document.json, handler.child("upstreams")) {
@@ -94,32 +93,55 @@ fn follow(
     }
 }
 
-/// Adds what decides by the client's address, by its key or `name`, of all values from a place on.
-fn by_address(
-    document: &Document<'_>,
-    at: &Pointer,
-    name: Option<&str>,
-    found: &mut Replacements<'_>,
-) {
+/// Adds what decides by the client's address, of all values from a place on.
+fn by_address(document: &Document<'_>, at: &Pointer, found: &mut Replacements<'_>) {
     let value = get(document.json, at).unwrap_or(&Json::Null);
     Visit::all(value, &mut |inner, value| {
-        let at = at.join(inner);
-        let key = at.tokens().last().map_or("", String::as_str);
-        let mut texts = [key, value.as_str().unwrap_or_default()].into_iter();
-        let is_said = texts.any(|text| BY_ADDRESS.iter().any(|said| text.contains(said)));
-        if is_said || matches!(key, "remote_ip" | "client_ip") {
-            let spot = document.spot(&at, name.unwrap_or(key));
-            found.add(ReplacedPart::ClientAddress, &spot);
+        let place = at.join(inner);
+        let key = place.tokens().last().map_or("", String::as_str);
+        let text = value.as_str().unwrap_or_default();
+        if is_address(key) || is_address(text) {
+            let name = if text.starts_with('{') { text } else { key };
+            found.add(ReplacedPart::ClientAddress, &document.spot(&place, name));
         }
     });
 }
 
+/// Returns true if the client's address is meant by a key, an expression or a placeholder.
+fn is_address(text: &str) -> bool {
+    matches!(text, "remote_ip" | "client_ip") || BY_ADDRESS.iter().any(|said| text.contains(said))
+}
+
 /// Finds the certificates that are loaded.
 pub(super) fn certificates(json: &Json) -> Vec<Pointer> {
-    let loaders = ["load_files", "load_pem"]
-        .map(|loader| items(json, Pointer::parse("/apps/tls/certificates").child(loader)));
-    let all = loaders.into_iter().flatten();
-    all.map(|one| one.child("certificate")).collect()
+    let at = Pointer::parse("/apps/tls/certificates");
+    let single = ["load_files", "load_pem"].into_iter();
+    single
+        .flat_map(|loader| items(json, at.child(loader)))
+        .map(|one| one.child("certificate"))
+        .chain(items(json, at.child("load_folders")))
+        .collect()
+}
+
+/// Finds the certificate that Caddy gets by itself for a name: with a key on P-256, unless a policy for it says otherwise
+/// (`AutomationPolicy` in `caddytls/automation.go`).
+pub(super) fn automatic_certificate(document: &Document<'_>, name: &str) -> ShownCertificate {
+    let policies = items(document.json, "/apps/tls/automation/policies");
+    let matching = policies.into_iter().find(|policy| {
+        let subjects = get(document.json, &policy.child("subjects")).and_then(Json::as_array);
+        subjects.is_none_or(|subjects| {
+            let mut names = subjects.iter().filter_map(Json::as_str);
+            subjects.is_empty() || names.any(|subject| is_host(subject, name))
+        })
+    });
+    let policy = matching.unwrap_or_default();
+    let key = get(document.json, &policy.child("key_type")).and_then(Json::as_str);
+    let key_type = key.unwrap_or("p256");
+    let words = format!("certificates that the proxy gets by itself, key_type {key_type}");
+    ShownCertificate {
+        spot: document.spot(&policy, words).record(document.doors.source),
+        pem: PemLocation::Automatic(key_type.to_owned()),
+    }
 }
 
 /// Adds what a handler that passes requests on loses in the copy.
@@ -151,6 +173,12 @@ fn servers(document: &Document<'_>, at: &Pointer, handler: &Json, found: &mut Re
     if let Some(value) = get(document.json, &tls).filter(|_| !dials.is_empty()) {
         let spot = document.spot(&tls, format!("transport tls {value}"));
         found.add(ReplacedPart::OriginTls, &spot);
+        // Go speaks HTTP/2 over TLS alone.
+        let versions = at.join("/transport/versions");
+        if let Some(value) = get(document.json, &versions) {
+            let spot = document.spot(&versions, format!("transport versions {value}"));
+            found.add(ReplacedPart::OriginTls, &spot);
+        }
     }
     if get(document.json, &at.join("/transport/proxy_protocol")).is_some() {
         let spot = document.spot(&at.join("/transport/proxy_protocol"), "proxy_protocol");

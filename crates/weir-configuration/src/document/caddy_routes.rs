@@ -102,8 +102,10 @@ impl<'a> Walk<'a> {
             end: None,
         };
         let end = walk.list(&server.child("routes"));
+        if end.is_none() {
+            walk.doubt = walk.doubt.or(walk.undecided.take());
+        }
         let doubt = walk.doubt.take();
-        let doubt = doubt.or_else(|| walk.undecided.take().filter(|_| end.is_none()));
         walk.end = doubt.map(|route| (route, Answer::Unknown)).or(end);
         walk
     }
@@ -169,7 +171,10 @@ impl<'a> Walk<'a> {
                     self.passage = self.passage.clone().changed(value, route);
                     None
                 }
-                _ if may_go_on(value) => {
+                // Clients that are known, and files that are not there, are left to those behind.
+                name if name == "authentication"
+                    || value.get("pass_thru") == Some(&true.into()) =>
+                {
                     self.doubt.get_or_insert_with(|| route.clone());
                     None
                 }
@@ -181,15 +186,6 @@ impl<'a> Walk<'a> {
         }
         None
     }
-}
-
-/// Returns true for a handler that may leave the answer to those behind it: to clients that it knows, or where there is
-/// no such file.
-fn may_go_on(handler: &Json) -> bool {
-    handler
-        .get("handler")
-        .is_some_and(|name| name == "authentication")
-        || handler.get("pass_thru") == Some(&Json::Bool(true))
 }
 
 /// What a handler answers; `None`: it leaves that to those behind it.

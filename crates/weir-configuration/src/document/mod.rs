@@ -141,7 +141,12 @@ pub fn certificates(
         let spot = document.spot(&at, name).record(source);
         ShownCertificate { spot, pem }
     });
-    Ok(shown.collect())
+    let shown: Vec<ShownCertificate> = shown.collect();
+    if dialect == Dialect::Caddy && shown.is_empty() {
+        let automatic = caddy_replaced::automatic_certificate(&document, ask.server_name());
+        return Ok(vec![automatic]);
+    }
+    Ok(shown)
 }
 
 /// Finds what a copy of a document replaces, of what the requests of a load meet.

@@ -397,7 +397,7 @@ fn caddy_by_the_routes_that_a_request_meets() {
         "
         :8080 a.example Accept-Encoding=gzip => content 8 encode; client_address 8 remote_ip
         :8080 b.example Accept-Encoding=gzip => names 17 dial {http.request.host}:80; service 12 reverse_proxy with handle_response; content 15 handle_response; client_address 13 expression; client_address 16 lb_policy ip_hash
-        :8080 c.example => servers 22 dial unix/; client_address 20 map
+        :8080 c.example => servers 22 dial unix/; client_address 20 {http.request.remote.host}
         ",
     );
 }
@@ -411,7 +411,7 @@ const CADDY: &str = r#"{
         "routes": [
           {"handle": [{"handler": "encode", "encodings": {"gzip": {}}}]},
           {"match": [{"path": ["/tls/*"]}], "terminal": true, "handle": [
-            {"handler": "reverse_proxy", "transport": {"protocol": "http", "tls": {}}, "upstreams": [{"dial": "192.0.2.1:443"}]}
+            {"handler": "reverse_proxy", "transport": {"protocol": "http", "tls": {}, "versions": ["2"]}, "upstreams": [{"dial": "192.0.2.1:443"}]}
           ]},
           {"match": [{"path": ["/many/*"]}], "terminal": true, "handle": [
             {"handler": "reverse_proxy", "upstreams": [{"dial": "192.0.2.1:80"}, {"dial": "unix//run/app.sock"}]}
@@ -439,7 +439,7 @@ fn caddy_by_handlers() {
         "
         :8080 => 
         :8080 Accept-Encoding=gzip => content 8 encode
-        :8080 /tls/ => origin_tls 10 transport tls {}
+        :8080 /tls/ => origin_tls 10 transport tls {}; origin_tls 10 transport versions [\"2\"]
         :8080 /many/ => servers 13 2 upstreams; servers 13 dial unix/
         :8080 /inner/ => 
         :8080 /inner/again/ => servers 22 2 upstreams
@@ -447,6 +447,29 @@ fn caddy_by_handlers() {
     );
     let shown = document::certificates(&configuration, Dialect::Caddy, &ask(":8080")).unwrap();
     assert_eq!(paths(&shown), ["3 /etc/proxy/site.pem"]);
+    for (policies, expected) in [
+        ("", "p256"),
+        (
+            r#"{"subjects": ["*.test"], "key_type": "rsa2048"}, "#,
+            "rsa2048",
+        ),
+        (
+            r#"{"subjects": ["a.example"], "key_type": "rsa2048"}, {"key_type": "p384"}, "#,
+            "p384",
+        ),
+    ] {
+        let automatic = format!(r#""automation": {{"policies": [{policies}{{}}]}}"#);
+        let text = CADDY.replace(
+            r#""certificates": {"load_files": [{"certificate": "site.pem", "key": "site.key"}]}"#,
+            &automatic,
+        );
+        let asked = ask("tls");
+        let shown = document::certificates(&source("caddy.json", &text), Dialect::Caddy, &asked);
+        assert_eq!(
+            shown.unwrap()[0].pem,
+            PemLocation::Automatic(expected.to_owned())
+        );
+    }
     let folder = prefix();
     let copy = document::adapt_caddy(&configuration, &of_a_test(folder.path())).unwrap();
     let inner = text(&copy)

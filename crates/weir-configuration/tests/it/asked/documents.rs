@@ -189,7 +189,7 @@ const CADDY: &str = r#"{"apps": {"http": {"servers": {
     {"group": "g", "match": [{"path": ["/file/*"]}], "handle": [{"handler": "rewrite", "uri": "{http.matchers.file.relative}"}]},
     {"match": [{"path": ["/swap/*"]}], "handle": [{"handler": "rewrite", "uri_substring": [{"find": "swap", "replace": "users"}]}]},
     {"match": [{"path": ["/users/*"]}], "handle": [{"handler": "reverse_proxy"}]},
-    {"match": [{"path": ["/new/old/*"], "query": {"a": ["1"]}}], "handle": [{"handler": "file_server"}]},
+    {"match": [{"path": ["/new/old/*"], "method": ["GET"]}], "handle": [{"handler": "file_server"}]},
     {"match": [{"header": {"X-V": ["*b*"], "X-W": null}}], "handle": [{"handler": "metrics"}]},
     {"match": [{"header_regexp": {"X-V": {"pattern": "^c"}}}], "handle": [{"handler": "static_response"}]},
     {"match": [{"expression": "x"}], "handle": [{"handler": "subroute", "routes": [{"handle": [{"handler": "encode"}]}]}]},
@@ -217,7 +217,7 @@ fn caddy_chooses_by_its_routes() {
             :81 => 14:24 no server is in clear on port 81
             :8083 /api/users/1 => :8083 | server rewritten | route for /users/* | passes it on
             :8083 /old/x?a=1 => :8083 | server rewritten | route for /new/old/* | answers from files
-            :8083 /old/x => :8083 | server rewritten | route | passes it on
+            :8083 HEAD /old/x => :8083 | server rewritten | route | passes it on
             :8083 /file/x => :8083 | server rewritten | route for /file/* | does what the configuration alone does not say
             :8083 /swap/x => :8083 | server rewritten | route for /users/* | passes it on
             :8083 X-V=abc => :8083 | server rewritten | route | shows statistics or health
