@@ -38,7 +38,7 @@ fn is_so(name: &str, value: &Json, passage: &Passage<'_>) -> Option<bool> {
     match name {
         "host" => any_of(value, passage.host.as_deref()?, is_host),
         "path" => any_of(value, path?, is_path),
-        "method" => any_of(value, passage.method()?, str::eq),
+        "method" => any_of(value, passage.method?, str::eq),
         "path_regexp" => is_found(value["pattern"].as_str()?, false, path?),
         "header" => all_of(value, |name, values| {
             let header = passage.field(name)?;

@@ -14,8 +14,9 @@ pub(super) struct Passage<'a> {
     pub(super) host: Option<String>,
     /// The path, or the route behind which it cannot be told.
     pub(super) path: Result<String, Pointer>,
-    /// Whether method and headers are those of the load.
-    is_as_sent: bool,
+    pub(super) method: Option<&'a str>,
+    /// What handlers do to headers, in small letters.
+    changes: String,
 }
 
 impl<'a> Passage<'a> {
@@ -25,12 +26,9 @@ impl<'a> Passage<'a> {
             is_tls: request.is_tls(),
             host: Some(request.host.to_owned()),
             path: Ok(request.path.to_owned()),
-            is_as_sent: true,
+            method: Some(request.method),
+            changes: String::new(),
         }
-    }
-
-    pub(super) fn method(&self) -> Option<&str> {
-        self.is_as_sent.then_some(self.request.method)
     }
 
     /// The value of a header, empty where there is none.
@@ -38,10 +36,12 @@ impl<'a> Passage<'a> {
         if name.eq_ignore_ascii_case("host") {
             return self.host.as_deref();
         }
-        self.request.field(name).filter(|_| self.is_as_sent)
+        let is_changed = self.changes.contains(&name.to_ascii_lowercase());
+        let value = self.request.field(name);
+        value.filter(|_| !is_changed && !self.changes.contains('*'))
     }
 
-    /// Leaves what is the same in another request, which this one may be behind a route.
+    /// Leaves what is the same in what a route makes of this request, if it may take it.
     pub(super) fn joined(self, other: &Passage<'_>, route: &Pointer) -> Passage<'a> {
         Passage {
             host: self.host.filter(|host| other.host.as_ref() == Some(host)),
@@ -50,16 +50,20 @@ impl<'a> Passage<'a> {
             } else {
                 Err(route.clone())
             },
-            is_as_sent: self.is_as_sent && other.is_as_sent,
+            method: self.method.filter(|_| other.method.is_some()),
+            changes: other.changes.clone(),
             ..self
         }
     }
 
     /// Follows a handler of a route that changes requests.
     pub(super) fn changed(mut self, handler: &Json, route: &Pointer) -> Passage<'a> {
-        self.is_as_sent &= handler["request"].is_null() && handler["method"].is_null();
-        if let Some(host) = handler.pointer("/request/set/Host/0") {
-            self.host = host.as_str().and_then(literal).map(str::to_owned);
+        self.method = self.method.filter(|_| handler["method"].is_null());
+        if let Some(headers) = handler.get("request") {
+            self.changes += &headers.to_string().to_ascii_lowercase();
+            if let Some(host) = headers.pointer("/set/Host/0") {
+                self.host = host.as_str().and_then(literal).map(str::to_owned);
+            }
         }
         let known = self.path.as_deref().ok();
         if let Some(path) = rewritten(known, self.request, handler) {

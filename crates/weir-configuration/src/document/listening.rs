@@ -28,9 +28,11 @@ fn leads(server: &str, listener: &str) -> bool {
     else {
         return !server.is_empty() && server == listener;
     };
-    let is_loopback = host == "localhost" || host == "[::1]" || host.starts_with("127.");
+    // Go connects to this host where an address has none.
+    let is_name = matches!(host, "" | "localhost");
+    let is_loopback = is_name || host == "[::1]" || host.starts_with("127.");
     let is_any = matches!(own, "" | "*" | "0.0.0.0" | "[::]" | "localhost");
-    let is_local_name = host == "localhost" && matches!(own, "127.0.0.1" | "[::1]");
+    let is_local_name = is_name && matches!(own, "127.0.0.1" | "[::1]");
     port == own_port && (host == own || is_local_name || (is_loopback && is_any))
 }
 
@@ -46,6 +48,7 @@ mod tests {
             ("localhost:81", "127.0.0.1:81", true),
             ("127.0.0.1:81", "0.0.0.0:81", true),
             ("[::1]:81", "[::]:81", true),
+            (":81", "127.0.0.1:81", true),
             ("10.0.0.1:81", "0.0.0.0:81", false),
             ("127.0.0.1:81", "10.0.0.1:81", false),
             ("127.0.0.1:82", ":81", false),

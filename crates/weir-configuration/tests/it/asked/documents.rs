@@ -190,6 +190,8 @@ const CADDY: &str = r#"{"apps": {"http": {"servers": {
     {"match": [{"path": ["/swap/*"]}], "handle": [{"handler": "rewrite", "uri_substring": [{"find": "swap", "replace": "users"}]}]},
     {"match": [{"path": ["/users/*"]}], "handle": [{"handler": "reverse_proxy"}]},
     {"match": [{"path": ["/new/old/*"], "method": ["GET"]}], "handle": [{"handler": "file_server"}]},
+    {"handle": [{"handler": "headers", "request": {"set": {"X-T": ["1"]}}}]},
+    {"match": [{"header": {"X-T": ["1"]}, "path": ["/set"]}], "handle": [{"handler": "file_server"}]},
     {"match": [{"header": {"X-V": ["*b*"], "X-W": null}}], "handle": [{"handler": "metrics"}]},
     {"match": [{"header_regexp": {"X-V": {"pattern": "^c"}}}], "handle": [{"handler": "static_response"}]},
     {"match": [{"expression": "x"}], "handle": [{"handler": "subroute", "routes": [{"handle": [{"handler": "encode"}]}]}]},
@@ -220,6 +222,7 @@ fn caddy_chooses_by_its_routes() {
             :8083 HEAD /old/x => :8083 | server rewritten | route | passes it on
             :8083 /file/x => :8083 | server rewritten | route for /file/* | does what the configuration alone does not say
             :8083 /swap/x => :8083 | server rewritten | route for /users/* | passes it on
+            :8083 /set => :8083 | server rewritten | route for /set | does what the configuration alone does not say
             :8083 X-V=abc => :8083 | server rewritten | route | shows statistics or health
             :8083 X-V=abc X-W=1 => :8083 | server rewritten | route | passes it on
             :8083 X-V=cd => :8083 | server rewritten | route | returns 200
