@@ -281,5 +281,9 @@ mod tests {
             assert_eq!(all.of_kind(kind).unwrap(), &made);
         }
         assert_eq!(CertificateKind::of_pem(b"no certificate"), None);
+        for key in [KeyKind::Rsa4096, KeyKind::P256, KeyKind::Ed25519] {
+            let name = key.to_string().replace("ecdsa-", "").replace('-', "");
+            assert_eq!(KeyKind::named(&name), Some(key));
+        }
     }
 }
