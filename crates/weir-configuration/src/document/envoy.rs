@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use super::asked::{Document, Parts};
 use super::dialect::Dialect;
 use super::envoy_known::KNOWN;
-use super::envoy_protocol::without_protocol;
+use super::envoy_protocol::{destinations, in_clear, without_protocol};
 use super::envoy_routes;
 use super::find::{field, get, is_constant, items};
 use super::kept::check;
@@ -215,10 +215,11 @@ pub(super) fn document(parts: Parts<'_>) -> Document<'_> {
 ///   filter chains; where all chains are for servers by name, the first of these is for any. All others become the pipes
 ///   `PREFIX/run/N.sock`; for UDP, some free port of the loopback. Additional addresses are taken
 ///   out.
-/// * Filter chains for the port of a listener that is asked are for its new port, and for any address.
+/// * Filter chains for the port of a listener that is asked are for its new port, and for any address; its clients need
+///   not speak the PROXY protocol.
 /// * Every endpoint of the clusters has the origin server's address, clusters that ask the DNS
 ///   become `STATIC`, and their `transport_socket` (TLS) is taken out, with addresses to ask from and
-///   resolvers. An endpoint that is a listener of the bootstrap stays one. Which protocol a cluster speaks stays: the origin server must speak it. Active
+///   resolvers. What they would agree on within TLS, and HTTP/3, is HTTP/1.1. An endpoint that is a listener of the bootstrap stays one. Which protocol a cluster speaks stays: the origin server must speak it. Active
 ///   `health_checks` stay, and ask it besides the load; what they expect of an answer is taken out.
 /// * `stats_sinks` and reports of load and health (`load_stats_config`, `hds_config`) are taken out.
 /// * Access logs that are files, `/dev/stdout` too, go to `PREFIX/logs/access-N.log`, with their
@@ -306,28 +307,13 @@ impl Copy<'_> {
             self.edits
                 .put(listener.at.child("address"), address.clone());
             self.edits.take(listener.at.child("additional_addresses"));
-            without_protocol(self.document, &listener.at, &mut self.edits);
             if let Some((_, address)) = door {
-                self.destinations(&listener, address);
+                without_protocol(self.document, &listener.at, &mut self.edits);
+                destinations(self.document, &listener, address, &mut self.edits);
             }
             self.listening.push((listener, address));
         }
         Ok(())
-    }
-
-    /// Filter chains for the listener's port are for the copy's, and those for some of its addresses for any.
-    fn destinations(&mut self, listener: &Listening, new: &SocketAddr) {
-        for chain in chains(self.document, &listener.at) {
-            let matching = chain.child("filter_chain_match");
-            let port = matching.child("destination_port");
-            let own = get(self.document, &port).and_then(Json::as_u64);
-            if own.is_some() && own == listener.port.map(u64::from) {
-                self.edits.put(port, new.port());
-            }
-            for name in ["address_suffix", "prefix_ranges", "suffix_len"] {
-                self.edits.take(matching.child(name));
-            }
-        }
     }
 
     /// What a listener shows, to clients that name any server.
@@ -408,17 +394,15 @@ impl Copy<'_> {
             if config.is_some_and(|config| is_of_type(config, "DnsCluster")) {
                 self.edits.take(extension);
             }
-            let transport = ["transport_socket", "transport_socket_matches"];
-            let transport = transport.into_iter().filter(|_| !is_own);
+            if !is_own {
+                in_clear(self.document, &cluster, &mut self.edits);
+            }
             for other in [
                 "dns_resolution_config",
                 "dns_resolvers",
                 "typed_dns_resolver_config",
                 "upstream_bind_config",
-            ]
-            .into_iter()
-            .chain(transport)
-            {
+            ] {
                 self.edits.take(cluster.child(other));
             }
         }

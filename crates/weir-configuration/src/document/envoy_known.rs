@@ -47,7 +47,8 @@ const OTHERS: &str = "extensions.access_loggers.file.v3.FileAccessLog, \
      extensions.filters.udp.udp_proxy.v3.UdpProxyConfig, \
      extensions.transport_sockets.quic.v3.QuicDownstreamTransport, config.trace.v3.DatadogConfig, \
      config.trace.v3.LightstepConfig, config.trace.v3.OpenTelemetryConfig, \
-     config.trace.v3.SkyWalkingConfig, config.trace.v3.ZipkinConfig, config.rbac.v3.Action";
+     config.trace.v3.SkyWalkingConfig, config.trace.v3.ZipkinConfig, config.rbac.v3.Action, \
+     config.route.v3.FilterConfig";
 
 /// Fields that have Envoy take its configuration, or its servers, from elsewhere.
 const DISCOVERY: &str = "ads, ads_config, api_config_source, api_config_sources, cds_config, \

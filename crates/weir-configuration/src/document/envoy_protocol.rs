@@ -1,11 +1,21 @@
-//! The PROXY protocol in copies of Envoy's configurations.
+//! How copies of Envoy's configurations are spoken to, and speak to the origin server.
 
-use serde_json::Value as Json;
+use std::net::SocketAddr;
 
-use super::envoy::chains;
+use serde_json::{Value as Json, json};
+
+use super::envoy::{UPSTREAM_HTTP, chains, is_of_type};
 use super::find::{get, items};
+use super::listening::Listening;
 use super::pointer::Pointer;
 use super::set::Edits;
+use super::walk::Visit;
+
+/// Options of a cluster by which it speaks what it agrees on within TLS, or HTTP/3: in clear there is neither.
+pub(super) const NEGOTIATED: [&str; 2] = [
+    "/auto_config",
+    "/explicit_http_config/http3_protocol_options",
+];
 
 /// Lets clients of a listener do without the PROXY protocol.
 pub(super) fn without_protocol(document: &Json, listener: &Pointer, edits: &mut Edits) {
@@ -18,5 +28,63 @@ pub(super) fn without_protocol(document: &Json, listener: &Pointer, edits: &mut 
         if kind.is_some_and(|kind| kind.ends_with(".ProxyProtocol")) {
             edits.put(config.child("allow_requests_without_proxy_protocol"), true);
         }
+    }
+}
+
+/// Filter chains for the listener's port are for the copy's, and those for some of its addresses for any.
+pub(super) fn destinations(
+    document: &Json,
+    listener: &Listening,
+    new: &SocketAddr,
+    edits: &mut Edits,
+) {
+    let old = listener.port.map(u64::from);
+    for chain in chains(document, &listener.at) {
+        let matching = chain.child("filter_chain_match");
+        let port = matching.child("destination_port");
+        let own = get(document, &port).and_then(Json::as_u64);
+        if own.is_some() && own == old {
+            edits.put(port, new.port());
+        }
+        for name in ["address_suffix", "prefix_ranges", "suffix_len"] {
+            edits.take(matching.child(name));
+        }
+    }
+    let matcher = listener.at.child("filter_chain_matcher");
+    let rules = get(document, &matcher).unwrap_or(&Json::Null);
+    Visit::all(rules, &mut |inner, rule| {
+        let input = get(rule, &Pointer::parse("/input/typed_config"));
+        let map = matcher.join(inner).join("/exact_match_map/map");
+        let own = old
+            .map(|old| map.child(old))
+            .filter(|at| get(document, at).is_some());
+        if let Some(own) =
+            own.filter(|_| input.is_some_and(|it| is_of_type(it, "DestinationPortInput")))
+        {
+            edits.put(
+                map.child(new.port()),
+                get(document, &own).cloned().unwrap_or_default(),
+            );
+            edits.take(own);
+        }
+    });
+}
+
+/// Has a cluster speak in clear, and HTTP/1.1 where nothing else is said outside of TLS.
+pub(super) fn in_clear(document: &Json, cluster: &Pointer, edits: &mut Edits) {
+    for socket in ["transport_socket", "transport_socket_matches"] {
+        edits.take(cluster.child(socket));
+    }
+    let options = cluster
+        .child("typed_extension_protocol_options")
+        .child(UPSTREAM_HTTP);
+    for at in NEGOTIATED.map(|name| options.join(name)) {
+        let Some(said) = get(document, &at) else {
+            continue;
+        };
+        let http = get(said, &Pointer::parse("/http_protocol_options")).cloned();
+        let plain = options.join("/explicit_http_config/http_protocol_options");
+        edits.take(at);
+        edits.put(plain, http.unwrap_or_else(|| json!({})));
     }
 }

@@ -1,36 +1,32 @@
 //! Finds what a copy of Envoy's bootstrap replaces, of what the requests of a load meet ([`super::adapt_envoy`]).
 
+use std::collections::BTreeSet;
+
 use serde_json::Value as Json;
 
 use weir_model::record::ReplacedPart;
 
 use super::asked::Document;
 use super::envoy::CHAIN_TLS;
+use super::envoy_clusters::{named, weighted};
+use super::envoy_filters::{fetched_keys, in_force, replaced, type_of};
+use super::envoy_routes::{chains_taken, may_take, share, through};
 use super::find::{field, get, items};
 use super::pointer::Pointer;
 use super::tree::camel;
 use super::walk::Visit;
 use crate::Asked;
+use crate::answer::Answer;
 use crate::asked::Request;
 use crate::replaced::Replacements;
 
-/// Types of filters, and what of them a run has otherwise.
-const FILTERS: [(&str, ReplacedPart); 11] = [
-    ("AdaptiveConcurrency", ReplacedPart::Limit),
-    ("AdmissionControl", ReplacedPart::Limit),
-    ("BandwidthLimit", ReplacedPart::Limit),
-    ("CacheConfig", ReplacedPart::Content),
-    ("Compressor", ReplacedPart::Content),
-    ("ConnectionLimit", ReplacedPart::Limit),
-    ("Decompressor", ReplacedPart::Content),
-    ("ExtAuthz", ReplacedPart::Service),
-    ("LocalRateLimit", ReplacedPart::Limit),
-    ("RateLimit", ReplacedPart::Service),
-    ("ProxyProtocol", ReplacedPart::ProxyProtocol),
-];
+/// Places that a request meets at most, each with the target that it has there.
+const MOST_MET: usize = 100;
 
-/// Matchers and descriptors that are about the client's address.
-const ADDRESSES: [&str; 6] = [
+/// Matchers and descriptors that are about the client's address, by key or type.
+const ADDRESSES: [&str; 8] = [
+    "DirectSourceIPInput",
+    "SourceIPInput",
     "direct_remote_ip",
     "masked_remote_address",
     "remote_address",
@@ -40,10 +36,21 @@ const ADDRESSES: [&str; 6] = [
 ];
 
 /// Parts that are looked at by themselves: for the request alone, and if they are not switched off.
-const BY_THEMSELVES: [&str; 4] = ["http_filters", "route_config", "routes", "virtual_hosts"];
+const BY_THEMSELVES: [&str; 5] = [
+    "http_filters",
+    "route_config",
+    "routes",
+    "typed_per_filter_config",
+    "virtual_hosts",
+];
 
-/// Keys of what is sent to others beside the request.
-const SENT_ELSEWHERE: [&str; 3] = ["remote_jwks", "request_mirror_policies", "tracing"];
+/// What the whole process sends to others, or asks from, and a copy does without.
+const OUTPUTS: [&str; 4] = [
+    "/cluster_manager/load_stats_config",
+    "/cluster_manager/upstream_bind_config",
+    "/hds_config",
+    "/stats_sinks",
+];
 
 /// Adds what a copy has otherwise of what a request meets.
 pub(super) fn add(
@@ -51,228 +58,241 @@ pub(super) fn add(
     (request, asked): (&Request<'_>, &Asked),
     found: &mut Replacements<'_>,
 ) {
-    let route = asked.location.as_ref();
-    let route = route.map(|route| Pointer::parse(&route.pointer));
-    let Some(host) = &asked.server else {
-        // A proxy of TCP has no hosts: `filter_chains/N/filters/M/typed_config`.
-        if let Some(config) = route.filter(|route| route.tokens().len() > 3) {
-            let filters = config.first(config.tokens().len() - 2);
-            in_connections(document, &filters, request, found);
-            clusters(document, &config, found);
+    let mut search = Search {
+        document,
+        json: document.json,
+        met: BTreeSet::new(),
+        found,
+    };
+    for at in OUTPUTS.map(Pointer::parse) {
+        search.left_out(&at);
+    }
+    search.listener(asked.index, request);
+}
+
+/// Looks for what a copy replaces on the ways of one request.
+pub(super) struct Search<'d, 'f, 's> {
+    pub(super) document: &'d Document<'d>,
+    pub(super) json: &'d Json,
+    /// Places that a request has met, with its target there: a circle ends.
+    met: BTreeSet<(Pointer, String)>,
+    found: &'f mut Replacements<'s>,
+}
+
+impl Search<'_, '_, '_> {
+    pub(super) fn add(&mut self, part: ReplacedPart, at: &Pointer, name: impl Into<String>) {
+        self.found.add(part, &self.document.spot(at, name));
+    }
+
+    /// Notes a place that a request meets, and tells whether that is new.
+    pub(super) fn meets(&mut self, at: &Pointer, request: &Request<'_>) -> bool {
+        let target = format!("{}{}", request.authority, request.path);
+        self.met.len() < MOST_MET && self.met.insert((at.clone(), target))
+    }
+
+    /// Adds something that is not there in the copy.
+    pub(super) fn left_out(&mut self, at: &Pointer) {
+        let value = get(self.json, at).unwrap_or(&Json::Null).to_string();
+        if !matches!(&*value, "null" | "[]" | "{}") {
+            let name = at.tokens().last().cloned().unwrap_or_default();
+            self.add(ReplacedPart::Before, at, format!("{name} {value}"));
         }
-        return;
-    };
-    let host = Pointer::parse(&host.pointer);
-    let tokens = host.tokens().iter();
-    let manager = tokens
-        .clone()
-        .position(|token| matches!(token.as_str(), "route_config" | "routeConfig"));
-    let Some(steps) = manager else { return };
-    in_connections(document, &host.first(steps - 2), request, found);
-    let all_hosts = host.first(steps + 1);
-    let levels: Vec<&Pointer> = route.iter().chain([&host, &all_hosts]).collect();
-    for filter in items(document.json, host.first(steps).child("http_filters")) {
-        if is_on(document.json, &filter, &levels) {
-            filter_of(document, &filter.child("typed_config"), request, found);
+    }
+
+    /// Adds what a request meets that comes in at a listener.
+    pub(super) fn listener(&mut self, door: usize, request: &Request<'_>) {
+        let is_first = self.met.is_empty();
+        let listener = self.document.found[door].at.clone();
+        if !self.meets(&listener, request) {
+            return;
+        }
+        for filter in items(self.json, listener.child("listener_filters")) {
+            let config = filter.child("typed_config");
+            // What sends it within the configuration does so in the copy.
+            let is_kept = |config: &Json| type_of(config).0 == "ProxyProtocol" && !is_first;
+            if !get(self.json, &config).is_some_and(is_kept) {
+                self.filter(&config, &[], request);
+            }
+        }
+        self.logs(&listener);
+        for chain in chains_taken(self.document, door, request) {
+            let protocol = chain.child("use_proxy_proto");
+            if is_first && get(self.json, &protocol) == Some(&Json::Bool(true)) {
+                self.add(ReplacedPart::ProxyProtocol, &protocol, "use_proxy_proto");
+            }
+            self.by_address(&chain.child("filter_chain_match"), "filter_chain_match");
+            for filter in items(self.json, chain.child("filters")) {
+                self.filter(&filter.child("typed_config"), &[], request);
+            }
+            self.chain(&chain, request);
         }
     }
-    for level in &levels {
-        by_address(document, level, "route", found);
-        sent_elsewhere(document, level, found);
-        let overrides = get(document.json, &level.child("typed_per_filter_config"));
-        for (name, _) in overrides.and_then(Json::as_object).into_iter().flatten() {
-            let at = level.child("typed_per_filter_config").child(name);
-            filter_of(document, &at, request, found);
+
+    /// Adds what a request meets in a filter chain.
+    fn chain(&mut self, chain: &Pointer, request: &Request<'_>) {
+        let way = through(self.document, chain, request);
+        let place = way
+            .location
+            .as_ref()
+            .map(|spot| Pointer::parse(&spot.pointer));
+        let mut passed = *request;
+        if get(self.json, &chain.join(CHAIN_TLS)).is_some() {
+            passed.server_name = None;
         }
-    }
-    if let Some(route) = &route {
-        clusters(document, &route.child("route"), found);
-    }
-}
-
-/// Adds what is replaced of a connection, by the list of the filters of its chain.
-fn in_connections(
-    document: &Document<'_>,
-    filters: &Pointer,
-    request: &Request<'_>,
-    found: &mut Replacements<'_>,
-) {
-    // `/static_resources/listeners/N`
-    let of_listener = items(document.json, filters.first(3).child("listener_filters"));
-    for filter in of_listener.into_iter().chain(items(document.json, filters)) {
-        filter_of(document, &filter.child("typed_config"), request, found);
-    }
-    let chain = filters.first(filters.tokens().len() - 1);
-    let matching = chain.child("filter_chain_match");
-    by_address(document, &matching, "filter_chain_match", found);
-    let protocol = chain.child("use_proxy_proto");
-    if get(document.json, &protocol) == Some(&Json::Bool(true)) {
-        let spot = document.spot(&protocol, "use_proxy_proto");
-        found.add(ReplacedPart::ProxyProtocol, &spot);
-    }
-}
-
-/// Returns true for a filter that is not switched off, by itself or for a route.
-fn is_on(json: &Json, filter: &Pointer, levels: &[&Pointer]) -> bool {
-    let name = get(json, &filter.child("name")).and_then(Json::as_str);
-    let mut overrides = levels
-        .iter()
-        .filter_map(|level| get(json, &level.child("typed_per_filter_config").child(name?)));
-    let said = overrides.next().or_else(|| get(json, filter));
-    said.and_then(|said| field(said, "disabled")) != Some(&Json::Bool(true))
-}
-
-/// Finds the certificates that clients are shown: those of the filter chain in which the virtual host is.
-pub(super) fn certificates(document: &Document<'_>, asked: &Asked) -> Vec<Pointer> {
-    let host = asked
-        .server
-        .as_ref()
-        .map(|host| Pointer::parse(&host.pointer));
-    let Some(host) = host else { return Vec::new() };
-    let tokens = host.tokens();
-    let chain = tokens.iter().position(|token| {
-        matches!(token.as_str(), "filter_chains" | "filterChains")
-            || matches!(
-                token.as_str(),
-                "default_filter_chain" | "defaultFilterChain"
-            )
-    });
-    let Some(at) = chain else { return Vec::new() };
-    let steps = if tokens[at].starts_with("default") {
-        at + 1
-    } else {
-        at + 2
-    };
-    let context = host
-        .first(steps)
-        .join(CHAIN_TLS)
-        .child("common_tls_context");
-    let all = items(document.json, context.child("tls_certificates")).into_iter();
-    all.map(|one| one.child("certificate_chain")).collect()
-}
-
-/// Adds what the copy replaces of a filter.
-fn filter_of(
-    document: &Document<'_>,
-    at: &Pointer,
-    request: &Request<'_>,
-    found: &mut Replacements<'_>,
-) {
-    let Some(config) = get(document.json, at) else {
-        return;
-    };
-    let message = config
-        .get("@type")
-        .and_then(Json::as_str)
-        .unwrap_or_default();
-    let kind = message.rsplit('.').next().unwrap_or_default();
-    let is_idle = match kind {
-        "Compressor" => request.is_plain(),
-        // It limits where a route says how much.
-        "LocalRateLimit" => field(config, "token_bucket").is_none(),
-        _ => field(config, "disabled") == Some(&Json::Bool(true)),
-    };
-    let known = FILTERS.iter().find(|(name, _)| *name == kind);
-    if let Some((name, part)) = known.filter(|_| !is_idle) {
-        found.add(*part, &document.spot(at, *name));
-    }
-    by_address(document, at, kind, found);
-    sent_elsewhere(document, at, found);
-}
-
-/// Adds the first matcher by the client's address in a part.
-fn by_address(document: &Document<'_>, at: &Pointer, name: &str, found: &mut Replacements<'_>) {
-    if let Some(at) = named(document.json, at, &ADDRESSES) {
-        let spot = document.spot(&at, format!("{name} by address"));
-        found.add(ReplacedPart::ClientAddress, &spot);
-    }
-}
-
-/// Adds the first thing in a part that is sent to others.
-fn sent_elsewhere(document: &Document<'_>, at: &Pointer, found: &mut Replacements<'_>) {
-    if let Some(at) = named(document.json, at, &SENT_ELSEWHERE) {
-        let name = at.tokens().last().cloned().unwrap_or_default();
-        found.add(ReplacedPart::Service, &document.spot(&at, name));
-    }
-}
-
-/// The first value of a part with one of these keys.
-fn named(json: &Json, at: &Pointer, keys: &[&str]) -> Option<Pointer> {
-    let mut first = None;
-    Visit::all(get(json, at)?, &mut |inner, _| {
-        let tokens = inner.tokens();
-        let is_one_of = |key: &String, names: &[&str]| {
-            names.iter().any(|name| key == name || *key == camel(name))
+        let Some(host) = &way.server else {
+            // A proxy of TCP has no hosts.
+            if let Some(proxy) = place {
+                self.clusters(&proxy, &passed);
+            }
+            return;
         };
-        let is_named = tokens.last().is_some_and(|key| is_one_of(key, keys));
-        let is_by_itself = tokens.iter().any(|key| is_one_of(key, &BY_THEMSELVES));
-        if first.is_none() && is_named && !is_by_itself {
-            first = Some(at.join(inner));
+        let host = Pointer::parse(&host.pointer);
+        // `route_config/virtual_hosts/N`
+        let manager = host.first(host.tokens().len() - 3);
+        let routes = match place {
+            Some(_) => may_take(self.json, items(self.json, host.child("routes")), request),
+            None => Vec::new(),
+        };
+        let outer = [host.clone(), manager.child("route_config")];
+        for route in &routes {
+            let levels: Vec<Pointer> = std::iter::once(route).chain(&outer).cloned().collect();
+            self.route(&manager, &levels, request);
+            self.clusters(&route.child("route"), &passed);
         }
-    });
-    first
-}
-
-/// Adds what the clusters of an action lose in the copy.
-fn clusters(document: &Document<'_>, action: &Pointer, found: &mut Replacements<'_>) {
-    for name in clusters_of(document.json, action) {
-        if let Some(cluster) = cluster(document.json, &name) {
-            servers(document, &cluster, found);
+        if routes.is_empty() {
+            self.route(&manager, &outer, request);
         }
-    }
-}
-
-/// The names of the clusters that a route leads to.
-fn clusters_of(json: &Json, action: &Pointer) -> Vec<String> {
-    let text = |at: &Pointer| get(json, at).and_then(Json::as_str).map(str::to_owned);
-    let weighted = items(json, action.join("/weighted_clusters/clusters"));
-    let names = weighted.iter().map(|cluster| cluster.child("name"));
-    std::iter::once(action.child("cluster"))
-        .chain(names)
-        .filter_map(|name| text(&name))
-        .collect()
-}
-
-fn cluster(json: &Json, name: &str) -> Option<Pointer> {
-    let mut all = items(json, "/static_resources/clusters").into_iter();
-    all.find(|at| get(json, &at.child("name")).and_then(Json::as_str) == Some(name))
-}
-
-/// Adds what a cluster loses in the copy.
-fn servers(document: &Document<'_>, cluster: &Pointer, found: &mut Replacements<'_>) {
-    let json = document.json;
-    let localities = items(json, cluster.join("/load_assignment/endpoints")).into_iter();
-    let endpoints = localities.flat_map(|locality| items(json, locality.child("lb_endpoints")));
-    let endpoints: Vec<Pointer> = endpoints
-        .map(|endpoint| endpoint.join("/endpoint/address"))
-        .filter(|address| super::envoy::behind(document, address).is_none())
-        .collect();
-    if endpoints.is_empty() {
-        return;
-    }
-    for name in ["transport_socket", "transport_socket_matches"] {
-        let at = cluster.child(name);
-        if let Some(value) = get(json, &at).filter(|value| !is_in_clear(value)) {
-            let text = value.to_string();
-            let spot = document.spot(&at, format!("{name} {text}"));
-            let part = match text.contains("ProxyProtocolUpstreamTransport") {
-                true => ReplacedPart::ProxyProtocol,
-                false => ReplacedPart::OriginTls,
-            };
-            found.add(part, &spot);
+        if routes.is_empty() && way.answer == Answer::Unknown {
+            self.every_cluster(&passed);
         }
     }
-    if endpoints.len() > 1 {
-        let name = format!("{} endpoints", endpoints.len());
-        found.add(ReplacedPart::Servers, &document.spot(cluster, name));
-    }
-    let mut pipes = endpoints.iter().map(|address| address.child("pipe"));
-    if let Some(pipe) = pipes.find(|pipe| get(json, pipe).is_some()) {
-        found.add(ReplacedPart::Servers, &document.spot(&pipe, "pipe"));
-    }
-}
 
-/// Returns true for a transport socket that adds nothing.
-fn is_in_clear(socket: &Json) -> bool {
-    field(socket, "name").and_then(Json::as_str) == Some("envoy.transport_sockets.raw_buffer")
+    /// Adds what is replaced of how a connection manager treats a request; `levels` are the route, if there is one, and what
+    /// is around it.
+    fn route(&mut self, manager: &Pointer, levels: &[Pointer], request: &Request<'_>) {
+        self.tracing(manager, &levels[0], request);
+        for level in levels {
+            self.by_address(level, "route");
+        }
+        let json = self.json;
+        let inner = weighted(json, &levels[0].child("route")).into_iter();
+        let mut each: Vec<_> = inner.map(|one| [&[one], levels].concat()).collect();
+        if each.is_empty() {
+            each.push(levels.to_vec());
+        }
+        for levels in &each {
+            for filter in items(json, manager.child("http_filters")) {
+                let configs = in_force(json, &filter, levels);
+                for config in &configs {
+                    self.filter(config, levels, request);
+                }
+                for keys in fetched_keys(json, &configs, request) {
+                    self.add(ReplacedPart::Service, &keys, "remote_jwks");
+                }
+            }
+        }
+        let places = levels.iter().flat_map(|it| [it.child("route"), it.clone()]);
+        let mut lists = places.map(|it| items(json, it.child("request_mirror_policies")));
+        // The innermost count.
+        for mirror in lists.find(|all| !all.is_empty()).unwrap_or_default() {
+            let fraction = get(json, &mirror.child("runtime_fraction"));
+            if fraction.and_then(|it| share(json, it)) != Some(false) {
+                let list = mirror.first(mirror.tokens().len() - 1);
+                self.service(&list, &mirror, "request_mirror_policies", request);
+            }
+        }
+    }
+
+    /// Adds what is told of a request to those who collect traces.
+    fn tracing(&mut self, manager: &Pointer, route: &Pointer, request: &Request<'_>) {
+        let at = manager.child("tracing");
+        let Some(own) = get(self.json, &at).filter(|own| !own.is_null()) else {
+            return;
+        };
+        let has_tracer = field(own, "provider").is_some()
+            || get(self.json, &Pointer::parse("/tracing/http")).is_some();
+        let said = get(self.json, &route.child("tracing")).unwrap_or(own);
+        let is_none = |name: &str| {
+            let sampling = field(said, name).or_else(|| field(own, name));
+            sampling.and_then(|sampling| share(self.json, sampling)) == Some(false)
+        };
+        let mut forced = ["traceparent", "x-client-trace-id", "x-envoy-force-trace"].iter();
+        let is_forced = forced.any(|name| request.field(name) != Some(""));
+        if has_tracer && !is_none("overall_sampling") && (is_forced || !is_none("random_sampling"))
+        {
+            self.add(ReplacedPart::Service, &at, "tracing");
+        }
+    }
+
+    /// Adds what is replaced of a filter, or of what a level says of it.
+    pub(super) fn filter(&mut self, at: &Pointer, levels: &[Pointer], request: &Request<'_>) {
+        let Some(config) = get(self.json, at) else {
+            return;
+        };
+        match replaced(self.json, config, levels, request) {
+            Some((name, ReplacedPart::Service)) => self.service(at, at, name, request),
+            Some((name, part)) => self.add(part, at, name),
+            None => {}
+        }
+        self.by_address(at, type_of(config).0);
+        self.logs(at);
+    }
+
+    /// Adds logs that are sent to a collector.
+    fn logs(&mut self, at: &Pointer) {
+        let lists = ["access_log", "upstream_log"].map(|name| at.child(name));
+        for log in lists.iter().flat_map(|list| items(self.json, list)) {
+            let config = log.child("typed_config");
+            let kind = get(self.json, &config).map_or("", |config| type_of(config).0);
+            if kind.ends_with("AccessLogConfig") {
+                self.add(ReplacedPart::Service, &config, kind);
+            }
+        }
+    }
+
+    /// Adds a service that is asked about a request, and what its clusters lose; one that listeners of the configuration
+    /// are stays as it is.
+    fn service(&mut self, spot: &Pointer, at: &Pointer, name: &str, request: &Request<'_>) {
+        let mut all = Vec::new();
+        let value = get(self.json, at).unwrap_or(&Json::Null);
+        Visit::all(value, &mut |at, value| {
+            let key = at.tokens().last().map_or("", String::as_str);
+            if matches!(key, "cluster" | "cluster_name" | "clusterName") {
+                all.extend(value.as_str().and_then(|name| named(self.json, name)));
+            }
+        });
+        let is_own = |cluster: &Pointer| {
+            let endpoints = self.endpoints(cluster);
+            !endpoints.is_empty() && endpoints.iter().all(|(_, own)| own.is_some())
+        };
+        if all.is_empty() || !all.iter().all(is_own) {
+            self.add(ReplacedPart::Service, spot, name);
+        }
+        for cluster in all {
+            self.cluster(&cluster, request);
+        }
+    }
+
+    /// Adds the first matcher by the client's address in a part.
+    fn by_address(&mut self, at: &Pointer, name: &str) {
+        let is_one_of = |key: &str, names: &[&str]| {
+            let mut names = names.iter();
+            names.any(|name| key == *name || key == camel(name))
+        };
+        let mut first = None;
+        let value = get(self.json, at).unwrap_or(&Json::Null);
+        Visit::all(value, &mut |inner, value| {
+            let tokens = inner.tokens();
+            let is_by_itself = tokens.iter().any(|key| is_one_of(key, &BY_THEMSELVES));
+            let key = tokens.last().map_or("", String::as_str);
+            let mut names = [key, type_of(value).0].into_iter();
+            if first.is_none() && !is_by_itself && names.any(|name| is_one_of(name, &ADDRESSES)) {
+                first = Some(at.join(inner));
+            }
+        });
+        if let Some(at) = first {
+            let name = format!("{name} by address");
+            self.add(ReplacedPart::ClientAddress, &at, name);
+        }
+    }
 }

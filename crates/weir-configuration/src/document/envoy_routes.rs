@@ -13,35 +13,76 @@ use crate::asked::{Request, Way};
 use crate::names::{is_found, wildcard};
 
 pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -> Way {
-    let listener = &document.found[door];
-    let all = match request.is_tls() {
-        true => tls_chains(document.json, &listener.at),
-        false => chains(document.json, &listener.at),
+    let taken = chains_taken(document, door, request);
+    let [chain] = &taken[..] else {
+        let listener = &document.found[door];
+        let is_known = get(document.json, &listener.at.child(MATCHER)).is_none();
+        return Way::end(
+            match is_known && !candidates(document, door, request).is_empty() {
+                true => untaken(document, listener, request),
+                false => Answer::Unknown,
+            },
+        );
     };
-    let all: Vec<Pointer> = all
-        .into_iter()
-        .filter(|chain| get(document.json, chain).is_some())
-        .collect();
+    match barrier(document, chain, request) {
+        Some(barrier) => Way::end(Answer::Bars(barrier)),
+        None => through(document, chain, request),
+    }
+}
+
+/// A listener's own rules for its chains, in place of what each chain says of itself.
+const MATCHER: &str = "filter_chain_matcher";
+
+/// The filter chains of a listener that speak as a request does.
+fn candidates(document: &Document<'_>, door: usize, request: &Request<'_>) -> Vec<Pointer> {
+    let listener = &document.found[door].at;
+    let mut all = match request.is_tls() {
+        true => tls_chains(document.json, listener),
+        false => chains(document.json, listener),
+    };
+    all.retain(|chain| get(document.json, chain).is_some());
+    all
+}
+
+/// The filter chain that a request takes; all that it could take where the rules of the listener decide.
+pub(super) fn chains_taken(
+    document: &Document<'_>,
+    door: usize,
+    request: &Request<'_>,
+) -> Vec<Pointer> {
+    let listener = &document.found[door];
+    let all = candidates(document, door, request);
+    if get(document.json, &listener.at.child(MATCHER)).is_some() {
+        return all;
+    }
     let chain = chain(document, &all, listener.port, request);
     // A copy opens the first to any name where all are for some, so that names are no matter then.
     let chain = chain.or_else(|| all.first().cloned().filter(|_| !request.is_named));
-    let Some(chain) = chain else {
-        return Way::end(if all.is_empty() {
-            Answer::Unknown
-        } else {
-            untaken(document, listener, request)
-        });
-    };
+    chain.into_iter().collect()
+}
+
+/// What a filter chain wants of clients that a load has not.
+fn barrier(document: &Document<'_>, chain: &Pointer, request: &Request<'_>) -> Option<Barrier> {
     let demand = chain.join(CHAIN_TLS).child("require_client_certificate");
     if get(document.json, &demand) == Some(&Json::Bool(true)) && !request.is_certified {
-        let barrier = Barrier::certificate(document.place(&demand), "require_client_certificate");
-        return Way::end(Answer::Bars(barrier));
+        let place = document.place(&demand);
+        return Some(Barrier::certificate(place, "require_client_certificate"));
     }
-    let of_type = |message: &str| {
-        let filters = items(document.json, chain.child("filters")).into_iter();
-        let mut configs = filters.map(|filter| filter.child("typed_config"));
-        configs.find(|config| get(document.json, config).is_some_and(|it| is_of_type(it, message)))
-    };
+    let codec = filter(document.json, chain, "HttpConnectionManager")?.child("codec_type");
+    let is_http2 = get(document.json, &codec).is_some_and(|it| is_constant(it, "HTTP2", 2));
+    is_http2.then(|| Barrier::http2(document.place(&codec), "codec_type: HTTP2"))
+}
+
+/// The configuration of a chain's first filter of a type.
+fn filter(json: &Json, chain: &Pointer, message: &str) -> Option<Pointer> {
+    let filters = items(json, chain.child("filters")).into_iter();
+    let mut configs = filters.map(|filter| filter.child("typed_config"));
+    configs.find(|config| get(json, config).is_some_and(|it| is_of_type(it, message)))
+}
+
+/// The way of a request through a filter chain.
+pub(super) fn through(document: &Document<'_>, chain: &Pointer, request: &Request<'_>) -> Way {
+    let of_type = |message: &str| filter(document.json, chain, message);
     match (of_type("HttpConnectionManager"), of_type("TcpProxy")) {
         (Some(manager), _) => managed(document, &manager, request),
         (None, Some(proxy)) => Way {
@@ -119,11 +160,6 @@ fn chain(
 /// The way through a connection manager.
 fn managed(document: &Document<'_>, manager: &Pointer, request: &Request<'_>) -> Way {
     let json = document.json;
-    let codec = manager.child("codec_type");
-    if get(json, &codec).is_some_and(|it| is_constant(it, "HTTP2", 2)) {
-        let barrier = Barrier::http2(document.place(&codec), "codec_type: HTTP2");
-        return Way::end(Answer::Bars(barrier));
-    }
     let checks = items(json, manager.child("http_filters"))
         .into_iter()
         .any(|filter| {
@@ -165,7 +201,7 @@ fn managed(document: &Document<'_>, manager: &Pointer, request: &Request<'_>) ->
     let routes = items(json, host.child("routes"));
     let (route, is_sure) = taken(json, &routes, request);
     let is_matched = field(value, "matcher").is_some();
-    let answer = match route.and_then(|route| get(json, route)) {
+    let answer = match route.as_ref().and_then(|route| get(json, route)) {
         Some(route) if is_sure => answer(route),
         None if !is_matched => Answer::Nothing(format!("virtual host {name} has no route for it")),
         _ => Answer::Unknown,
@@ -176,26 +212,36 @@ fn managed(document: &Document<'_>, manager: &Pointer, request: &Request<'_>) ->
     };
     Way {
         server,
-        location: route.map(of_route),
+        location: route.as_ref().map(of_route),
         ..Way::end(answer)
     }
 }
 
 /// The first route that takes a request, and whether that is sure: one whose conditions are not decided is taken not
 /// to match, unless no other does.
-fn taken<'r>(
-    json: &Json,
-    routes: &'r [Pointer],
-    request: &Request<'_>,
-) -> (Option<&'r Pointer>, bool) {
-    let first = |wanted: Option<bool>| {
-        let mut routes = routes.iter();
-        routes.find(|route| is_taken(get(json, route), request) == wanted)
-    };
-    match first(Some(true)) {
-        Some(route) => (Some(route), true),
-        None => (first(None), false),
+fn taken(json: &Json, routes: &[Pointer], request: &Request<'_>) -> (Option<Pointer>, bool) {
+    let mut may = may_take(json, routes.to_vec(), request);
+    match may.last() {
+        Some(last) if is_taken(json, last, request) == Some(true) => (may.pop(), true),
+        _ => (may.into_iter().next(), false),
     }
+}
+
+/// Those of some routes that may take a request: the first that surely does, and those before it whose conditions are not
+/// decided.
+pub(super) fn may_take(
+    json: &Json,
+    mut routes: Vec<Pointer>,
+    request: &Request<'_>,
+) -> Vec<Pointer> {
+    let mut is_over = false;
+    routes.retain(|route| {
+        let is_taken = is_taken(json, route, request);
+        let is_kept = !is_over && is_taken != Some(false);
+        is_over |= is_taken == Some(true);
+        is_kept
+    });
+    routes
 }
 
 /// Whether a health check answers a path itself.
@@ -213,7 +259,7 @@ fn is_checked(config: &Json, path: &str) -> bool {
 }
 
 /// The texts of a list, or the one that stands in its place.
-fn texts(value: &Json) -> Vec<&str> {
+pub(super) fn texts(value: &Json) -> Vec<&str> {
     match value {
         Json::Array(items) => items.iter().filter_map(Json::as_str).collect(),
         value => value.as_str().into_iter().collect(),
@@ -232,8 +278,8 @@ fn domain_rank(domain: &str, host: &str) -> Option<(u8, usize)> {
 }
 
 /// Whether a route takes a request; `None`: more than the request decides it.
-fn is_taken(route: Option<&Json>, request: &Request<'_>) -> Option<bool> {
-    let Some(matching) = route.and_then(|route| field(route, "match")) else {
+fn is_taken(json: &Json, route: &Pointer, request: &Request<'_>) -> Option<bool> {
+    let Some(matching) = get(json, &route.child("match")) else {
         return Some(false);
     };
     if !has_path(matching, request)? {
@@ -249,8 +295,7 @@ fn is_taken(route: Option<&Json>, request: &Request<'_>) -> Option<bool> {
         said.push(match name.as_str() {
             // No load of weir's is gRPC.
             "grpc" => Some(false),
-            // What is for all is for all unless the runtime says otherwise.
-            "runtime_fraction" | "runtimeFraction" => is_whole(value).then_some(true),
+            "runtime_fraction" | "runtimeFraction" => share(json, value),
             "query_parameters" | "queryParameters" if request.query().is_empty() => Some(false),
             "query_parameters" | "queryParameters" => None,
             name if undecided.contains(&name) => None,
@@ -271,21 +316,35 @@ fn list(value: &Json) -> Vec<&Json> {
     }
 }
 
-/// Whether a fraction is all.
-fn is_whole(fraction: &Json) -> bool {
-    let Some(fraction) = field(fraction, "default_value") else {
-        return false;
+/// Whether a share of requests, or a switch, is all of them or none; `None`: some, or the runtime may say otherwise.
+pub(super) fn share(json: &Json, share: &Json) -> Option<bool> {
+    let key = field(share, "runtime_key").and_then(Json::as_str);
+    let layers = field(json, "layered_runtime").map_or(String::new(), Json::to_string);
+    // A layer writes `a.b` as `a: {b: …}` too, or has it in a file.
+    let last = key.and_then(|key| key.rsplit('.').next());
+    let is_said = |last| {
+        [last, "disk_layer", "diskLayer"]
+            .iter()
+            .any(|it| layers.contains(it))
     };
-    let denominator = field(fraction, "denominator").unwrap_or(&Json::Null);
+    if last.is_some_and(is_said) {
+        return None;
+    }
+    let value = field(share, "default_value").or(key.is_none().then_some(share))?;
+    if let Some(is_on) = value.as_bool() {
+        return Some(is_on);
+    }
+    let denominator = field(value, "denominator").unwrap_or(&Json::Null);
     let all = if is_constant(denominator, "TEN_THOUSAND", 1) {
-        10_000
+        10_000.0
     } else if is_constant(denominator, "MILLION", 2) {
-        1_000_000
+        1_000_000.0
     } else {
-        100
+        100.0
     };
-    let numerator = field(fraction, "numerator").and_then(Json::as_u64);
-    numerator.is_some_and(|numerator| numerator >= all)
+    let amount = field(value, "numerator").or_else(|| field(value, "value"));
+    let amount = amount.map_or(Some(0.0), Json::as_f64)?;
+    (amount >= all || amount <= 0.0).then_some(amount >= all)
 }
 
 /// Whether a request's path is one of a route's.

@@ -11,6 +11,9 @@ mod caddy_routes;
 mod change;
 mod dialect;
 mod envoy;
+mod envoy_certificates;
+mod envoy_clusters;
+mod envoy_filters;
 mod envoy_known;
 mod envoy_protocol;
 mod envoy_replaced;
@@ -121,22 +124,26 @@ pub fn certificates(
             let asked = look_up(&document, ask)?;
             let first = asked.first();
             first.map_or_else(Vec::new, |asked| {
-                envoy_replaced::certificates(&document, asked)
+                envoy_certificates::certificates(&document, asked)
             })
         }
-        Dialect::Caddy => caddy_replaced::certificates(&json),
+        Dialect::Caddy => {
+            let all = caddy_replaced::certificates(&json).into_iter();
+            let value = |at: &Pointer| get(&json, at).cloned().unwrap_or_default();
+            all.map(|at| (at.clone(), value(&at))).collect()
+        }
     };
-    let shown = places.into_iter().map(|at| {
-        let value = get(&json, &at);
-        let text = |name: &str| value.and_then(|it| field(it, name)).and_then(Json::as_str);
-        let path = text("filename").or(value.and_then(Json::as_str));
+    let shown = places.into_iter().map(|(at, value)| {
+        let text = |name: &str| field(&value, name).and_then(Json::as_str);
+        let unknown = format!("certificate {value}");
+        let path = text("filename").or(value.as_str());
         let (name, pem) = match (text("inline_string"), path) {
             (Some(inline), _) => ("certificate", PemLocation::Text(inline.to_owned())),
             (None, Some(text)) if text.starts_with("-----BEGIN") => {
                 ("certificate", PemLocation::Text(text.to_owned()))
             }
             (None, Some(path)) => (path, PemLocation::At(source.base.join(path))),
-            (None, None) => ("certificate", PemLocation::Unknown),
+            (None, None) => (&*unknown, PemLocation::Unknown),
         };
         let spot = document.spot(&at, name).record(source);
         ShownCertificate { spot, pem }

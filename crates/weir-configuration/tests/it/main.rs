@@ -12,5 +12,6 @@ mod foreign;
 mod haproxy;
 mod nginx;
 mod replaced;
+mod replaced_envoy;
 mod replaced_nginx;
 mod support;

@@ -198,7 +198,7 @@ fn haproxy_by_rules_and_tables_elsewhere() {
 }
 
 /// Line and path of each certificate.
-fn paths(shown: &[ShownCertificate]) -> Vec<String> {
+pub(crate) fn paths(shown: &[ShownCertificate]) -> Vec<String> {
     let path = |one: &ShownCertificate| match &one.pem {
         PemLocation::At(path) => format!("{} {}", one.spot.line, path.display()),
         other => format!("{} {other:?}", one.spot.line),
@@ -227,8 +227,8 @@ static_resources:
           http_filters:
           - name: limit
             typed_config:
-              "@type": type.googleapis.com/envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit
-              token_bucket: {max_tokens: 9}
+              {"@type": type.googleapis.com/envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit,
+              token_bucket: {max_tokens: 9}, filter_enabled: &on {default_value: {numerator: 100}}, filter_enforced: *on}
           route_config:
             virtual_hosts:
             - name: all
@@ -309,8 +309,8 @@ static_resources:
             typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit}
           - name: jwt
             typed_config:
-              "@type": type.googleapis.com/envoy.extensions.filters.http.jwt_authn.v3.JwtAuthentication
-              providers: {one: {remote_jwks: {http_uri: {cluster: keys}}}}
+              {"@type": type.googleapis.com/envoy.extensions.filters.http.jwt_authn.v3.JwtAuthentication,
+              rules: [{match: {prefix: /}, requires: {provider_name: one}}], providers: {one: {remote_jwks: {http_uri: {cluster: keys}}}}}
           route_config:
             virtual_hosts:
             - name: open
@@ -326,7 +326,7 @@ static_resources:
               - match: {prefix: /}
                 route: {cluster: one, hash_policy: [{connection_properties: {source_ip: true}}]}
                 typed_per_filter_config:
-                  limit: {"@type": type.googleapis.com/envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit, token_bucket: {max_tokens: 9}}
+                  limit: {"@type": type.googleapis.com/envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit, token_bucket: {max_tokens: 9}, filter_enabled: &on {default_value: {numerator: 100}}, filter_enforced: *on}
   - address: {socket_address: {address: 0.0.0.0, port_value: 81}}
     filter_chains:
     - filter_chain_match: {sourcePrefixRanges: [{address_prefix: 192.0.2.0, prefix_len: 24}]}
