@@ -10,7 +10,7 @@ use super::dialect::Dialect;
 use super::envoy_known::KNOWN;
 use super::envoy_protocol::{destinations, in_clear, without_protocol};
 use super::envoy_routes;
-use super::find::{field, get, is_constant, items};
+use super::find::{field, get, is_constant, items, text};
 use super::kept::check;
 use super::listening::Listening;
 use super::pointer::Pointer;
@@ -145,11 +145,13 @@ fn managers(document: &Json) -> Vec<Pointer> {
 }
 
 pub(super) fn is_of_type(config: &Json, message: &str) -> bool {
-    let of = config
-        .get("@type")
-        .and_then(Json::as_str)
-        .unwrap_or_default();
-    of.rsplit('.').next() == Some(message)
+    kind(config, &Pointer::default()) == message
+}
+
+/// The type of a configuration, without its package; empty where it has none.
+pub(super) fn kind<'d>(document: &'d Json, config: &Pointer) -> &'d str {
+    let message = text(document, config.child("@type")).unwrap_or_default();
+    message.rsplit('.').next().unwrap_or_default()
 }
 
 /// The listeners of the bootstrap.
@@ -163,13 +165,13 @@ fn listening(document: &Json) -> Vec<Listening> {
 
 fn of_listener(document: &Json, at: Pointer) -> Listening {
     let socket = at.join("/address/socket_address");
-    let text = |name: &str| get(document, &socket.child(name)).and_then(Json::as_str);
     let port = get(document, &socket.child("port_value"));
     let port = port
         .and_then(Json::as_u64)
         .and_then(|port| u16::try_from(port).ok());
     let tls = !tls_chains(document, &at).is_empty();
-    let udp = text("protocol").is_some_and(|protocol| protocol.eq_ignore_ascii_case("udp"));
+    let udp = text(document, socket.child("protocol"))
+        .is_some_and(|protocol| protocol.eq_ignore_ascii_case("udp"));
     Listening {
         server: at.clone(),
         address: address_of(document, &at.child("address")),
@@ -190,10 +192,9 @@ pub(super) fn behind(document: &Document<'_>, address: &Pointer) -> Option<usize
 /// An address as messages have it: `127.0.0.1:8080`, or the path of a pipe.
 fn address_of(document: &Json, at: &Pointer) -> String {
     let socket = at.child("socket_address");
-    let text = |name: &str| get(document, &socket.child(name)).and_then(Json::as_str);
     let port = get(document, &socket.child("port_value")).and_then(Json::as_u64);
-    let pipe = get(document, &at.join("/pipe/path"));
-    match (text("address"), port, pipe.and_then(Json::as_str)) {
+    let pipe = text(document, at.join("/pipe/path"));
+    match (text(document, socket.child("address")), port, pipe) {
         (Some(address), Some(port), _) if address.contains(':') => format!("[{address}]:{port}"),
         (Some(address), Some(port), _) => format!("{address}:{port}"),
         (.., pipe) => pipe.unwrap_or_default().to_owned(),

@@ -1,75 +1,79 @@
-//! Certificates that Envoy shows to clients: of its own, of secrets, of files of secrets.
+//! Certificates that Envoy shows to clients: of a filter chain, of secrets, of files of secrets.
 
 use serde_json::Value as Json;
 
 use super::asked::Document;
 use super::dialect::Dialect;
 use super::envoy::{CHAIN_TLS, tls_chains};
-use super::find::{field, get, items};
+use super::find::{field, get, items, text};
 use super::pointer::Pointer;
 use super::tree::Tree;
 use crate::{Asked, place};
 
-/// Finds the certificates that clients are shown: those of the filter chain that a load asks. Each with its value,
-/// which may be a secret's.
+/// Finds the certificates that clients are shown: those of the filter chain that a load asks, each with the value that
+/// says where it is.
 pub(super) fn certificates(document: &Document<'_>, asked: &Asked) -> Vec<(Pointer, Json)> {
-    let inside = asked.server.as_ref().or(asked.location.as_ref());
-    let inside = inside.map(|spot| Pointer::parse(&spot.pointer));
-    let chains = tls_chains(document.json, &document.found[asked.index].at).into_iter();
-    let chains = chains.filter(|chain| inside.as_ref().is_none_or(|it| it.is_below(chain)));
-    let contexts = chains.map(|chain| chain.join(CHAIN_TLS).child("common_tls_context"));
-    contexts
-        .flat_map(|context| shown(document, &context))
+    let spot = asked.server.as_ref().or(asked.location.as_ref());
+    let place = spot.map(|spot| Pointer::parse(&spot.pointer));
+    tls_chains(document.json, &document.found[asked.index].at)
+        .into_iter()
+        .filter(|chain| place.as_ref().is_none_or(|place| place.is_below(chain)))
+        .flat_map(|chain| of_context(document, &chain.join(CHAIN_TLS).child("common_tls_context")))
         .collect()
 }
 
-fn shown(document: &Document<'_>, context: &Pointer) -> Vec<(Pointer, Json)> {
-    let json = document.json;
-    let own = items(json, context.child("tls_certificates")).into_iter();
-    let own = own.map(|one| (one.child("certificate_chain"), get(json, &one)));
-    let own = own.filter_map(|(at, one)| Some((at, chain_of(one?))));
-    let secrets = items(json, context.child("tls_certificate_sds_secret_configs")).into_iter();
-    let secrets = secrets.filter_map(|at| {
-        let config = get(json, &at)?;
-        let chain = secret(document, config).map(|secret| chain_of(&secret));
-        Some((at, chain.unwrap_or_else(|| config.clone())))
-    });
-    let others = [
+fn of_context(document: &Document<'_>, context: &Pointer) -> Vec<(Pointer, Json)> {
+    let value = |at: &Pointer| get(document.json, at).cloned().unwrap_or_default();
+    let mut shown = Vec::new();
+    for at in items(document.json, context.child("tls_certificates")) {
+        shown.push((at.child("certificate_chain"), chain_of(&value(&at))));
+    }
+    for at in items(
+        document.json,
+        context.child("tls_certificate_sds_secret_configs"),
+    ) {
+        let certificate = secret(document, &value(&at));
+        let chain = certificate.map_or_else(|| value(&at), |it| chain_of(&it));
+        shown.push((at, chain));
+    }
+    for name in [
         "custom_tls_certificate_selector",
         "tls_certificate_certificate_provider_instance",
         "tls_certificate_provider_instance",
-    ];
-    let others = others.map(|name| context.child(name)).into_iter();
-    let others = others.filter_map(|at| Some((at.clone(), get(json, &at)?.clone())));
-    own.chain(secrets).chain(others).collect()
+    ] {
+        let at = context.child(name);
+        if get(document.json, &at).is_some() {
+            shown.push((at.clone(), value(&at)));
+        }
+    }
+    shown
 }
 
-/// Where the chain of a certificate is; nothing where that is not said, since a key is no part of a message.
+/// The chain of a certificate; nothing where that is not said, since a key is no part of a message.
 fn chain_of(certificate: &Json) -> Json {
-    let file = field(certificate, "pkcs12").and_then(|it| field(it, "filename"));
-    let chain = field(certificate, "certificate_chain").or(file);
+    let pkcs12 = get(certificate, &Pointer::parse("/pkcs12/filename"));
+    let chain = field(certificate, "certificate_chain").or(pkcs12);
     chain.cloned().unwrap_or_default()
 }
 
-/// The certificate that a secret is: one of the bootstrap, or in a file.
+/// The certificate that a secret is: one of the bootstrap, or of a file.
 fn secret(document: &Document<'_>, config: &Json) -> Option<Json> {
     let name = field(config, "name")?;
-    let file = field(config, "sds_config").map(|sds| {
-        let path = field(sds, "path_config_source").and_then(|it| field(it, "path"));
-        meaning(document, path.or(field(sds, "path"))?.as_str()?)
-    });
-    let (all, list) = match &file {
-        None => (document.json, "/static_resources/secrets"),
-        Some(file) => (file.as_ref()?, "/resources"),
+    let of_list = |json: &Json, list: &str| {
+        let mut all = items(json, list).into_iter();
+        let at = all.find(|at| get(json, &at.child("name")) == Some(name))?;
+        get(json, &at.child("tls_certificate")).cloned()
     };
-    let mut all = items(all, list).into_iter().filter_map(|at| get(all, &at));
-    let secret = all.find(|secret| field(secret, "name") == Some(name))?;
-    field(secret, "tls_certificate").cloned()
-}
-
-/// What a file that the bootstrap names means.
-fn meaning(document: &Document<'_>, path: &str) -> Option<Json> {
-    let file = place::read(&document.doors.source.base.join(path)).ok()?;
-    let tree = Tree::parse(&file, Dialect::Envoy.format(&file.path)).ok()?;
-    Some(tree.meaning(&tree.root))
+    if field(config, "sds_config").is_none() {
+        return of_list(document.json, "/static_resources/secrets");
+    }
+    let path = text(config, "/sds_config/path_config_source/path");
+    let path = document
+        .doors
+        .source
+        .base
+        .join(path.or(text(config, "/sds_config/path"))?);
+    let file = place::read(&path).ok()?;
+    let tree = Tree::parse(&file, Dialect::Envoy.format(&path)).ok()?;
+    of_list(&tree.meaning(&tree.root), "/resources")
 }

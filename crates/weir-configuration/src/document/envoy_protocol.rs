@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use serde_json::{Value as Json, json};
 
-use super::envoy::{UPSTREAM_HTTP, chains, is_of_type};
+use super::envoy::{UPSTREAM_HTTP, chains, kind};
 use super::find::{get, items};
 use super::listening::Listening;
 use super::pointer::Pointer;
@@ -24,8 +24,7 @@ pub(super) fn without_protocol(document: &Json, listener: &Pointer, edits: &mut 
     }
     for filter in items(document, listener.child("listener_filters")) {
         let config = filter.child("typed_config");
-        let kind = get(document, &config.child("@type")).and_then(Json::as_str);
-        if kind.is_some_and(|kind| kind.ends_with(".ProxyProtocol")) {
+        if kind(document, &config) == "ProxyProtocol" {
             edits.put(config.child("allow_requests_without_proxy_protocol"), true);
         }
     }
@@ -52,20 +51,17 @@ pub(super) fn destinations(
     }
     let matcher = listener.at.child("filter_chain_matcher");
     let rules = get(document, &matcher).unwrap_or(&Json::Null);
-    Visit::all(rules, &mut |inner, rule| {
-        let input = get(rule, &Pointer::parse("/input/typed_config"));
-        let map = matcher.join(inner).join("/exact_match_map/map");
-        let own = old
-            .map(|old| map.child(old))
-            .filter(|at| get(document, at).is_some());
-        if let Some(own) =
-            own.filter(|_| input.is_some_and(|it| is_of_type(it, "DestinationPortInput")))
+    Visit::all(rules, &mut |inner, _| {
+        let tree = matcher.join(inner);
+        let ports = tree.join("/exact_match_map/map");
+        let of_port = old.map(|old| ports.child(old));
+        let is_by_port =
+            kind(document, &tree.join("/input/typed_config")) == "DestinationPortInput";
+        if let Some(of_port) = of_port.filter(|_| is_by_port)
+            && let Some(chosen) = get(document, &of_port)
         {
-            edits.put(
-                map.child(new.port()),
-                get(document, &own).cloned().unwrap_or_default(),
-            );
-            edits.take(own);
+            edits.put(ports.child(new.port()), chosen.clone());
+            edits.take(of_port);
         }
     });
 }
@@ -79,12 +75,11 @@ pub(super) fn in_clear(document: &Json, cluster: &Pointer, edits: &mut Edits) {
         .child("typed_extension_protocol_options")
         .child(UPSTREAM_HTTP);
     for at in NEGOTIATED.map(|name| options.join(name)) {
-        let Some(said) = get(document, &at) else {
-            continue;
-        };
-        let http = get(said, &Pointer::parse("/http_protocol_options")).cloned();
-        let plain = options.join("/explicit_http_config/http_protocol_options");
-        edits.take(at);
-        edits.put(plain, http.unwrap_or_else(|| json!({})));
+        if get(document, &at).is_some() {
+            let http = get(document, &at.child("http_protocol_options")).cloned();
+            let plain = options.join("/explicit_http_config/http_protocol_options");
+            edits.put(plain, http.unwrap_or_else(|| json!({})));
+            edits.take(at);
+        }
     }
 }

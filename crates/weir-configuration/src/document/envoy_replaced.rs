@@ -7,11 +7,11 @@ use serde_json::Value as Json;
 use weir_model::record::ReplacedPart;
 
 use super::asked::Document;
-use super::envoy::CHAIN_TLS;
+use super::envoy::{CHAIN_TLS, kind};
 use super::envoy_clusters::{named, weighted};
-use super::envoy_filters::{fetched_keys, in_force, replaced, type_of};
+use super::envoy_filters::{fetched_keys, in_force, replaced};
 use super::envoy_routes::{chains_taken, may_take, share, through};
-use super::find::{field, get, items};
+use super::find::{get, is_true, items};
 use super::pointer::Pointer;
 use super::tree::camel;
 use super::walk::Visit;
@@ -90,12 +90,18 @@ impl Search<'_, '_, '_> {
         self.met.len() < MOST_MET && self.met.insert((at.clone(), target))
     }
 
-    /// Adds something that is not there in the copy.
+    /// Adds a value that is there, with all of it.
+    pub(super) fn add_whole(&mut self, part: ReplacedPart, at: &Pointer) {
+        if let (Some(value), Some(name)) = (get(self.json, at), at.tokens().last()) {
+            self.add(part, at, format!("{name} {value}"));
+        }
+    }
+
+    /// Adds something that is not there in the copy, unless it is empty.
     pub(super) fn left_out(&mut self, at: &Pointer) {
         let value = get(self.json, at).unwrap_or(&Json::Null).to_string();
         if !matches!(&*value, "null" | "[]" | "{}") {
-            let name = at.tokens().last().cloned().unwrap_or_default();
-            self.add(ReplacedPart::Before, at, format!("{name} {value}"));
+            self.add_whole(ReplacedPart::Before, at);
         }
     }
 
@@ -109,15 +115,14 @@ impl Search<'_, '_, '_> {
         for filter in items(self.json, listener.child("listener_filters")) {
             let config = filter.child("typed_config");
             // What sends it within the configuration does so in the copy.
-            let is_kept = |config: &Json| type_of(config).0 == "ProxyProtocol" && !is_first;
-            if !get(self.json, &config).is_some_and(is_kept) {
+            if is_first || kind(self.json, &config) != "ProxyProtocol" {
                 self.filter(&config, &[], request);
             }
         }
         self.logs(&listener);
         for chain in chains_taken(self.document, door, request) {
             let protocol = chain.child("use_proxy_proto");
-            if is_first && get(self.json, &protocol) == Some(&Json::Bool(true)) {
+            if is_first && is_true(self.json, &protocol) {
                 self.add(ReplacedPart::ProxyProtocol, &protocol, "use_proxy_proto");
             }
             self.by_address(&chain.child("filter_chain_match"), "filter_chain_match");
@@ -131,22 +136,19 @@ impl Search<'_, '_, '_> {
     /// Adds what a request meets in a filter chain.
     fn chain(&mut self, chain: &Pointer, request: &Request<'_>) {
         let way = through(self.document, chain, request);
-        let place = way
-            .location
-            .as_ref()
-            .map(|spot| Pointer::parse(&spot.pointer));
+        let [host, place] = [&way.server, &way.location]
+            .map(|spot| spot.as_ref().map(|spot| Pointer::parse(&spot.pointer)));
         let mut passed = *request;
         if get(self.json, &chain.join(CHAIN_TLS)).is_some() {
             passed.server_name = None;
         }
-        let Some(host) = &way.server else {
+        let Some(host) = host else {
             // A proxy of TCP has no hosts.
             if let Some(proxy) = place {
                 self.clusters(&proxy, &passed);
             }
             return;
         };
-        let host = Pointer::parse(&host.pointer);
         // `route_config/virtual_hosts/N`
         let manager = host.first(host.tokens().len() - 3);
         let routes = match place {
@@ -205,36 +207,30 @@ impl Search<'_, '_, '_> {
 
     /// Adds what is told of a request to those who collect traces.
     fn tracing(&mut self, manager: &Pointer, route: &Pointer, request: &Request<'_>) {
+        let json = self.json;
         let at = manager.child("tracing");
-        let Some(own) = get(self.json, &at).filter(|own| !own.is_null()) else {
-            return;
-        };
-        let has_tracer = field(own, "provider").is_some()
-            || get(self.json, &Pointer::parse("/tracing/http")).is_some();
-        let said = get(self.json, &route.child("tracing")).unwrap_or(own);
+        let tracers = [at.child("provider"), Pointer::parse("/tracing/http")];
         let is_none = |name: &str| {
-            let sampling = field(said, name).or_else(|| field(own, name));
-            sampling.and_then(|sampling| share(self.json, sampling)) == Some(false)
+            let samplings = [route.child("tracing"), at.clone()].map(|place| place.child(name));
+            let sampling = samplings.iter().find_map(|sampling| get(json, sampling));
+            sampling.and_then(|sampling| share(json, sampling)) == Some(false)
         };
-        let mut forced = ["traceparent", "x-client-trace-id", "x-envoy-force-trace"].iter();
-        let is_forced = forced.any(|name| request.field(name) != Some(""));
-        if has_tracer && !is_none("overall_sampling") && (is_forced || !is_none("random_sampling"))
-        {
+        let mut forces = ["traceparent", "x-client-trace-id", "x-envoy-force-trace"].iter();
+        let is_off = is_none("overall_sampling")
+            || (is_none("random_sampling") && forces.all(|it| request.field(it) == Some("")));
+        if get(json, &at).is_some() && tracers.iter().any(|it| get(json, it).is_some()) && !is_off {
             self.add(ReplacedPart::Service, &at, "tracing");
         }
     }
 
     /// Adds what is replaced of a filter, or of what a level says of it.
     pub(super) fn filter(&mut self, at: &Pointer, levels: &[Pointer], request: &Request<'_>) {
-        let Some(config) = get(self.json, at) else {
-            return;
-        };
-        match replaced(self.json, config, levels, request) {
+        match replaced(self.json, at, levels, request) {
             Some((name, ReplacedPart::Service)) => self.service(at, at, name, request),
             Some((name, part)) => self.add(part, at, name),
             None => {}
         }
-        self.by_address(at, type_of(config).0);
+        self.by_address(at, kind(self.json, at));
         self.logs(at);
     }
 
@@ -243,7 +239,7 @@ impl Search<'_, '_, '_> {
         let lists = ["access_log", "upstream_log"].map(|name| at.child(name));
         for log in lists.iter().flat_map(|list| items(self.json, list)) {
             let config = log.child("typed_config");
-            let kind = get(self.json, &config).map_or("", |config| type_of(config).0);
+            let kind = kind(self.json, &config);
             if kind.ends_with("AccessLogConfig") {
                 self.add(ReplacedPart::Service, &config, kind);
             }
@@ -261,11 +257,9 @@ impl Search<'_, '_, '_> {
                 all.extend(value.as_str().and_then(|name| named(self.json, name)));
             }
         });
-        let is_own = |cluster: &Pointer| {
-            let endpoints = self.endpoints(cluster);
-            !endpoints.is_empty() && endpoints.iter().all(|(_, own)| own.is_some())
-        };
-        if all.is_empty() || !all.iter().all(is_own) {
+        let mut endpoints = all.iter().map(|cluster| self.endpoints(cluster));
+        let is_own = endpoints.all(|it| !it.is_empty() && it.iter().all(|(_, own)| own.is_some()));
+        if all.is_empty() || !is_own {
             self.add(ReplacedPart::Service, spot, name);
         }
         for cluster in all {
@@ -285,7 +279,7 @@ impl Search<'_, '_, '_> {
             let tokens = inner.tokens();
             let is_by_itself = tokens.iter().any(|key| is_one_of(key, &BY_THEMSELVES));
             let key = tokens.last().map_or("", String::as_str);
-            let mut names = [key, type_of(value).0].into_iter();
+            let mut names = [key, kind(value, &Pointer::default())].into_iter();
             if first.is_none() && !is_by_itself && names.any(|name| is_one_of(name, &ADDRESSES)) {
                 first = Some(at.join(inner));
             }

@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 
 use super::asked::{Document, of_status};
 use super::envoy::{CHAIN_TLS, chains, is_of_type, tls_chains};
-use super::find::{field, get, is_constant, items};
+use super::find::{field, get, is_constant, is_true, items};
 use super::listening::Listening;
 use super::pointer::Pointer;
 use crate::answer::{Answer, Barrier};
@@ -16,11 +16,12 @@ pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -
     let taken = chains_taken(document, door, request);
     let [chain] = &taken[..] else {
         let listener = &document.found[door];
-        let is_known = get(document.json, &listener.at.child(MATCHER)).is_none();
+        let is_by_rules = get(document.json, &listener.at.child(MATCHER)).is_some();
         return Way::end(
-            match is_known && !candidates(document, door, request).is_empty() {
-                true => untaken(document, listener, request),
-                false => Answer::Unknown,
+            if is_by_rules || candidates(document, door, request).is_empty() {
+                Answer::Unknown
+            } else {
+                untaken(document, listener, request)
             },
         );
     };
@@ -64,7 +65,7 @@ pub(super) fn chains_taken(
 /// What a filter chain wants of clients that a load has not.
 fn barrier(document: &Document<'_>, chain: &Pointer, request: &Request<'_>) -> Option<Barrier> {
     let demand = chain.join(CHAIN_TLS).child("require_client_certificate");
-    if get(document.json, &demand) == Some(&Json::Bool(true)) && !request.is_certified {
+    if is_true(document.json, &demand) && !request.is_certified {
         let place = document.place(&demand);
         return Some(Barrier::certificate(place, "require_client_certificate"));
     }

@@ -27,6 +27,16 @@ pub(super) fn get<'d>(document: &'d Json, at: &Pointer) -> Option<&'d Json> {
         })
 }
 
+/// A text by pointer.
+pub(super) fn text(document: &Json, at: impl Into<Pointer>) -> Option<&str> {
+    get(document, &at.into()).and_then(Json::as_str)
+}
+
+/// Returns true if a switch is there and on.
+pub(super) fn is_true(document: &Json, at: impl Into<Pointer>) -> bool {
+    get(document, &at.into()) == Some(&Json::Bool(true))
+}
+
 /// Pointers to the items of a list, or to the one object that stands in its place.
 pub(super) fn items(document: &Json, at: impl Into<Pointer>) -> Vec<Pointer> {
     let at = at.into();
