@@ -12,7 +12,7 @@ use super::envoy_protocol::{destinations, in_clear, without_protocol};
 use super::envoy_routes;
 use super::find::{field, get, is_constant, items, text};
 use super::kept::check;
-use super::listening::Listening;
+use super::listening::{Listening, leads};
 use super::pointer::Pointer;
 use super::set::{Edits, set_in};
 use super::tree::Tree;
@@ -186,7 +186,16 @@ fn of_listener(document: &Json, at: Pointer) -> Listening {
 pub(super) fn behind(document: &Document<'_>, address: &Pointer) -> Option<usize> {
     let address = address_of(document.json, address);
     let mut all = document.found.iter();
-    all.position(|listener| listener.is_behind(&address))
+    all.position(|listener| is_behind(document.json, listener, &address))
+}
+
+/// Returns true if an endpoint's address leads to a listener, at any of its addresses.
+fn is_behind(document: &Json, listener: &Listening, server: &str) -> bool {
+    let others = items(document, listener.at.child("additional_addresses"));
+    let mut others = others
+        .iter()
+        .map(|other| address_of(document, &other.child("address")));
+    listener.is_behind(server) || others.any(|address| leads(server, &address))
 }
 
 /// An address as messages have it: `127.0.0.1:8080`, or the path of a pipe.
@@ -412,8 +421,8 @@ impl Copy<'_> {
     /// The new address of the listener that an endpoint's address leads to, if it is one of the bootstrap.
     fn own(&self, address: &Pointer) -> Option<Json> {
         let address = address_of(self.document, address);
-        let leads = |(listener, _): &&(Listening, Json)| listener.is_behind(&address);
-        let found = self.listening.iter().find(leads);
+        let mut all = self.listening.iter();
+        let found = all.find(|(listener, _)| is_behind(self.document, listener, &address));
         found.map(|(_, new)| new.clone())
     }
 

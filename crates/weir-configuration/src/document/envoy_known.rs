@@ -7,7 +7,7 @@ use crate::place::is_among;
 
 /// Families of extensions of which each is harmless, by the begins of their names.
 #[rustfmt::skip]
-const FAMILIES: [&str; 28] = [
+const FAMILIES: [&str; 29] = [
     "envoy.extensions.access_loggers.filters.", "envoy.extensions.clusters.aggregate.",
     "envoy.extensions.compression.", "envoy.extensions.early_data.", "envoy.extensions.formatter.",
     "envoy.extensions.health_check.event_sinks.file.", "envoy.extensions.health_checkers.",
@@ -17,8 +17,8 @@ const FAMILIES: [&str; 28] = [
     "envoy.extensions.load_balancing_policies.", "envoy.extensions.matching.",
     "envoy.extensions.path.", "envoy.extensions.rbac.", "envoy.extensions.request_id.",
     "envoy.extensions.resource_monitors.", "envoy.extensions.retry.",
-    "envoy.extensions.tracers.opentelemetry.", "envoy.extensions.transport_sockets.raw_buffer.",
-    "envoy.extensions.transport_sockets.tls.", "envoy.extensions.upstreams.", "envoy.type.",
+    "envoy.extensions.tracers.opentelemetry.", "envoy.extensions.transport_sockets.proxy_protocol.",
+    "envoy.extensions.transport_sockets.raw_buffer.", "envoy.extensions.transport_sockets.tls.", "envoy.extensions.upstreams.", "envoy.type.",
     "google.protobuf.", "xds.type.matcher.",
 ];
 

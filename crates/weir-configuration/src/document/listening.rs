@@ -22,7 +22,8 @@ impl Listening {
     }
 }
 
-fn leads(server: &str, listener: &str) -> bool {
+/// Returns true if a server's address leads to a listener's.
+pub(super) fn leads(server: &str, listener: &str) -> bool {
     let (Some((host, port)), Some((own, own_port))) =
         (server.rsplit_once(':'), listener.rsplit_once(':'))
     else {

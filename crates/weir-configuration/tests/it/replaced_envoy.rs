@@ -79,9 +79,8 @@ static_resources:
 #[test]
 fn envoy_s_filters_count_for_the_requests_that_they_are_on_for() {
     let configuration = source("envoy.yaml", FILTERS);
-    let find = |ask: &_| document::replaced(&configuration, Dialect::Envoy, ask);
     must_be(
-        &find,
+        &|ask| document::replaced(&configuration, Dialect::Envoy, ask),
         "
         :80 off.example =>
         :80 off.example /free =>
@@ -93,12 +92,11 @@ fn envoy_s_filters_count_for_the_requests_that_they_are_on_for() {
         ",
     );
     // The runtime may switch on what is off, and a tracer has what is traced.
-    let other = FILTERS.replace("tracing: {random", "tracing: {provider: {name: a}, random");
+    let traced = FILTERS.replace("tracing: {random", "tracing: {provider: {name: a}, random");
     let layers = "layered_runtime: {layers: [{name: a, static_layer: {a: {decompressing: true}}}]}";
-    let configuration = source("envoy.yaml", &format!("{other}{layers}\n"));
-    let find = |ask: &_| document::replaced(&configuration, Dialect::Envoy, ask);
+    let configuration = source("envoy.yaml", &format!("{traced}{layers}\n"));
     must_be(
-        &find,
+        &|ask| document::replaced(&configuration, Dialect::Envoy, ask),
         ":80 off.example => service 10 tracing; content 27 Decompressor",
     );
 }
@@ -126,6 +124,7 @@ static_resources:
               - {match: {prefix: /some, runtime_fraction: {default_value: {numerator: 5}}}, route: {cluster: tls}}
               - {match: {prefix: /}, route: {cluster: raw}}
   - address: {socket_address: {address: 127.0.0.1, port_value: 81}}
+    additional_addresses: [{address: {socket_address: {address: "::", port_value: 8181}}}]
     filter_chains:
     - use_proxy_proto: true
       filters:
@@ -153,7 +152,9 @@ static_resources:
           common_tls_context: {tls_certificate_sds_secret_configs: [{name: other}, {name: site}, {name: file, sds_config: {path_config_source: {path: SDS}}}]}
       filters: [{name: tcp, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy, cluster: raw}}]
   clusters:
-  - {name: inner, load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 81}}}}]}]}}
+  - name: inner
+    transport_socket: {name: a, typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.proxy_protocol.v3.ProxyProtocolUpstreamTransport, transport_socket: {name: envoy.transport_sockets.raw_buffer}}}
+    load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: "::1", port_value: 8181}}}}]}]}
   - {name: all, cluster_type: {typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig, clusters: [raw, tls]}}}
   - name: raw
     transport_socket: {name: mine, typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer}}
@@ -180,19 +181,19 @@ fn envoy_is_followed_through_its_own_listeners_and_clusters() {
     let layers = LAYERS.replace("SDS", &secrets.display().to_string());
     let configuration = source("envoy.yaml", &layers);
     let sinks = r#"before 2 stats_sinks [{"name":"statsd"}]"#;
-    let tls = r#"origin_tls 57 transport_socket {"name":"tls"}; origin_tls 58 auto_config {}"#;
-    let bind = r#"before 59 upstream_bind_config {"freebind":true}"#;
-    let wrapped = r#"62 transport_socket {"typed_config":{"@type":"a.ProxyProtocolUpstreamTransport","transport_socket":{"name":"tls"}}}"#;
+    let tls = r#"origin_tls 60 transport_socket {"name":"tls"}; origin_tls 61 auto_config {}"#;
+    let bind = r#"before 62 upstream_bind_config {"freebind":true}"#;
+    let wrapped = r#"65 transport_socket {"typed_config":{"@type":"a.ProxyProtocolUpstreamTransport","transport_socket":{"name":"tls"}}}"#;
     must_be(
         &|ask| document::replaced(&configuration, Dialect::Envoy, ask),
         &format!(
             "
             :80 => {sinks}
-            :80 /inner => {tls}; {sinks}; {bind}; service 30 HttpGrpcAccessLogConfig
-            :80 /auto => {tls}; origin_tls {wrapped}; {sinks}; {bind}; proxy_protocol {wrapped}; service 30 HttpGrpcAccessLogConfig
+            :80 /inner => {tls}; {sinks}; {bind}; service 31 HttpGrpcAccessLogConfig
+            :80 /auto => {tls}; origin_tls {wrapped}; {sinks}; {bind}; proxy_protocol {wrapped}; service 31 HttpGrpcAccessLogConfig
             :80 /all => {tls}; {sinks}; {bind}
             :80 /header x-cluster=raw => {sinks}
-            :80 /header => {tls}; origin_tls {wrapped}; {sinks}; {bind}; proxy_protocol {wrapped}; service 30 HttpGrpcAccessLogConfig
+            :80 /header => {tls}; origin_tls {wrapped}; {sinks}; {bind}; proxy_protocol {wrapped}; service 31 HttpGrpcAccessLogConfig
             :80 /wrapped => origin_tls {wrapped}; {sinks}; proxy_protocol {wrapped}
             :80 /some => {tls}; {sinks}; {bind}
             :82 => {tls}; {sinks}; {bind}
@@ -203,7 +204,7 @@ fn envoy_is_followed_through_its_own_listeners_and_clusters() {
     let shown = paths(&shown);
     assert_eq!(
         shown,
-        ["48 Unknown", "48 /etc/proxy/site.pem", "48 /file.pem"]
+        ["49 Unknown", "49 /etc/proxy/site.pem", "49 /file.pem"]
     );
     let mut surroundings = of_a_test(folder.path());
     surroundings.asks[0].spec.port = Some(82);
@@ -213,6 +214,7 @@ fn envoy_is_followed_through_its_own_listeners_and_clusters() {
         r#""7001": {"action": {"name": "b"}}"#,
         "explicit_http_config: {http_protocol_options: {}}",
         "use_proxy_proto: true",
+        "ProxyProtocolUpstreamTransport, transport_socket: {name: envoy",
         &*inner,
     ] {
         assert!(text(&copy).contains(kept), "{kept}: {}", text(&copy));
