@@ -12,9 +12,6 @@ use super::find::{field, get, items, text};
 use super::pointer::Pointer;
 use crate::asked::Request;
 
-/// Fields of a cluster that have its transport sockets.
-const SOCKETS: [&str; 2] = ["transport_socket", "transport_socket_matches"];
-
 /// Rewrites of a route after which the configuration alone does not say what is asked for.
 const REWRITES: [&str; 7] = [
     "auto_host_rewrite",
@@ -97,21 +94,20 @@ impl Search<'_, '_, '_> {
         for filter in items(self.json, protocol_options(cluster).child("http_filters")) {
             self.filter(&filter.child("typed_config"), &[], request);
         }
-        let mut inner = *request;
-        let mut layers = SOCKETS
-            .iter()
-            .flat_map(|name| layers(self.json, cluster.child(name)));
-        if let Some((_, socket)) = layers.find(|(part, _)| *part == ReplacedPart::OriginTls) {
-            let name = text(self.json, socket.join("/typed_config/sni"));
-            inner.server_name = Some(name.unwrap_or(inner.host));
-        }
-        (inner.is_named, inner.is_certified) = (true, true);
         let mut servers = Vec::new();
         for (address, listener) in self.endpoints(cluster) {
-            match listener {
-                Some(door) => self.listener(door, &inner),
-                None => servers.push(address),
+            let Some(door) = listener else {
+                servers.push(address);
+                continue;
+            };
+            let mut inner = *request;
+            let mut layers = layers(self.json, socket_of(self.json, cluster, &address)).into_iter();
+            if let Some((_, socket)) = layers.find(|(part, _)| *part == ReplacedPart::OriginTls) {
+                let name = text(self.json, socket.join("/typed_config/sni"));
+                inner.server_name = Some(name.unwrap_or(inner.host));
             }
+            (inner.is_named, inner.is_certified) = (true, true);
+            self.listener(door, &inner);
         }
         if !servers.is_empty() {
             self.servers(cluster, &servers);
@@ -121,10 +117,12 @@ impl Search<'_, '_, '_> {
     /// Adds what a cluster loses with servers that are no listeners of the bootstrap.
     fn servers(&mut self, cluster: &Pointer, addresses: &[Pointer]) {
         let json = self.json;
-        for name in SOCKETS {
-            let at = cluster.child(name);
-            for (part, _) in layers(json, at.clone()) {
-                self.add_whole(part, &at);
+        for socket in addresses
+            .iter()
+            .map(|address| socket_of(json, cluster, address))
+        {
+            for (part, _) in layers(json, socket.clone()) {
+                self.add_whole(part, &socket);
             }
         }
         for at in NEGOTIATED.map(|name| protocol_options(cluster).join(name)) {
@@ -176,26 +174,44 @@ fn rewritten(json: &Json, action: &Pointer, path: &str) -> String {
     }
 }
 
-/// Finds what the transport sockets at a place add, with the sockets within them.
-fn layers(json: &Json, at: Pointer) -> Vec<(ReplacedPart, Pointer)> {
-    let mut added = Vec::new();
-    for socket in items(json, at) {
-        let config = socket.child("typed_config");
-        let (kind, name) = (kind(json, &config), text(json, socket.child("name")));
-        if kind == "ProxyProtocolUpstreamTransport" {
-            added.push((ReplacedPart::ProxyProtocol, socket.clone()));
-        }
-        // Of a match, or of a socket around another.
-        let mut inner = [&socket, &config]
-            .map(|outer| outer.child("transport_socket"))
-            .into_iter();
-        if let Some(inner) = inner.find(|inner| get(json, inner).is_some()) {
-            added.extend(layers(json, inner));
-        } else if kind != "RawBuffer"
-            && !(kind.is_empty() && name == Some("envoy.transport_sockets.raw_buffer"))
-        {
-            added.push((ReplacedPart::OriginTls, socket));
-        }
+/// The transport socket of an endpoint: that of the first match for its metadata, or the cluster's.
+fn socket_of(json: &Json, cluster: &Pointer, address: &Pointer) -> Pointer {
+    // `N/lb_endpoints/N/endpoint/address`
+    let labels = [2, 4].map(|steps| {
+        let labelled = address.first(address.tokens().len() - steps);
+        labelled.join("/metadata/filter_metadata/envoy.transport_socket_match")
+    });
+    let is_meant = |candidate: &Pointer| {
+        let wanted = get(json, &candidate.child("match")).and_then(Json::as_object);
+        wanted.into_iter().flatten().all(|(name, value)| {
+            let mut said = labels.iter().filter_map(|at| get(json, &at.child(name)));
+            said.next() == Some(value)
+        })
+    };
+    let mut matches = items(json, cluster.child("transport_socket_matches")).into_iter();
+    matches
+        .find(is_meant)
+        .as_ref()
+        .unwrap_or(cluster)
+        .child("transport_socket")
+}
+
+/// Finds what a transport socket adds, with those within it.
+fn layers(json: &Json, socket: Pointer) -> Vec<(ReplacedPart, Pointer)> {
+    if get(json, &socket).is_none() {
+        return Vec::new();
+    }
+    let config = socket.child("typed_config");
+    let (kind, name) = (kind(json, &config), text(json, socket.child("name")));
+    let inner = config.child("transport_socket");
+    let mut added = layers(json, inner.clone());
+    if kind == "ProxyProtocolUpstreamTransport" {
+        added.push((ReplacedPart::ProxyProtocol, socket));
+    } else if get(json, &inner).is_none()
+        && kind != "RawBuffer"
+        && !(kind.is_empty() && name == Some("envoy.transport_sockets.raw_buffer"))
+    {
+        added.push((ReplacedPart::OriginTls, socket));
     }
     added
 }

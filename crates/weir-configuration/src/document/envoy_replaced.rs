@@ -7,11 +7,11 @@ use serde_json::Value as Json;
 use weir_model::record::ReplacedPart;
 
 use super::asked::Document;
-use super::envoy::{CHAIN_TLS, kind};
+use super::envoy::{CHAIN_TLS, chains, kind};
 use super::envoy_clusters::{named, weighted};
 use super::envoy_filters::{fetched_keys, in_force, replaced};
-use super::envoy_routes::{chains_taken, may_take, share, through};
-use super::find::{get, is_true, items};
+use super::envoy_routes::{MATCHER, chains_taken, filter, may_take, share, through};
+use super::find::{get, is_true, items, text};
 use super::pointer::Pointer;
 use super::tree::camel;
 use super::walk::Visit;
@@ -20,8 +20,8 @@ use crate::answer::Answer;
 use crate::asked::Request;
 use crate::replaced::Replacements;
 
-/// Places that a request meets at most, each with the target that it has there.
-const MOST_MET: usize = 100;
+/// Listeners behind each other that a request is followed through.
+const MOST_LAYERS: usize = 10;
 
 /// Matchers and descriptors that are about the client's address, by key or type.
 const ADDRESSES: [&str; 8] = [
@@ -62,11 +62,13 @@ pub(super) fn add(
         document,
         json: document.json,
         met: BTreeSet::new(),
+        layers: 0,
         found,
     };
     for at in OUTPUTS.map(Pointer::parse) {
         search.left_out(&at);
     }
+    search.before(asked.index);
     search.listener(asked.index, request);
 }
 
@@ -76,6 +78,8 @@ pub(super) struct Search<'d, 'f, 's> {
     pub(super) json: &'d Json,
     /// Places that a request has met, with its target there: a circle ends.
     met: BTreeSet<(Pointer, String)>,
+    /// Listeners that the request has gone through to where it is.
+    layers: usize,
     found: &'f mut Replacements<'s>,
 }
 
@@ -87,7 +91,7 @@ impl Search<'_, '_, '_> {
     /// Notes a place that a request meets, and tells whether that is new.
     pub(super) fn meets(&mut self, at: &Pointer, request: &Request<'_>) -> bool {
         let target = format!("{}{}", request.authority, request.path);
-        self.met.len() < MOST_MET && self.met.insert((at.clone(), target))
+        self.met.insert((at.clone(), target))
     }
 
     /// Adds a value that is there, with all of it.
@@ -105,13 +109,29 @@ impl Search<'_, '_, '_> {
         }
     }
 
+    /// Adds proxies of TCP that pass connections on to a listener, in place of which it is asked.
+    fn before(&mut self, door: usize) {
+        for listener in &self.document.found {
+            for chain in chains(self.json, &listener.at) {
+                let proxy = filter(self.json, &chain, "TcpProxy").unwrap_or_default();
+                let name = text(self.json, proxy.child("cluster")).unwrap_or_default();
+                let cluster = named(self.json, name).unwrap_or_default();
+                let mut endpoints = self.endpoints(&cluster).into_iter();
+                if endpoints.any(|(_, listener)| listener == Some(door)) {
+                    self.add_whole(ReplacedPart::Before, &chain.child("filters"));
+                }
+            }
+        }
+    }
+
     /// Adds what a request meets that comes in at a listener.
     pub(super) fn listener(&mut self, door: usize, request: &Request<'_>) {
-        let is_first = self.met.is_empty();
+        let is_first = self.layers == 0;
         let listener = self.document.found[door].at.clone();
-        if !self.meets(&listener, request) {
+        if self.layers == MOST_LAYERS || !self.meets(&listener, request) {
             return;
         }
+        self.layers += 1;
         for filter in items(self.json, listener.child("listener_filters")) {
             let config = filter.child("typed_config");
             // What sends it within the configuration does so in the copy.
@@ -119,6 +139,7 @@ impl Search<'_, '_, '_> {
                 self.filter(&config, &[], request);
             }
         }
+        self.by_address(&listener.child(MATCHER), MATCHER);
         self.logs(&listener);
         for chain in chains_taken(self.document, door, request) {
             let protocol = chain.child("use_proxy_proto");
@@ -131,6 +152,7 @@ impl Search<'_, '_, '_> {
             }
             self.chain(&chain, request);
         }
+        self.layers -= 1;
     }
 
     /// Adds what a request meets in a filter chain.

@@ -32,7 +32,7 @@ pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -
 }
 
 /// A listener's own rules for its chains, in place of what each chain says of itself.
-const MATCHER: &str = "filter_chain_matcher";
+pub(super) const MATCHER: &str = "filter_chain_matcher";
 
 /// The filter chains of a listener that speak as a request does.
 fn candidates(document: &Document<'_>, door: usize, request: &Request<'_>) -> Vec<Pointer> {
@@ -75,7 +75,7 @@ fn barrier(document: &Document<'_>, chain: &Pointer, request: &Request<'_>) -> O
 }
 
 /// The configuration of a chain's first filter of a type.
-fn filter(json: &Json, chain: &Pointer, message: &str) -> Option<Pointer> {
+pub(super) fn filter(json: &Json, chain: &Pointer, message: &str) -> Option<Pointer> {
     let filters = items(json, chain.child("filters")).into_iter();
     let mut configs = filters.map(|filter| filter.child("typed_config"));
     configs.find(|config| get(json, config).is_some_and(|it| is_of_type(it, message)))

@@ -144,6 +144,7 @@ static_resources:
     filter_chains:
     - {name: a, filters: [{name: tcp, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy, cluster: raw}}]}
     - {name: b, filters: [{name: tcp, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy, cluster: tls}}]}
+    - {name: c, filters: [{typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy, cluster: inner}}]}
   - address: {socket_address: {address: 0.0.0.0, port_value: 443}}
     filter_chains:
     - transport_socket:
@@ -157,7 +158,9 @@ static_resources:
     load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: "::1", port_value: 8181}}}}]}]}
   - {name: all, cluster_type: {typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig, clusters: [raw, tls]}}}
   - name: raw
-    transport_socket: {name: mine, typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer}}
+    transport_socket_matches:
+    - {match: {tls: true}, transport_socket: {name: tls}}
+    - {transport_socket: {name: mine, typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer}}}
     load_assignment: &one {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 192.0.2.1, port_value: 80}}}}]}]}
   - name: tls
     transport_socket: {name: tls}
@@ -181,9 +184,10 @@ fn envoy_is_followed_through_its_own_listeners_and_clusters() {
     let layers = LAYERS.replace("SDS", &secrets.display().to_string());
     let configuration = source("envoy.yaml", &layers);
     let sinks = r#"before 2 stats_sinks [{"name":"statsd"}]"#;
-    let tls = r#"origin_tls 60 transport_socket {"name":"tls"}; origin_tls 61 auto_config {}"#;
-    let bind = r#"before 62 upstream_bind_config {"freebind":true}"#;
-    let wrapped = r#"65 transport_socket {"typed_config":{"@type":"a.ProxyProtocolUpstreamTransport","transport_socket":{"name":"tls"}}}"#;
+    let tls = r#"origin_tls 63 transport_socket {"name":"tls"}; origin_tls 64 auto_config {}"#;
+    let bind = r#"before 65 upstream_bind_config {"freebind":true}"#;
+    let before = r#"before 44 filters [{"typed_config":{"@type":"type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy","cluster":"inner"}}]"#;
+    let wrapped = r#"68 transport_socket {"typed_config":{"@type":"a.ProxyProtocolUpstreamTransport","transport_socket":{"name":"tls"}}}"#;
     must_be(
         &|ask| document::replaced(&configuration, Dialect::Envoy, ask),
         &format!(
@@ -196,7 +200,8 @@ fn envoy_is_followed_through_its_own_listeners_and_clusters() {
             :80 /header => {tls}; origin_tls {wrapped}; {sinks}; {bind}; proxy_protocol {wrapped}; service 31 HttpGrpcAccessLogConfig
             :80 /wrapped => origin_tls {wrapped}; {sinks}; proxy_protocol {wrapped}
             :80 /some => {tls}; {sinks}; {bind}
-            :82 => {tls}; {sinks}; {bind}
+            :81 => {sinks}; {before}; proxy_protocol 26 use_proxy_proto; service 31 HttpGrpcAccessLogConfig
+            :82 => {tls}; {sinks}; {bind}; service 31 HttpGrpcAccessLogConfig
             "
         ),
     );
@@ -204,7 +209,7 @@ fn envoy_is_followed_through_its_own_listeners_and_clusters() {
     let shown = paths(&shown);
     assert_eq!(
         shown,
-        ["49 Unknown", "49 /etc/proxy/site.pem", "49 /file.pem"]
+        ["50 Unknown", "50 /etc/proxy/site.pem", "50 /file.pem"]
     );
     let mut surroundings = of_a_test(folder.path());
     surroundings.asks[0].spec.port = Some(82);
