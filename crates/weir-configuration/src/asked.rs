@@ -200,7 +200,7 @@ pub(crate) struct Way {
     /// As of [`Asked`].
     pub(crate) left: Vec<Spot>,
     pub(crate) answer: Answer,
-    /// What compresses answers, where it is no stock configuration's; nginx alone says it so far.
+    /// What compresses answers, where it is no stock configuration's; nginx and HAProxy alone say it so far.
     pub(crate) compressed: Option<Spot>,
 }
 

@@ -1,24 +1,31 @@
 //! Which frontend and backend a request meets, as HAProxy chooses them: by `bind`, the rules of `http-request` and
-//! `redirect`, `use_backend` and `default_backend` (configuration manual §4.2). A rule whose condition depends on
-//! more than the request is taken not to be followed. A frontend in TCP whose server is a listener of the same
-//! configuration leads to the frontend of that listener.
+//! `redirect`, `use_backend` and `default_backend` (configuration manual §4.2). A rule that answers is taken not to be
+//! followed if its condition depends on more than the request; a `use_backend` like that leaves the answer open. A
+//! frontend in TCP whose server is a listener of the same configuration leads to the frontend of that listener.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use weir_model::study::AskSpec;
 
 use super::conditions::Conditions;
 use super::listeners::{is_own, is_tls, last_port, plain, port};
 use super::options::options;
+use super::paths::Bases;
+use super::rewritten::Rewritten;
 use super::sections::{Section, Statement, Tree};
 use super::sides::{by_itself, first, looks_into_tls, mode, served};
+use super::steps::{Step, step};
 use crate::answer::{Answer, Barrier};
 use crate::asked::{self, Asked, Door, Doors, Map, Missing, Request, Spot, Way};
 use crate::place::line_and_column;
 use crate::{Ask, ConfigurationError, Listener, Source, SourceFile};
 
 const NO_RULE: &str = "no rule gives it a backend";
+
+/// A statement without which nothing is compressed.
+pub(super) const COMPRESSION: [&str; 2] = ["compression", "algo"];
 
 /// Frontends that a connection goes through at most: more are a circle.
 const MOST_STEPS: usize = 10;
@@ -107,6 +114,17 @@ pub(super) struct Frontends<'s, 't> {
     by_address: BTreeMap<String, usize>,
     /// Of each `bind` line, those that it may pass connections on to.
     behind: Vec<Vec<usize>>,
+    /// Folder in which relative paths begin.
+    folder: PathBuf,
+}
+
+/// Backends that a frontend may choose.
+struct Choice {
+    /// The one of the first rule that surely holds, or the default.
+    backend: Option<usize>,
+    /// Those of rules before it that are not decided.
+    others: Vec<usize>,
+    is_sure: bool,
 }
 
 impl<'s, 't> Frontends<'s, 't> {
@@ -129,6 +147,7 @@ impl<'s, 't> Frontends<'s, 't> {
             binds: binds.collect(),
             by_address: BTreeMap::new(),
             behind: Vec::new(),
+            folder: Bases::of(source, tree).folder,
         };
         for (line, (_, bind)) in frontends.binds.iter().enumerate() {
             for address in bind.word(1).split(',').map(plain) {
@@ -204,10 +223,8 @@ impl<'s, 't> Frontends<'s, 't> {
         self.by_address.get(&plain(statement.word(2))).copied()
     }
 
-    /// A section and behind it the `defaults` that it takes its settings from.
     fn chain(&self, index: usize) -> Vec<&'s Section<'t>> {
-        let chain = std::iter::once(index).chain(self.tree.defaults_of(index));
-        chain.map(|index| &self.tree.sections[index]).collect()
+        self.tree.chain(index)
     }
 
     fn spot(&self, index: usize) -> Spot {
@@ -228,21 +245,16 @@ impl<'s, 't> Frontends<'s, 't> {
         self.own(statements.find(|it| it.word(0) == "server")?)
     }
 
-    /// The backend that a frontend chooses by name.
-    fn backend(&self, name: &str) -> Option<usize> {
-        let mut all = self.tree.sections.iter();
-        all.position(|section| section.has_backend() && section.name() == Some(name))
-    }
-
     /// What a section in TCP does with a connection that no listener of this configuration gets.
-    fn tunnelled(&self, section: usize, backend: Option<usize>, tls: Tls) -> Answer {
+    fn tunnelled(&self, section: usize, backend: Option<usize>, tls: Tls, is_sure: bool) -> Answer {
         match (tls, backend.map(|backend| self.spot(backend))) {
-            (Tls::Sealed, Some(backend)) => {
+            (Tls::Sealed, Some(backend)) if is_sure => {
                 let at = (backend.file, backend.span.start);
                 Answer::Bars(Barrier::sealed(at, &backend.name))
             }
-            (Tls::Sealed, None) => Answer::Unknown,
+            (Tls::Sealed, None) if is_sure => Answer::Nothing(NO_RULE.to_owned()),
             (Tls::None, _) if looks_into_tls(&self.tree.sections[section]) => Answer::Closes,
+            _ if !is_sure => Answer::Unknown,
             _ => Answer::Tunnels,
         }
     }
@@ -269,58 +281,174 @@ impl<'s, 't> Frontends<'s, 't> {
     fn from<'c>(
         &'c self,
         index: usize,
-        conditions: &Conditions<'c, 't>,
+        mut conditions: Conditions<'c, 't>,
+        steps: &mut Vec<Step<'c, 't>>,
     ) -> (Option<usize>, Answer) {
-        let chain = self.chain(index);
-        if let Some(answer) = by_itself(&chain, conditions) {
+        if let Some(answer) = by_itself(&mut conditions) {
+            steps.push(step(index, &conditions, false));
             return (None, answer);
         }
-        let (backend, is_sure) = self.chosen(index, &chain, conditions);
-        let Some(backend) = backend else {
-            return (
-                None,
-                match is_sure {
-                    true => Answer::Nothing(NO_RULE.to_owned()),
-                    false => Answer::Unknown,
-                },
-            );
+        let Choice {
+            backend,
+            others,
+            is_sure,
+        } = self.chosen(index, &mut conditions);
+        steps.push(step(index, &conditions, true));
+        let mut answer = match is_sure {
+            true => Answer::Nothing(NO_RULE.to_owned()),
+            false => Answer::Unknown,
         };
-        let chain = self.chain(backend);
-        let of_backend = Conditions {
-            sections: chain.clone(),
-            ..*conditions
-        };
-        let by_itself = by_itself(&chain, &of_backend).filter(|_| backend != index);
-        let answer = match by_itself.unwrap_or_else(|| served(&chain)) {
-            Answer::Passes => Answer::Passes,
-            // A rule before it that is not decided may have another backend for it.
-            _ if !is_sure => Answer::Unknown,
-            answer => answer,
-        };
-        (Some(backend), answer)
-    }
-
-    /// The backend, and whether every rule before it is decided.
-    fn chosen(
-        &self,
-        index: usize,
-        chain: &[&Section<'t>],
-        conditions: &Conditions<'_, 't>,
-    ) -> (Option<usize>, bool) {
-        let mut is_sure = true;
-        let rules = chain[0].statements.iter();
-        for rule in rules.filter(|rule| rule.word(0) == "use_backend") {
-            match (conditions.holds(rule), self.backend(rule.word(1))) {
-                (Some(true), Some(backend)) => return (Some(backend), true),
-                // A name that is made when a request comes.
-                (Some(true), None) | (None, _) => is_sure = false,
-                (Some(false), _) => {}
+        for candidate in others.into_iter().chain(backend) {
+            let mut of_backend = Conditions {
+                sections: self.chain(candidate),
+                met: Vec::new(),
+                ..conditions.clone()
+            };
+            let ended = match candidate == index {
+                true => None,
+                false => by_itself(&mut of_backend),
+            };
+            if candidate != index {
+                steps.push(step(candidate, &of_backend, ended.is_none()));
+            }
+            if is_sure {
+                answer = ended.unwrap_or_else(|| served(&of_backend.sections));
             }
         }
-        let default = first(chain, &["default_backend"]);
-        let default = default.and_then(|statement| self.backend(statement.word(1)));
+        (backend, answer)
+    }
+
+    fn chosen<'c>(&'c self, index: usize, conditions: &mut Conditions<'c, 't>) -> Choice {
+        let chain = self.chain(index);
+        let default = first(&chain, &["default_backend"]);
+        let default = default.and_then(|statement| self.tree.backend(statement.word(1)));
         let itself = chain[0].has_backend().then_some(index);
-        (default.or(itself), is_sure)
+        let mut choice = Choice {
+            backend: default.or(itself),
+            others: Vec::new(),
+            is_sure: true,
+        };
+        let rules = chain[0].statements.iter();
+        for rule in rules.filter(|rule| rule.word(0) == "use_backend") {
+            let holds = conditions.meet(rule);
+            if holds == Some(false) {
+                continue;
+            }
+            let name = conditions.format(rule.word(1));
+            let named = name.as_ref().and_then(|name| self.tree.backend(name));
+            if holds == Some(true) && name.is_some() {
+                // Without a backend of a name that is made of the request it is the default.
+                choice.backend = named.or(choice.backend);
+                return choice;
+            }
+            choice.is_sure = false;
+            choice.others.extend(match name {
+                Some(_) => named.into_iter().collect(),
+                None => self.called_like(rule.word(1)),
+            });
+            if holds == Some(true) {
+                return choice;
+            }
+        }
+        choice
+    }
+
+    /// Backends whose names a format may make.
+    fn called_like(&self, format: &str) -> Vec<usize> {
+        let before = format.split('%').next().unwrap_or_default();
+        let behind = format.rsplit(']').next().unwrap_or_default();
+        let sections = self.tree.sections.iter().enumerate();
+        let fits = sections.filter(|(_, section)| {
+            let name = section.name().unwrap_or_default();
+            section.has_backend() && name.starts_with(before) && name.ends_with(behind)
+        });
+        fits.map(|(index, _)| index).collect()
+    }
+
+    /// The way of a request from a door on, and the sections that it meets.
+    pub(super) fn walk<'c>(
+        &'c self,
+        door: usize,
+        request: &Request<'c>,
+    ) -> (Way, Vec<Step<'c, 't>>) {
+        let mut line = self.lines[door];
+        let own = &self.doors.all[door];
+        let named = request.port.filter(|port| own.has_port(*port));
+        let mut conditions = Conditions {
+            tree: self.tree,
+            sections: Vec::new(),
+            request: *request,
+            port: named.or(own.listener.port),
+            folder: &self.folder,
+            rewritten: Rewritten::new(),
+            met: Vec::new(),
+        };
+        let mut tls = match request.is_tls() {
+            true => Tls::Sealed,
+            false => Tls::None,
+        };
+        let (mut through, mut steps) = (Vec::new(), Vec::new());
+        let (section, backend, answer) = loop {
+            let (section, bind) = self.binds[line];
+            conditions.sections = self.chain(section);
+            let is_http = mode(&conditions.sections) == "http";
+            // Of listeners that another frontend leads to: they expect TLS where there is none any more, or none.
+            let is_misled = match is_tls(bind) {
+                true => tls != Tls::Sealed,
+                false => tls == Tls::Sealed && is_http,
+            };
+            if is_tls(bind) {
+                tls = Tls::Ended;
+            }
+            if is_misled {
+                break (section, None, Answer::Closes);
+            }
+            if let Some(barrier) = self.barrier(line, request) {
+                break (section, None, Answer::Bars(barrier));
+            }
+            conditions.met.clear();
+            if is_http {
+                let (backend, answer) = self.from(section, conditions, &mut steps);
+                break (section, backend, answer);
+            }
+            if let Some(answer) = by_itself(&mut conditions) {
+                steps.push(step(section, &conditions, false));
+                break (section, None, answer);
+            }
+            let choice = self.chosen(section, &mut conditions);
+            let (backend, is_sure) = (choice.backend, choice.is_sure);
+            steps.push(step(section, &conditions, true));
+            let next = backend.and_then(|backend| self.next(backend));
+            match next.filter(|_| is_sure && through.len() < MOST_STEPS) {
+                Some(next) => {
+                    through.push(self.spot(section));
+                    line = next;
+                }
+                None => {
+                    for candidate in choice.others.into_iter().chain(backend) {
+                        conditions.sections = self.chain(candidate);
+                        steps.push(step(candidate, &conditions, true));
+                    }
+                    let answer = self.tunnelled(section, backend, tls, is_sure);
+                    break (section, backend, answer);
+                }
+            }
+        };
+        let compression = steps.iter().flat_map(|step| &step.met);
+        let mut compression = compression.filter(|(_, it)| it.begins_with(&COMPRESSION));
+        let way = Way {
+            compressed: compression.next().map(|(section, statement)| {
+                let span = statement.words_from(0);
+                Spot::new(self.doors.source, section.file, span, statement.text())
+            }),
+            through,
+            server: Some(self.spot(section)),
+            location: backend
+                .filter(|backend| *backend != section)
+                .map(|backend| self.spot(backend)),
+            ..Way::end(answer)
+        };
+        (way, steps)
     }
 }
 
@@ -348,61 +476,6 @@ impl Map for Frontends<'_, '_> {
     }
 
     fn way(&self, door: usize, request: &Request<'_>) -> Way {
-        let mut line = self.lines[door];
-        let own = &self.doors.all[door];
-        let named = request.port.filter(|port| own.has_port(*port));
-        let port = named.or(own.listener.port);
-        let mut tls = match request.is_tls() {
-            true => Tls::Sealed,
-            false => Tls::None,
-        };
-        let mut through = Vec::new();
-        loop {
-            let (section, bind) = self.binds[line];
-            let conditions = Conditions {
-                sections: self.chain(section),
-                request: *request,
-                port,
-            };
-            let is_http = mode(&conditions.sections) == "http";
-            // Of listeners that another frontend leads to: they expect TLS where there is none any more, or none.
-            let is_misled = match is_tls(bind) {
-                true => tls != Tls::Sealed,
-                false => tls == Tls::Sealed && is_http,
-            };
-            if is_tls(bind) {
-                tls = Tls::Ended;
-            }
-            let (backend, answer) = match self.barrier(line, request).map(Answer::Bars) {
-                _ if is_misled => (None, Answer::Closes),
-                Some(barred) => (None, barred),
-                None if is_http => self.from(section, &conditions),
-                None => {
-                    let (backend, is_sure) =
-                        self.chosen(section, &conditions.sections, &conditions);
-                    let next = backend.and_then(|backend| self.next(backend));
-                    if let Some(next) = next.filter(|_| through.len() < MOST_STEPS) {
-                        through.push(self.spot(section));
-                        line = next;
-                        continue;
-                    }
-                    let answer = match backend {
-                        None if is_sure && tls == Tls::Sealed => {
-                            Answer::Nothing(NO_RULE.to_owned())
-                        }
-                        _ => self.tunnelled(section, backend, tls),
-                    };
-                    (backend, answer)
-                }
-            };
-            return Way {
-                through,
-                server: Some(self.spot(section)),
-                location: backend
-                    .filter(|backend| *backend != section)
-                    .map(|backend| self.spot(backend)),
-                ..Way::end(answer)
-            };
-        }
+        self.walk(door, request).0
     }
 }

@@ -1,16 +1,30 @@
 //! Conditions of rules (manual §7), as far as a request of a load decides them: what it asks for, of whom, and whether
-//! over TLS. What needs anything else (addresses, rates, maps, stick tables) is not decided.
+//! over TLS, and what rules have made of it ([`super::rewritten`]). What needs anything else (addresses, rates, chance,
+//! stick tables) is not decided.
 
-use super::sections::{Section, Statement};
+use std::path::Path;
+
+use super::rewritten::{Rewritten, Value, call};
+use super::sections::{Section, Statement, Tree};
+use super::servers::servers;
+use super::sides::mode;
 use crate::asked::Request;
 use crate::names::is_found;
 
 /// Rules and ACLs of a section, and the request that they are asked about.
+#[derive(Clone)]
 pub(super) struct Conditions<'c, 't> {
+    pub(super) tree: &'c Tree<'t>,
     /// The section, and behind it its `defaults`.
     pub(super) sections: Vec<&'c Section<'t>>,
     pub(super) request: Request<'c>,
     pub(super) port: Option<u16>,
+    /// Folder in which relative paths begin.
+    pub(super) folder: &'c Path,
+    /// Values that rules before have written.
+    pub(super) rewritten: Rewritten,
+    /// Rules whose conditions do not surely fail, of those that the request has come to.
+    pub(super) met: Vec<&'c Statement<'t>>,
 }
 
 /// ACLs that are always there (§7.4), as far as they are decided.
@@ -24,10 +38,10 @@ const ALWAYS: [(&str, bool); 6] = [
 ];
 
 /// How a value is compared with patterns.
-type Matches = fn(&str, &str) -> Option<bool>;
+pub(super) type Matches = fn(&str, &str) -> Option<bool>;
 
 /// Suffixes of fetches, and words behind `-m`.
-const METHODS: [(&str, Matches); 8] = [
+pub(super) const METHODS: [(&str, Matches); 8] = [
     ("str", |value, pattern| Some(value == pattern)),
     ("beg", |value, pattern| Some(value.starts_with(pattern))),
     ("end", |value, pattern| Some(value.ends_with(pattern))),
@@ -35,7 +49,7 @@ const METHODS: [(&str, Matches); 8] = [
     ("dir", |value, pattern| Some(parts(value, "/?", pattern))),
     ("dom", |value, pattern| Some(parts(value, "/?.:", pattern))),
     ("reg", |value, pattern| is_found(pattern, false, value)),
-    ("found", |value, _| Some(!value.is_empty())),
+    ("bool", |value, _| Some(!value.is_empty() && value != "0")),
 ];
 
 /// Whether a pattern is some of a value's parts in a row.
@@ -48,7 +62,16 @@ fn parts(value: &str, ends: &str, pattern: &str) -> bool {
     })
 }
 
-impl Conditions<'_, '_> {
+impl<'c, 't> Conditions<'c, 't> {
+    /// Notes a rule that the request comes to, unless its condition surely fails; whether it is followed.
+    pub(super) fn meet(&mut self, rule: &'c Statement<'t>) -> Option<bool> {
+        let holds = self.holds(rule);
+        if holds != Some(false) {
+            self.met.push(rule);
+        }
+        holds
+    }
+
     /// Whether a rule is followed whose condition begins at a word that is `if` or `unless`; one without a
     /// condition always is.
     pub(super) fn holds(&self, statement: &Statement<'_>) -> Option<bool> {
@@ -111,6 +134,11 @@ impl Conditions<'_, '_> {
                 let own = self.request.method;
                 return Some(own == method || (own, method) == ("HEAD", "GET"));
             }
+            // In TLS that nobody has looked into there is none.
+            let is_of_http = name.starts_with("HTTP");
+            if is_of_http && self.request.is_tls() && mode(&self.sections) != "http" {
+                return None;
+            }
             let known = ALWAYS.iter().find(|(known, _)| *known == name);
             return known.map(|(_, said)| *said);
         }
@@ -124,10 +152,15 @@ impl Conditions<'_, '_> {
     fn expression(&self, words: &[&str]) -> Option<bool> {
         let (fetch, mut rest) = words.split_first()?;
         let (value, mut method) = self.value(fetch)?;
-        let mut any_case = false;
+        let (mut any_case, mut files) = (false, Vec::new());
         while let Some((flag, behind)) = rest.split_first() {
             match (*flag, behind) {
                 ("-i", _) => (any_case, rest) = (true, behind),
+                ("-m", ["found", ..]) => return Some(value.is_some()),
+                ("-f", [file, behind @ ..]) => {
+                    files.push(self.lines_of(file)?);
+                    rest = behind;
+                }
                 ("-m", [name, behind @ ..]) => {
                     method = METHODS.iter().find(|(known, _)| known == name)?.1;
                     rest = behind;
@@ -136,7 +169,6 @@ impl Conditions<'_, '_> {
                     rest = behind;
                     break;
                 }
-                // A file of patterns, and what is rarer.
                 (flag, _) if flag.starts_with('-') => return None,
                 _ => break,
             }
@@ -145,68 +177,86 @@ impl Conditions<'_, '_> {
         let Some(value) = value else {
             return Some(false);
         };
+        let listed = files.iter().flat_map(|file| file.lines());
+        let patterns: Vec<&str> = listed.chain(rest.iter().copied()).collect();
         // `ssl_fc` and its like stand for themselves.
-        if rest.is_empty() {
+        if rest.is_empty() && files.is_empty() {
             return Some(!value.is_empty() && value != "0");
+        }
+        if NUMBERS.iter().any(|name| fetch.starts_with(name)) {
+            return is_in(value.parse().ok()?, &patterns);
         }
         let fold = |text: &str| match any_case {
             true => text.to_ascii_lowercase(),
             false => text.to_owned(),
         };
         let value = fold(&value);
-        or(rest.iter().map(|pattern| method(&value, &fold(pattern))))
+        or(patterns
+            .iter()
+            .map(|pattern| method(&value, &fold(pattern))))
     }
 
-    /// What a fetch gives, if it gives anything, and how its name has it compared. Booleans are `1` and `0`.
-    fn value(&self, fetch: &str) -> Option<(Option<String>, Matches)> {
-        let mut steps = split_outside(fetch);
-        let own = steps.remove(0);
-        let mut value = None;
-        let mut method = METHODS[0].1;
-        let (name, argument) = match own.split_once('(') {
-            Some((name, argument)) => (name, argument.trim_end_matches(')')),
-            None => (own, ""),
-        };
+    /// The value of a fetch and its converters, and how its name has it compared. Booleans are `1` and `0`.
+    pub(super) fn value(&self, fetch: &str) -> Option<(Option<String>, Matches)> {
+        let mut steps = split_outside(fetch).into_iter();
+        let (name, argument) = call(steps.next()?);
+        let argument = argument.unwrap_or_default();
         // `path_beg` is `path` compared in another way.
-        let suffixes = std::iter::once((name, METHODS[0].1)).chain(METHODS.iter().filter_map(
+        let mut suffixes = std::iter::once((name, METHODS[0].1)).chain(METHODS.iter().filter_map(
             |(suffix, matches)| {
                 let base = name.strip_suffix(suffix)?.strip_suffix('_')?;
                 Some((base, *matches))
             },
         ));
-        for (base, matches) in suffixes {
-            if let Some(found) = self.plain(base, argument) {
-                (value, method) = (Some(found), matches);
-                break;
-            }
-        }
-        let mut value = value?;
+        let (mut value, method) =
+            suffixes.find_map(|(base, matches)| Some((self.plain(base, argument)?, matches)))?;
         for step in steps {
-            match step.split('(').next().unwrap_or_default() {
-                "lower" => value = value.map(|value| value.to_ascii_lowercase()),
-                // Of a host, what stands before the port.
-                "field" | "host_only" if argument.eq_ignore_ascii_case("host") => {}
-                _ => return None,
-            }
+            value = match value {
+                Some(value) => self.converted(value, step)?,
+                None => None,
+            };
         }
         Some((value, method))
     }
 
-    fn plain(&self, name: &str, argument: &str) -> Option<Option<String>> {
+    fn plain(&self, name: &str, argument: &str) -> Value {
         let request = &self.request;
         let flag = |is_so: bool| if is_so { "1" } else { "0" }.to_owned();
+        let path = || Some(self.target()?.split('?').next()?.to_owned());
         Some(Some(match name {
             "hdr" | "req.hdr" | "req.fhdr" | "fhdr" | "shdr" => {
                 return self.header(argument);
             }
-            "path" => request.path.to_owned(),
-            "pathq" | "url" | "capture.req.uri" => request.target.to_owned(),
-            "base" => format!("{}{}", request.authority, request.path),
-            "method" => request.method.to_owned(),
+            "cook" | "req.cook" => return self.cookie(argument),
+            "var" => return self.variable(argument),
+            // One that is there may be right or wrong.
+            "http_auth" => match self.header("authorization")? {
+                Some(_) => return None,
+                None => flag(false),
+            },
+            "str" => argument.to_owned(),
+            "path" => path()?,
+            "pathq" | "url" => self.target()?,
+            "capture.req.uri" => request.target.to_owned(),
+            "query" => self
+                .target()?
+                .split_once('?')
+                .map_or("", |it| it.1)
+                .to_owned(),
+            "base" => format!("{}{}", self.header("host")?.unwrap_or_default(), path()?),
+            "method" => match self.rewritten.get("method") {
+                Some(method) => return method.clone(),
+                None => request.method.to_owned(),
+            },
+            "nbsrv" => {
+                let all = servers(&self.chain_of(argument)?).into_iter();
+                let usable = all.filter(|server| !server.is_disabled);
+                usable.map(|server| server.count()).sum::<u64>().to_string()
+            }
             "ssl_fc" => flag(request.is_tls()),
             "ssl_c_used" | "ssl_fc_has_crt" if !request.is_certified => flag(false),
             "ssl_fc_sni" | "req.ssl_sni" | "req_ssl_sni" => {
-                request.server_name.unwrap_or_default().to_owned()
+                return Some(request.server_name.map(str::to_owned));
             }
             "req.ssl_hello_type" | "req_ssl_hello_type" => flag(request.is_tls()),
             "dst_port" => self.port?.to_string(),
@@ -216,29 +266,72 @@ impl Conditions<'_, '_> {
         }))
     }
 
-    /// A header, if the request has it. One with commas has several values, which are not told apart here, and
-    /// one that rules write has any.
-    fn header(&self, name: &str) -> Option<Option<String>> {
+    /// A header, if the request has it. One with commas has several values, which are not told apart here.
+    pub(super) fn header(&self, name: &str) -> Value {
         let name = name.split(',').next().unwrap_or_default();
+        if let Some(value) = self
+            .rewritten
+            .get(&format!("hdr {}", name.to_ascii_lowercase()))
+        {
+            return value.clone();
+        }
         if name.eq_ignore_ascii_case("host") {
             return Some(Some(self.request.authority.to_owned()));
-        }
-        let mut rules = self.sections.iter().flat_map(|section| &section.statements);
-        let writes = |it: &Statement<'_>| {
-            it.word(0) == "http-request" && it.word(2).eq_ignore_ascii_case(name)
-        };
-        // A backend's may have been written by any frontend.
-        if self.sections[0].kind() == "backend" || rules.any(writes) {
-            return None;
         }
         let value = self.request.field(name)?;
         let is_there = !value.is_empty();
         (!value.contains(',')).then(|| is_there.then(|| value.to_owned()))
     }
+
+    fn cookie(&self, name: &str) -> Value {
+        let header = self.header("cookie")?.unwrap_or_default();
+        let pairs = header
+            .split(';')
+            .filter_map(|pair| pair.trim().split_once('='));
+        let mut values = pairs.filter(|(own, _)| *own == name);
+        Some(values.next().map(|(_, value)| value.to_owned()))
+    }
+
+    /// The section with servers of this name and its `defaults`; those of the rule itself where there is none.
+    fn chain_of(&self, name: &str) -> Option<Vec<&'c Section<'t>>> {
+        match name {
+            "" => Some(self.sections.clone()),
+            name => Some(self.tree.chain(self.tree.backend(name)?)),
+        }
+    }
+}
+
+/// Fetches that give numbers, as they begin.
+const NUMBERS: [&str; 2] = ["dst_port", "nbsrv"];
+
+/// Whether a number is one of the patterns for such (manual §7.1.2).
+fn is_in(number: i64, patterns: &[&str]) -> Option<bool> {
+    let mut operator = "eq";
+    let mut is_in = false;
+    for pattern in patterns {
+        if ["eq", "ge", "gt", "le", "lt"].contains(pattern) {
+            operator = pattern;
+            continue;
+        }
+        let (first, last) = pattern.split_once(':').unwrap_or((pattern, pattern));
+        let bound = |text: &str, open: i64| match text {
+            "" => Some(open),
+            text => text.parse().ok(),
+        };
+        let (first, last) = (bound(first, i64::MIN)?, bound(last, i64::MAX)?);
+        is_in |= match operator {
+            "ge" => number >= first,
+            "gt" => number > last,
+            "le" => number <= last,
+            "lt" => number < first,
+            _ => (first..=last).contains(&number),
+        };
+    }
+    Some(is_in)
 }
 
 /// A fetch and its converters, parted by commas outside of brackets.
-fn split_outside(text: &str) -> Vec<&str> {
+pub(super) fn split_outside(text: &str) -> Vec<&str> {
     let mut depth = 0_usize;
     let parts = text.split(|c: char| {
         match c {

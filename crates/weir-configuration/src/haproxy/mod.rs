@@ -12,9 +12,12 @@ mod listeners;
 mod options;
 mod paths;
 mod replaced;
+mod rewritten;
 mod sections;
+mod servers;
 mod sides;
 mod spelling;
+mod steps;
 mod variables;
 mod words;
 

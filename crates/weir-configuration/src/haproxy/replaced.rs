@@ -2,17 +2,21 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::ops::Range;
 
 use weir_model::record::{ReplacedPart, ReplacedRecord};
 use weir_model::study::AskSpec;
 
 use super::addresses::is_of_tls;
-use super::asked::{Frontends, lines};
+use super::asked::{COMPRESSION, Frontends, lines};
 use super::listeners::plain;
 use super::options::options;
 use super::paths::Bases;
 use super::sections::{Section, Statement, Tree};
+use super::servers::{Server, servers};
+use super::steps::Step;
 use crate::asked::{Request, Spot, look_up};
+use crate::place::is_among;
 use crate::replaced::Replacements;
 use crate::{Ask, ConfigurationError, PemLocation, ShownCertificate, Source};
 
@@ -35,13 +39,22 @@ const OF_CLIENT: [&str; 12] = [
     "src_updt_",
 ];
 
+/// Fetches about how much a proxy has to do (manual §7.3.2), as they begin.
+const RATES: [&str; 4] = [
+    "be_sess_rate",
+    "fe_req_rate",
+    "fe_sess_rate",
+    "srv_sess_rate",
+];
+
 /// Finds what a copy replaces, of what the requests of a load meet.
 ///
 /// # Errors
 /// As of [`super::asked`].
 pub fn replaced(source: &Source, ask: &AskSpec) -> Result<Vec<ReplacedRecord>, ConfigurationError> {
     let tree = Tree::parse(source)?;
-    let asked = look_up(&Frontends::of(source, &tree), ask)?;
+    let frontends = Frontends::of(source, &tree);
+    let asked = look_up(&frontends, ask)?;
     let listening = tree
         .sections
         .iter()
@@ -60,15 +73,12 @@ pub fn replaced(source: &Source, ask: &AskSpec) -> Result<Vec<ReplacedRecord>, C
         for spot in &asked.past {
             search.found.add(ReplacedPart::Before, spot);
         }
-        let ways = asked.through.iter().chain(&asked.server);
-        for (place, spot) in ways.chain(&asked.location).enumerate() {
-            let Some(index) = search.section(spot) else {
-                continue;
-            };
-            if place == 0 {
-                search.listeners(index, &asked.listener.address);
-            }
-            search.proxy(index, &request);
+        let (_, steps) = frontends.walk(asked.index, &request);
+        if let Some(first) = steps.first() {
+            search.listeners(first.section, &asked.listener.address);
+        }
+        for step in &steps {
+            search.proxy(step, &request);
         }
     }
     Ok(search.found.done())
@@ -130,12 +140,6 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// The section at a place.
-    fn section(&self, spot: &Spot) -> Option<usize> {
-        let mut all = self.tree.sections.iter();
-        all.position(|it| (it.file, it.header.words_from(0)) == (spot.file, spot.span.clone()))
-    }
-
     fn add(&mut self, part: ReplacedPart, section: &Section<'_>, at: &Statement<'_>, name: String) {
         let spot = Spot::new(self.source, section.file, at.words_from(0), name);
         self.found.add(part, &spot);
@@ -158,114 +162,225 @@ impl<'a> Search<'a> {
     }
 
     /// Adds what is replaced of a proxy section and of the `defaults` above it.
-    fn proxy(&mut self, index: usize, request: &Request<'_>) {
-        let above = self.tree.defaults_of(index);
-        let chain: Vec<&'a Section<'a>> = std::iter::once(index)
-            .chain(above)
-            .map(|index| &self.tree.sections[index])
-            .collect();
-        for section in &chain {
-            for statement in &section.statements {
-                if let Some(part) = part_of(statement, request)
-                    && !is_unused(statement, &chain)
-                {
-                    self.add(part, section, statement, statement.text());
-                }
-                for name in tables(statement) {
-                    self.table(name);
-                }
+    fn proxy(&mut self, step: &Step<'a, 'a>, request: &Request<'_>) {
+        let compresses = step.has(&COMPRESSION);
+        for (section, statement) in &step.met {
+            let is_idle = match statement.word(0) {
+                "acl" => is_unused(statement, step),
+                "compression" => !compresses || !step.is_left,
+                "filter" if statement.word(1) == "compression" => !compresses || !step.is_left,
+                "http-response" => !step.is_left,
+                _ => false,
+            };
+            if let Some(part) = part_of(statement, request)
+                && !is_idle
+            {
+                self.add(part, section, statement, statement.text());
+            }
+            self.shared(section, statement);
+            for name in tables(statement) {
+                self.table(name);
             }
         }
-        if chain[0].has_backend() {
-            self.servers(&chain);
+        if step.is_left {
+            self.log(step);
+        }
+        if step.is_left && self.tree.sections[step.section].has_backend() {
+            self.servers(step);
         }
     }
 
-    /// Adds the table of another section, if it counts rates.
+    /// Adds what a table of another section counts in rates, and with whom it is shared.
     fn table(&mut self, name: &str) {
         let mut sections = self.tree.sections.iter();
         let section = sections.find(|it| it.name() == Some(name) && it.is_proxy());
         let Some(section) = section else { return };
-        if let Some(table) = section.statements.iter().find(|it| counts_rates(it)) {
-            self.add(ReplacedPart::Limit, section, table, table.text());
+        for table in section
+            .statements
+            .iter()
+            .filter(|it| it.word(0) == "stick-table")
+        {
+            if counts_rates(table) {
+                self.add(ReplacedPart::Limit, section, table, table.text());
+            }
+            self.shared(section, table);
         }
     }
 
-    /// The servers of a section that are not listeners of the configuration itself.
-    fn servers(&mut self, chain: &[&'a Section<'a>]) {
-        let (mut count, mut uses_tls, mut of_tls) = (0, false, Vec::new());
-        let lines: Vec<(&Section<'_>, &Statement<'_>)> = (chain.iter())
-            .flat_map(|section| section.statements.iter().map(move |line| (*section, line)))
-            .collect();
-        let is_tls_usual = (lines.iter())
-            .any(|(_, line)| line.word(0) == "default-server" && line.has(|word| word == "ssl"));
-        for (section, line) in lines {
-            let address = match line.word(0) {
-                "server" => Some(line.word(2)),
-                "server-template" => Some(line.word(3)),
-                "default-server" => None,
-                _ => continue,
+    /// Adds the peers of a table, if it has some.
+    fn shared(&mut self, section: &Section<'_>, table: &Statement<'_>) {
+        let is_shared = table.word(0) == "stick-table" && table.has(|word| word == "peers");
+        if is_shared {
+            self.add(
+                ReplacedPart::Peers,
+                section,
+                table,
+                "stick-table … peers".to_owned(),
+            );
+        }
+    }
+
+    /// Adds the targets of log lines of a frontend that are reached over the network.
+    fn log(&mut self, step: &Step<'_, '_>) {
+        if step.has(&["option", "dontlog-normal"]) {
+            return;
+        }
+        let global = self.tree.of_kind("global").map(|(_, section)| section);
+        let global =
+            global.flat_map(|section| section.statements.iter().map(move |it| (section, it)));
+        let lines = match step.has(&["log", "global"]) {
+            true => global.chain(step.met.iter().copied()).collect(),
+            false => step.met.clone(),
+        };
+        for (section, line) in lines.into_iter().filter(|(_, line)| line.word(0) == "log") {
+            let target = line.word(1);
+            let ring = target.strip_prefix("ring@");
+            let is_sent = match ring {
+                Some(name) => self.is_ring_sent(name),
+                None => !is_local(target),
             };
-            let is_off = line.has(|word| word == "disabled");
-            if address.is_some_and(|address| is_off || self.own.contains(&plain(address))) {
-                continue;
-            }
-            if let Some(address) = address {
-                count += servers_in(line);
-                let is_tls = is_tls_usual || line.has(|word| word == "ssl");
-                uses_tls |= is_tls && !line.has(|word| word == "no-ssl");
-                if address.starts_with(['/', '@']) || address.contains("unix@") {
-                    self.add(
-                        ReplacedPart::Servers,
-                        section,
-                        line,
-                        "server unix@".to_owned(),
-                    );
-                }
-            }
-            for option in options(line) {
-                let words: Vec<&str> = line.words[option].iter().map(|it| &*it.text).collect();
-                let name = words.join(" ");
-                match words[0] {
-                    "resolvers" => {
-                        self.add(ReplacedPart::Names, section, line, "resolvers".to_owned());
-                    }
-                    option if option.starts_with("send-proxy") => {
-                        self.add(ReplacedPart::ProxyProtocol, section, line, name);
-                    }
-                    option if is_of_tls(option) => of_tls.push((section, line, name)),
-                    _ => {}
-                }
+            if is_sent {
+                let name = if ring.is_some() {
+                    "log ring@"
+                } else {
+                    "log over the network"
+                };
+                self.add(ReplacedPart::Log, section, line, name.to_owned());
             }
         }
+    }
+
+    /// Tells whether a ring is sent to a server.
+    fn is_ring_sent(&self, name: &str) -> bool {
+        let mut rings = self.tree.of_kind("ring").map(|(_, ring)| ring);
+        rings.any(|ring| {
+            let mut statements = ring.statements.iter();
+            ring.name() == Some(name) && statements.any(|it| it.word(0) == "server")
+        })
+    }
+
+    /// The servers of a section that are not listeners of the configuration itself.
+    fn servers(&mut self, step: &Step<'a, 'a>) {
+        let chain = self.tree.chain(step.section);
+        let mut servers = in_use(step, &chain);
+        servers.retain(|server| !self.own.contains(&plain(server.address())));
+        for server in &servers {
+            let address = server.address();
+            if address.starts_with(['/', '@']) || address.contains("unix@") {
+                let name = "server unix@".to_owned();
+                self.add(ReplacedPart::Servers, server.section, server.line, name);
+            }
+        }
+        let usual = step
+            .met
+            .iter()
+            .copied()
+            .filter(|(_, it)| it.word(0) == "default-server");
+        let lines = servers.iter().map(|server| (server.section, server.line));
         // Without `ssl` nothing of the rest is used.
-        if uses_tls {
-            for (section, line, name) in of_tls {
-                self.add(ReplacedPart::OriginTls, section, line, name);
+        let uses_tls = servers.iter().any(|server| server.is_tls);
+        for (section, line) in lines.chain(usual) {
+            for option in options(line) {
+                self.option(section, line, option, uses_tls);
             }
         }
+        let count: u64 = servers.iter().map(Server::count).sum();
         if count > 1 {
             let header = &chain[0].header;
-            self.add(
-                ReplacedPart::Servers,
-                chain[0],
-                header,
-                format!("{count} servers"),
-            );
+            let name = format!("{count} servers{}", weights(&servers));
+            self.add(ReplacedPart::Servers, chain[0], header, name);
+            self.balance(step);
+        }
+    }
+
+    fn option(
+        &mut self,
+        section: &Section<'_>,
+        line: &Statement<'_>,
+        option: Range<usize>,
+        uses_tls: bool,
+    ) {
+        let words: Vec<&str> = line.words[option].iter().map(|it| &*it.text).collect();
+        let name = words.join(" ");
+        match words[0] {
+            "resolvers" => {
+                self.add(ReplacedPart::Names, section, line, "resolvers".to_owned());
+                let tree = self.tree;
+                let all = tree.of_kind("resolvers");
+                for (_, resolvers) in all.filter(|(_, it)| it.name() == words.get(1).copied()) {
+                    for line in &resolvers.statements {
+                        let name = match line.word(0) {
+                            "nameserver" => "nameserver".to_owned(),
+                            _ => line.text(),
+                        };
+                        self.add(ReplacedPart::Names, resolvers, line, name);
+                    }
+                }
+            }
+            "agent-check" => self.add(ReplacedPart::Peers, section, line, name),
+            option if option.starts_with("send-proxy") => {
+                self.add(ReplacedPart::ProxyProtocol, section, line, name);
+            }
+            option if is_of_tls(option) && uses_tls => {
+                self.add(ReplacedPart::OriginTls, section, line, name);
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds by what one of several servers is chosen, unless they take turns.
+    fn balance(&mut self, step: &Step<'_, '_>) {
+        let find = |word: &str| step.met.iter().find(|(_, it)| it.word(0) == word);
+        let Some((section, balance)) = find("balance") else {
+            return;
+        };
+        match balance.word(1) {
+            "roundrobin" => return,
+            "source" => self.add(
+                ReplacedPart::ClientAddress,
+                section,
+                balance,
+                balance.text(),
+            ),
+            _ => self.add(ReplacedPart::Servers, section, balance, balance.text()),
+        }
+        let is_hash = !is_among(balance.word(1), "first, leastconn, random, static-rr");
+        if let Some((section, hash)) = find("hash-type").filter(|_| is_hash) {
+            self.add(ReplacedPart::Servers, section, hash, hash.text());
         }
     }
 }
 
-/// Servers that a line stands for: several for a `server-template`, by a number or a range.
-fn servers_in(line: &Statement<'_>) -> u64 {
-    if line.word(0) != "server-template" {
-        return 1;
+/// Servers that a request may go to while all are up: that of `use-server`, or those that are no backups, or a backup.
+fn in_use<'a>(step: &Step<'a, 'a>, chain: &[&'a Section<'a>]) -> Vec<Server<'a, 'a>> {
+    let mut all = servers(chain);
+    all.retain(|server| !server.is_disabled);
+    if let Some(name) = step.server {
+        all.retain(|server| server.line.word(1) == name);
+    } else if all.iter().any(|server| !server.is_backup) {
+        all.retain(|server| !server.is_backup);
+    } else if !step.has(&["option", "allbackups"]) {
+        all.truncate(1);
     }
-    let (first, last) = line.word(2).split_once('-').unwrap_or(("1", line.word(2)));
-    match (first.parse::<u64>(), last.parse::<u64>()) {
-        (Ok(first), Ok(last)) => last.saturating_sub(first) + 1,
-        _ => 1,
+    all
+}
+
+/// The weights of several servers, where they differ.
+fn weights(servers: &[Server<'_, '_>]) -> String {
+    let weights: Vec<&str> = servers.iter().map(|server| server.weight).collect();
+    match weights.iter().all(|weight| *weight == weights[0]) {
+        true => String::new(),
+        false => format!(" with weights {}", weights.join(", ")),
     }
+}
+
+/// Returns true for targets of log lines on the host itself, and for words that are no targets.
+fn is_local(target: &str) -> bool {
+    target.starts_with(['/', '@'])
+        || ["unix@", "abns@", "fd@"]
+            .iter()
+            .any(|family| target.contains(family))
+        || is_among(target, "global, stdout, stderr")
 }
 
 /// Returns true for a `stick-table` that counts how often something happens.
@@ -286,20 +401,21 @@ fn tables<'s>(statement: &'s Statement<'_>) -> impl Iterator<Item = &'s str> {
     named.map(|(_, name)| name).chain(fetched)
 }
 
-/// Returns true for an `acl` that no statement of these sections names.
-fn is_unused(acl: &Statement<'_>, chain: &[&Section<'_>]) -> bool {
+/// Returns true for an `acl` that no statement names which the request meets.
+fn is_unused(acl: &Statement<'_>, step: &Step<'_, '_>) -> bool {
     let name = acl.word(1);
-    let mut statements = chain.iter().flat_map(|section| &section.statements);
-    acl.word(0) == "acl"
-        && !statements.any(|statement| {
-            statement.word(0) != "acl" && statement.has(|word| word.trim_start_matches('!') == name)
-        })
+    !step.met.iter().any(|(_, statement)| {
+        statement.word(0) != "acl" && statement.has(|word| word.trim_start_matches('!') == name)
+    })
 }
 
 /// Tells which part of a statement the copy replaces, if any.
 fn part_of(statement: &Statement<'_>, request: &Request<'_>) -> Option<ReplacedPart> {
     let begins = |words: &[&str]| statement.begins_with(words);
-    if begins(&["rate-limit"]) || counts_rates(statement) || statement.word(1).starts_with("bwlim-")
+    if begins(&["rate-limit"])
+        || counts_rates(statement)
+        || statement.word(1).starts_with("bwlim-")
+        || statement.has(|word| RATES.iter().any(|fetch| word.starts_with(fetch)))
     {
         return Some(ReplacedPart::Limit);
     }
@@ -324,8 +440,7 @@ fn part_of(statement: &Statement<'_>, request: &Request<'_>) -> Option<ReplacedP
             || word.starts_with("src,")
             || OF_CLIENT.iter().any(|fetch| word.starts_with(fetch))
     };
-    let is_by_client = begins(&["balance", "source"])
-        || (begins(&["source"]) && statement.has(|word| word == "usesrc"))
-        || statement.has(is_client);
+    let is_by_client =
+        (begins(&["source"]) && statement.has(|word| word == "usesrc")) || statement.has(is_client);
     is_by_client.then_some(ReplacedPart::ClientAddress)
 }

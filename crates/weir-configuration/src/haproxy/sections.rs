@@ -165,6 +165,20 @@ impl<'t> Tree<'t> {
     }
 }
 
+impl<'t> Tree<'t> {
+    /// A section and behind it the `defaults` that it takes its settings from.
+    pub(super) fn chain(&self, index: usize) -> Vec<&Section<'t>> {
+        let chain = std::iter::once(index).chain(self.defaults_of(index));
+        chain.map(|index| &self.sections[index]).collect()
+    }
+
+    /// The backend that a frontend chooses by name.
+    pub(super) fn backend(&self, name: &str) -> Option<usize> {
+        let mut all = self.sections.iter();
+        all.position(|section| section.has_backend() && section.name() == Some(name))
+    }
+}
+
 fn parents(sections: &[Section<'_>]) -> Vec<Option<usize>> {
     let (mut last, mut named) = (None, HashMap::new());
     let mut parents = Vec::with_capacity(sections.len());

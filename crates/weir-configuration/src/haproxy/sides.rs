@@ -2,8 +2,8 @@
 
 use super::conditions::Conditions;
 use super::sections::{Section, Statement};
+use super::servers::servers;
 use crate::answer::Answer;
-use crate::asked::Request;
 
 /// The first statement of a chain that begins with these words.
 pub(super) fn first<'s, 't>(
@@ -25,42 +25,56 @@ pub(super) fn looks_into_tls(section: &Section<'_>) -> bool {
     words.any(|word| word.text.contains("ssl_sni") || word.text.contains("ssl_hello_type"))
 }
 
-/// What a section answers without any server.
-pub(super) fn by_itself(chain: &[&Section<'_>], conditions: &Conditions<'_, '_>) -> Option<Answer> {
-    let request = &conditions.request;
-    let monitor = first(chain, &["monitor-uri"]);
-    if monitor.is_some_and(|monitor| monitor.word(1) == request.path) {
+/// Kinds of rules in the order in which a request comes to them, and where their action stands. Those of connections
+/// alone are for sections in TCP.
+const KINDS: [(&[&str], usize); 5] = [
+    (&["tcp-request", "connection"], 2),
+    (&["tcp-request", "session"], 2),
+    (&["tcp-request", "content"], 2),
+    (&["http-request"], 1),
+    (&["redirect"], 0),
+];
+
+/// Returns true for statements that a request comes to one by one.
+pub(super) fn is_in_order(statement: &Statement<'_>) -> bool {
+    let mut kinds = KINDS.iter();
+    kinds.any(|(words, _)| statement.begins_with(words)) || statement.word(0) == "use_backend"
+}
+
+/// Follows the rules of a section up to the choice of a backend; what it answers without any server.
+pub(super) fn by_itself(conditions: &mut Conditions<'_, '_>) -> Option<Answer> {
+    let chain = conditions.sections.clone();
+    let is_http = mode(&chain) == "http";
+    let monitor = first(&chain, &["monitor-uri"]).filter(|_| is_http);
+    if monitor.is_some_and(|monitor| monitor.word(1) == conditions.request.path) {
         return Some(Answer::Statistics);
     }
-    let said = ["http-request", "redirect"].into_iter().find_map(|kind| {
-        // An `allow` ends the rules of its kind, and redirections come behind these.
+    let kinds = KINDS.iter().take(if is_http { KINDS.len() } else { 3 });
+    let rules = chain.iter().rev().flat_map(|section| &section.statements);
+    for (kind, action) in kinds {
+        // An `allow` ends the rules of its kind alone.
         let mut may_pass = false;
-        for rule in chain[0]
-            .statements
-            .iter()
-            .filter(|rule| rule.word(0) == kind)
-        {
-            let action = if kind == "redirect" {
-                kind
-            } else {
-                rule.word(1)
-            };
-            let holds = conditions.holds(rule);
-            if action == "allow" {
-                match holds {
-                    Some(true) => break,
-                    Some(false) => {}
-                    None => may_pass = true,
+        for rule in rules.clone().filter(|rule| rule.begins_with(kind)) {
+            let holds = conditions.meet(rule);
+            if holds == Some(false) {
+                continue;
+            }
+            let is_sure = holds == Some(true) && !may_pass;
+            if ["allow", "accept"].contains(&rule.word(*action)) {
+                if holds == Some(true) {
+                    break;
                 }
-            } else if let Some(answer) = answer_of(action, rule)
+                may_pass = true;
+            } else if let Some(answer) = answer_of(rule.word(*action), rule)
                 && holds == Some(true)
             {
                 return Some(if may_pass { Answer::Unknown } else { answer });
+            } else {
+                conditions.rewrite(rule, *action, is_sure);
             }
         }
-        None
-    });
-    said.or_else(|| statistics(chain, request))
+    }
+    statistics(conditions).filter(|_| is_http)
 }
 
 /// What a rule answers that is followed; `None`: it lets the request go on.
@@ -85,7 +99,8 @@ fn status_of(rule: &Statement<'_>) -> Option<u16> {
 }
 
 /// The page of statistics, where a section or its `defaults` have one and the request is for it.
-fn statistics(chain: &[&Section<'_>], request: &Request<'_>) -> Option<Answer> {
+fn statistics(conditions: &Conditions<'_, '_>) -> Option<Answer> {
+    let chain = &conditions.sections;
     let has = |option: &str| first(chain, &["stats", option]);
     let known = [
         "enable",
@@ -110,15 +125,23 @@ fn statistics(chain: &[&Section<'_>], request: &Request<'_>) -> Option<Answer> {
     let is_alone = !chain[0].statements.iter().any(names_backend)
         && first(chain, &["default_backend"]).is_none();
     // Of other pages a section with nothing else answers 503.
-    (is_alone || request.target.starts_with(uri)).then_some(Answer::Statistics)
+    let is_for_them = || {
+        conditions
+            .target()
+            .is_some_and(|target| target.starts_with(uri))
+    };
+    (is_alone || is_for_them()).then_some(Answer::Statistics)
 }
 
 /// What becomes of a request in a section that has servers.
 pub(super) fn served(chain: &[&Section<'_>]) -> Answer {
-    let asks = |it: &Statement<'_>| matches!(it.word(0), "server" | "server-template" | "dispatch");
-    let option = |name: &str| first(chain, &["option", name]).is_some();
-    match chain[0].statements.iter().any(asks) || option("transparent") || option("http_proxy") {
-        true => Answer::Passes,
-        false => Answer::Returns(503),
+    let has = |words: &[&str]| first(chain, words).is_some();
+    if servers(chain).iter().any(|server| !server.is_disabled)
+        || has(&["dispatch"])
+        || has(&["option", "transparent"])
+        || has(&["option", "http_proxy"])
+    {
+        return Answer::Passes;
     }
+    Answer::Returns(503)
 }

@@ -13,5 +13,6 @@ mod haproxy;
 mod nginx;
 mod replaced;
 mod replaced_envoy;
+mod replaced_haproxy;
 mod replaced_nginx;
 mod support;

@@ -1,7 +1,7 @@
 //! Copies replace what a load meets in configurations, and say so.
 
 use weir_configuration::document::{self, Dialect};
-use weir_configuration::{ConfigurationError, PemLocation, ShownCertificate, haproxy, nginx};
+use weir_configuration::{ConfigurationError, PemLocation, ShownCertificate, nginx};
 use weir_model::record::ReplacedRecord;
 use weir_model::study::AskSpec;
 
@@ -102,99 +102,6 @@ fn nginx_s_own_listeners_are_asked_as_before() {
             text(&copy)
         );
     }
-}
-
-const HAPROXY: &str = "\
-global
-    crt-base /etc/keys
-defaults
-    mode http
-    default-server ssl verify none
-frontend web
-    bind :80 accept-proxy
-    bind :443 ssl crt site.pem
-    compression algo gzip
-    http-request set-header X-Office yes if { src 192.0.2.0/24 }
-    use_backend many if { path_beg /many }
-    use_backend inner if { path_beg /inner }
-    default_backend one
-backend one
-    server a 192.0.2.1:80 no-ssl-reuse send-proxy
-backend many
-    stick-table type ip size 1m store http_req_rate(10s)
-    server a unix@/run/a.sock no-ssl
-    server-template b 1-3 app.example:80 resolvers dns
-backend inner
-    server a 127.0.0.1:81 no-ssl
-frontend behind
-    bind 127.0.0.1:81
-    default_backend one
-";
-
-#[test]
-fn haproxy_by_frontend_backend_and_defaults() {
-    let configuration = source("haproxy.cfg", HAPROXY);
-    let web = "client_address 10 http-request set-header X-Office yes if { src 192.0.2.0/24 }";
-    must_be(
-        &|ask| haproxy::replaced(&configuration, ask),
-        &format!(
-            "
-            :80 => origin_tls 5 ssl; origin_tls 5 verify none; origin_tls 15 no-ssl-reuse; proxy_protocol 7 bind … accept-proxy; proxy_protocol 15 send-proxy; {web}
-            :80 /many Accept-Encoding=gzip => origin_tls 5 ssl; origin_tls 5 verify none; origin_tls 18 no-ssl; servers 16 4 servers; servers 18 server unix@; names 19 resolvers; proxy_protocol 7 bind … accept-proxy; content 9 compression algo gzip; limit 17 stick-table type ip size 1m store http_req_rate(10s); {web}
-            "
-        ),
-    );
-    let disabled = "server b 192.0.2.2:80 disabled";
-    let in_clear = HAPROXY.replace(
-        "server-template b 1-3 app.example:80 resolvers dns",
-        disabled,
-    );
-    let configuration = source("haproxy.cfg", &in_clear);
-    must_be(
-        &|ask| haproxy::replaced(&configuration, ask),
-        &format!(
-            ":80 /many => servers 18 server unix@; proxy_protocol 7 bind … accept-proxy; limit 17 stick-table type ip size 1m store http_req_rate(10s); {web}"
-        ),
-    );
-    let shown = haproxy::certificates(&configuration, &ask("tls")).unwrap();
-    assert_eq!(paths(&shown), ["8 /etc/keys/site.pem"]);
-    let elsewhere = HAPROXY.replace("crt-base /etc/keys", "default-path origin /srv");
-    let shown = haproxy::certificates(&source("haproxy.cfg", &elsewhere), &ask("tls")).unwrap();
-    assert_eq!(paths(&shown), ["8 /srv/site.pem"]);
-}
-
-const HAPROXY_RULES: &str = "\
-defaults
-    mode http
-frontend web
-    bind :80
-    tcp-request connection expect-proxy layer4 if { src_is_local }
-    acl unused src 192.0.2.0/24
-    acl office src,map_ip(/etc/map) -m found
-    http-request track-sc1 src table rates
-    http-request deny if { sc_http_req_rate(0,more) gt 10 }
-    http-request set-header X-A b if !office
-    http-response deny if { res.hdr(x-a) -m found }
-    http-response set-header X-B c
-    default_backend one
-backend one
-    source 0.0.0.0 usesrc clientip
-    server a 192.0.2.1:80
-backend rates
-    stick-table type ip size 1m store http_req_rate(10s)
-backend more
-    stick-table type ip size 1m store conn_rate(10s)
-";
-
-#[test]
-fn haproxy_by_rules_and_tables_elsewhere() {
-    let configuration = source("haproxy.cfg", HAPROXY_RULES);
-    must_be(
-        &|ask| haproxy::replaced(&configuration, ask),
-        "
-        :80 => proxy_protocol 5 tcp-request connection expect-proxy layer4 if { src_is_local }; content 11 http-response deny if { res.hdr(x-a) -m found }; limit 18 stick-table type ip size 1m store http_req_rate(10s); limit 20 stick-table type ip size 1m store conn_rate(10s); client_address 7 acl office src,map_ip(/etc/map) -m found; client_address 8 http-request track-sc1 src table rates; client_address 15 source 0.0.0.0 usesrc clientip
-        ",
-    );
 }
 
 /// Line and path of each certificate.

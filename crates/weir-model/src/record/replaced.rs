@@ -35,6 +35,8 @@ pub enum ReplacedPart {
     Before,
     /// The PROXY protocol with clients or origin servers.
     ProxyProtocol,
+    /// Agents and peers that the proxy talks to beside requests.
+    Peers,
     /// A service that is asked about requests, or gets a second copy of them.
     Service,
     /// Work that depends on the content and headers of responses.
@@ -43,16 +45,18 @@ pub enum ReplacedPart {
     Limit,
     /// Decisions by the client's address.
     ClientAddress,
+    /// Log lines that are sent over the network.
+    Log,
 }
 
 impl ReplacedPart {
     /// Returns true if nothing of the original is left in the copy, so that configurations that differ in nothing else have the
     /// same copies.
     pub fn is_lost(self) -> bool {
-        use ReplacedPart::{Before, Certificate, Names, OriginTls, ProxyProtocol, Servers};
+        use ReplacedPart::{Before, Certificate, Names, OriginTls, Peers, ProxyProtocol, Servers};
         matches!(
             self,
-            Certificate | OriginTls | Servers | Names | Before | ProxyProtocol
+            Certificate | OriginTls | Servers | Names | Before | ProxyProtocol | Peers
         )
     }
 
@@ -67,6 +71,7 @@ impl ReplacedPart {
             ReplacedPart::Names => "the copy has a fixed address",
             ReplacedPart::Before => "left out of the copy",
             ReplacedPart::ProxyProtocol => "the copy does without the PROXY protocol",
+            ReplacedPart::Peers => "the copy talks to none of them",
             ReplacedPart::Service => "the study's origin server answers in place of that service",
             ReplacedPart::Content => {
                 "it works on responses of the study's `origin`, not on those of your servers"
@@ -75,6 +80,7 @@ impl ReplacedPart {
                 "it fills up again while other arms have the load, so short slices carry more than a steady load would"
             }
             ReplacedPart::ClientAddress => "all clients of the run have one address",
+            ReplacedPart::Log => "the copy writes the lines to a local socket that nobody reads",
         }
     }
 }

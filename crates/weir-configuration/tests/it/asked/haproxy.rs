@@ -201,9 +201,76 @@ backend app
                 ":80 HEAD /head",
                 ":80 | frontend balanced | - | returns 405",
             ),
-            // What rules write into a header, and when, is not followed.
             (":81", ":81 | frontend marked | backend app | passes it on"),
         ],
+    );
+}
+
+/// What rules make of a request is what later rules ask about, as far as it can be told.
+const REWRITTEN: &str = "\
+defaults
+    mode http
+frontend web
+    bind :80
+    http-request auth if { path /login } !{ http_auth(users) }
+    http-request replace-path /v1(/.*) \\1
+    http-request set-path /api/%[query] if { path /part }
+    http-request set-path /api if { rand(2) eq 1 } { path /chance }
+    http-request set-header Host inner.example if { hdr(host) outer.example }
+    http-request set-var(txn.pool) base,lower,map_beg(pools.map)
+    use_backend %[var(txn.pool)] if { var(txn.pool) -m found }
+    use_backend api if { path_beg /api }
+    use_backend inner if { hdr(host),field(1,:) -f inner.lst }
+    use_backend inner if { cook(inner) 1 } or { nbsrv(api) lt 2 }
+    use_backend api if { rand(100) lt 10 } { path /x }
+    use_backend %[path,field(3,/),map(gone.map,api)] if { path_beg /gone }
+    use_backend none_%[path] if { path /none }
+    use_backend api if { path /none }
+    default_backend app
+backend api
+    server-template a 1-2 192.0.2.1:80
+backend inner
+    http-request deny if { hdr(host) -m found } { path /denied }
+    server a 192.0.2.1:80
+backend down
+    server a 192.0.2.1:80 disabled
+backend app
+    server a 192.0.2.1:80
+";
+
+#[test]
+fn haproxy_s_rules_ask_about_what_those_before_have_made() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [
+        ("haproxy.cfg", REWRITTEN),
+        ("inner.lst", "# hosts\n\ninner.example\n"),
+        (
+            "pools.map",
+            "shop.example/ inner\nshop.example/api api\ndown.example down\nshop.example/api/x inner\n",
+        ),
+    ] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let source = haproxy::read(&folder.path().join("haproxy.cfg")).unwrap();
+    all_must_be(
+        &|ask| haproxy::asked(&source, ask),
+        "
+            => :80 | frontend web | backend app | passes it on
+            :80 /login => :80 | frontend web | - | returns 401
+            :80 /v1/api => :80 | frontend web | backend api | passes it on
+            :80 /part?a => :80 | frontend web | backend api | passes it on
+            :80 /chance => :80 | frontend web | backend app | does what the configuration alone does not say
+            outer.example => :80 | frontend web | backend inner | passes it on
+            :80 inner.example:80 /denied => :80 | frontend web | backend inner | returns 403
+            :80 Cookie=a=2;inner=1 => :80 | frontend web | backend inner | passes it on
+            shop.example /API/ => :80 | frontend web | backend api | passes it on
+            shop.example /v1/api/x => :80 | frontend web | backend inner | passes it on
+            :80 down.example => :80 | frontend web | backend down | returns 503
+            :80 /x => :80 | frontend web | backend app | does what the configuration alone does not say
+            :80 /gone/a => :80 | frontend web | backend app | does what the configuration alone does not say
+            # A name that no backend has ends the search.
+            :80 /none => :80 | frontend web | backend app | passes it on
+        ",
     );
 }
 
