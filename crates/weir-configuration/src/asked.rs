@@ -26,7 +26,7 @@ pub struct Asked {
     pub index: usize,
     /// What passes connections of clients on to the listener, and is left out.
     pub past: Vec<Spot>,
-    /// HAProxy: the frontends in TCP that pass the connection on before `server` has it.
+    /// HAProxy: the frontends that pass the connection or the request on before `server` has it.
     pub through: Vec<Spot>,
     /// nginx: the `server`; HAProxy: the `frontend` or `listen`; Envoy: the virtual host; Caddy: the server.
     pub server: Option<Spot>,

@@ -27,8 +27,8 @@ const NO_RULE: &str = "no rule gives it a backend";
 /// A statement without which nothing is compressed.
 pub(super) const COMPRESSION: [&str; 2] = ["compression", "algo"];
 
-/// Frontends that a connection goes through at most: more are a circle.
-const MOST_STEPS: usize = 10;
+/// Sections that a request goes through at most: more are a circle.
+const MOST_STEPS: usize = 100;
 
 const MISSING: Missing = Missing {
     clear: "no `bind` line of a frontend is in clear",
@@ -93,7 +93,7 @@ pub fn listeners(source: &Source) -> Result<Vec<Listener>, ConfigurationError> {
 
 /// How far the TLS of a connection has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Tls {
+pub(super) enum Tls {
     /// There is none.
     None,
     /// Nobody has looked into it.
@@ -239,22 +239,21 @@ impl<'s, 't> Frontends<'s, 't> {
         )
     }
 
-    /// The listener that the first server of a backend is.
-    fn next(&self, backend: usize) -> Option<usize> {
+    /// The listener that the first server of a backend is, and the line of that server.
+    fn next(&self, backend: usize) -> Option<(usize, &'s Statement<'t>)> {
         let mut statements = self.tree.sections[backend].statements.iter();
-        self.own(statements.find(|it| it.word(0) == "server")?)
+        let server = statements.find(|it| it.word(0) == "server")?;
+        Some((self.own(server)?, server))
     }
 
     /// What a section in TCP does with a connection that no listener of this configuration gets.
-    fn tunnelled(&self, section: usize, backend: Option<usize>, tls: Tls, is_sure: bool) -> Answer {
+    fn tunnelled(&self, section: usize, backend: Option<usize>, tls: Tls) -> Answer {
         match (tls, backend.map(|backend| self.spot(backend))) {
-            (Tls::Sealed, Some(backend)) if is_sure => {
+            (Tls::Sealed, Some(backend)) => {
                 let at = (backend.file, backend.span.start);
                 Answer::Bars(Barrier::sealed(at, &backend.name))
             }
-            (Tls::Sealed, None) if is_sure => Answer::Nothing(NO_RULE.to_owned()),
             (Tls::None, _) if looks_into_tls(&self.tree.sections[section]) => Answer::Closes,
-            _ if !is_sure => Answer::Unknown,
             _ => Answer::Tunnels,
         }
     }
@@ -277,56 +276,92 @@ impl<'s, 't> Frontends<'s, 't> {
         })
     }
 
-    /// The way from a section on that listens for HTTP.
-    fn from<'c>(
+    /// The way from a `bind` line on, with the sections that it leads through.
+    fn visit<'c>(
         &'c self,
-        index: usize,
+        line: usize,
         mut conditions: Conditions<'c, 't>,
+        mut tls: Tls,
         steps: &mut Vec<Step<'c, 't>>,
-    ) -> (Option<usize>, Answer) {
-        if let Some(answer) = by_itself(&mut conditions) {
-            steps.push(step(index, &conditions, false));
-            return (None, answer);
-        }
-        let Choice {
-            backend,
-            others,
-            is_sure,
-        } = self.chosen(index, &mut conditions);
-        steps.push(step(index, &conditions, true));
-        let mut answer = match is_sure {
-            true => Answer::Nothing(NO_RULE.to_owned()),
-            false => Answer::Unknown,
+    ) -> Way {
+        let (section, bind) = self.binds[line];
+        let way = |answer| Way {
+            server: Some(self.spot(section)),
+            ..Way::end(answer)
         };
-        for candidate in others.into_iter().chain(backend) {
-            let mut of_backend = Conditions {
-                sections: self.chain(candidate),
-                met: Vec::new(),
-                ..conditions.clone()
-            };
-            let ended = match candidate == index {
-                true => None,
-                false => by_itself(&mut of_backend),
-            };
-            if candidate != index {
-                steps.push(step(candidate, &of_backend, ended.is_none()));
-            }
-            if is_sure {
-                answer = ended.unwrap_or_else(|| served(&of_backend.sections));
-            }
+        conditions.sections = self.chain(section);
+        conditions.met.clear();
+        let is_http = mode(&conditions.sections) == "http";
+        // Of listeners that another frontend leads to: they expect TLS where there is none any more, or none.
+        if is_tls(bind) != (tls == Tls::Sealed) && (is_tls(bind) || is_http) {
+            return way(Answer::Closes);
         }
-        (backend, answer)
+        if is_tls(bind) {
+            tls = Tls::Ended;
+        }
+        if let Some(barrier) = self.barrier(line, &conditions.request) {
+            return way(Answer::Bars(barrier));
+        }
+        if let Some(answer) = by_itself(&mut conditions) {
+            steps.push(step(section, &conditions, false));
+            return way(answer);
+        }
+        let choice = self.chosen(section, &mut conditions);
+        steps.push(step(section, &conditions, true));
+        let mut found = way(match choice.is_sure && (is_http || tls == Tls::Sealed) {
+            true => Answer::Nothing(NO_RULE.to_owned()),
+            false => self.tunnelled(section, None, tls),
+        });
+        for candidate in choice.others.into_iter().chain(choice.backend) {
+            let mut inner = conditions.clone();
+            let mut answer = None;
+            if candidate != section {
+                inner.sections = self.chain(candidate);
+                inner.met.clear();
+                answer = by_itself(&mut inner);
+                steps.push(step(candidate, &inner, answer.is_none()));
+            }
+            let next = self
+                .next(candidate)
+                .filter(|_| answer.is_none() && steps.len() < MOST_STEPS);
+            if let Some((next, server)) = next {
+                if is_http {
+                    tls = inner.pass_on(server, self.binds[next].1);
+                }
+                let behind = self.visit(next, inner, tls, steps);
+                let through = std::iter::once(self.spot(section)).chain(behind.through);
+                found = Way {
+                    through: through.collect(),
+                    ..behind
+                };
+                continue;
+            }
+            found = way(answer.unwrap_or_else(|| match is_http {
+                true => served(&inner.sections),
+                false => self.tunnelled(section, Some(candidate), tls),
+            }));
+            found.location = (candidate != section).then(|| self.spot(candidate));
+        }
+        match choice.backend {
+            _ if choice.is_sure => found,
+            None => way(Answer::Unknown),
+            Some(_) => Way {
+                answer: Answer::Unknown,
+                ..found
+            },
+        }
     }
 
     fn chosen<'c>(&'c self, index: usize, conditions: &mut Conditions<'c, 't>) -> Choice {
         let chain = self.chain(index);
         let default = first(&chain, &["default_backend"]);
+        let is_sure = default.is_none_or(|it| conditions.holds(it).is_some());
         let default = default.and_then(|statement| self.tree.backend(statement.word(1)));
         let itself = chain[0].has_backend().then_some(index);
         let mut choice = Choice {
             backend: default.or(itself),
             others: Vec::new(),
-            is_sure: true,
+            is_sure,
         };
         let rules = chain[0].statements.iter();
         for rule in rules.filter(|rule| rule.word(0) == "use_backend") {
@@ -371,10 +406,9 @@ impl<'s, 't> Frontends<'s, 't> {
         door: usize,
         request: &Request<'c>,
     ) -> (Way, Vec<Step<'c, 't>>) {
-        let mut line = self.lines[door];
         let own = &self.doors.all[door];
         let named = request.port.filter(|port| own.has_port(*port));
-        let mut conditions = Conditions {
+        let conditions = Conditions {
             tree: self.tree,
             sections: Vec::new(),
             request: *request,
@@ -383,72 +417,22 @@ impl<'s, 't> Frontends<'s, 't> {
             rewritten: Rewritten::new(),
             met: Vec::new(),
         };
-        let mut tls = match request.is_tls() {
+        let tls = match request.is_tls() {
             true => Tls::Sealed,
             false => Tls::None,
         };
-        let (mut through, mut steps) = (Vec::new(), Vec::new());
-        let (section, backend, answer) = loop {
-            let (section, bind) = self.binds[line];
-            conditions.sections = self.chain(section);
-            let is_http = mode(&conditions.sections) == "http";
-            // Of listeners that another frontend leads to: they expect TLS where there is none any more, or none.
-            let is_misled = match is_tls(bind) {
-                true => tls != Tls::Sealed,
-                false => tls == Tls::Sealed && is_http,
-            };
-            if is_tls(bind) {
-                tls = Tls::Ended;
-            }
-            if is_misled {
-                break (section, None, Answer::Closes);
-            }
-            if let Some(barrier) = self.barrier(line, request) {
-                break (section, None, Answer::Bars(barrier));
-            }
-            conditions.met.clear();
-            if is_http {
-                let (backend, answer) = self.from(section, conditions, &mut steps);
-                break (section, backend, answer);
-            }
-            if let Some(answer) = by_itself(&mut conditions) {
-                steps.push(step(section, &conditions, false));
-                break (section, None, answer);
-            }
-            let choice = self.chosen(section, &mut conditions);
-            let (backend, is_sure) = (choice.backend, choice.is_sure);
-            steps.push(step(section, &conditions, true));
-            let next = backend.and_then(|backend| self.next(backend));
-            match next.filter(|_| is_sure && through.len() < MOST_STEPS) {
-                Some(next) => {
-                    through.push(self.spot(section));
-                    line = next;
-                }
-                None => {
-                    for candidate in choice.others.into_iter().chain(backend) {
-                        conditions.sections = self.chain(candidate);
-                        steps.push(step(candidate, &conditions, true));
-                    }
-                    let answer = self.tunnelled(section, backend, tls, is_sure);
-                    break (section, backend, answer);
-                }
-            }
-        };
-        let compression = steps.iter().flat_map(|step| &step.met);
-        let mut compression = compression.filter(|(_, it)| it.begins_with(&COMPRESSION));
-        let way = Way {
-            compressed: compression.next().map(|(section, statement)| {
+        let mut steps = Vec::new();
+        let way = self.visit(self.lines[door], conditions, tls, &mut steps);
+        let mut met = steps.iter().flat_map(|step| &step.met);
+        let compression = met.find(|(_, statement)| statement.begins_with(&COMPRESSION));
+        let is_passed = matches!(way.answer, Answer::Passes | Answer::Unknown);
+        let compressed = compression
+            .filter(|_| is_passed)
+            .map(|(section, statement)| {
                 let span = statement.words_from(0);
                 Spot::new(self.doors.source, section.file, span, statement.text())
-            }),
-            through,
-            server: Some(self.spot(section)),
-            location: backend
-                .filter(|backend| *backend != section)
-                .map(|backend| self.spot(backend)),
-            ..Way::end(answer)
-        };
-        (way, steps)
+            });
+        (Way { compressed, ..way }, steps)
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::rewritten::{Rewritten, Value, call};
 use super::sections::{Section, Statement, Tree};
-use super::servers::servers;
+use super::servers::{Server, servers};
 use super::sides::mode;
 use crate::asked::Request;
 use crate::names::is_found;
@@ -76,17 +76,20 @@ impl<'c, 't> Conditions<'c, 't> {
     /// condition always is.
     pub(super) fn holds(&self, statement: &Statement<'_>) -> Option<bool> {
         let words: Vec<&str> = statement.words.iter().map(|word| &*word.text).collect();
-        let Some(at) = words
+        let at = words
             .iter()
-            .position(|word| matches!(*word, "if" | "unless"))
-        else {
-            return Some(true);
+            .position(|word| matches!(*word, "if" | "unless"));
+        let holds = match at.map(|at| (words[at], &words[at + 1..])) {
+            None => Some(true),
+            Some(("unless", condition)) => self.any(condition).map(|holds| !holds),
+            Some((_, condition)) => self.any(condition),
         };
-        let said = self.any(&words[at + 1..]);
-        match words[at] {
-            "unless" => said.map(|said| !said),
-            _ => said,
-        }
+        // The proxy alone knows what is in force between `.if` and `.endif`.
+        let is_there = self
+            .sections
+            .iter()
+            .any(|section| section.is_unconditional(statement));
+        holds.filter(|holds| !holds || is_there)
     }
 
     /// One of several, which `or` and `||` part.
@@ -199,8 +202,7 @@ impl<'c, 't> Conditions<'c, 't> {
     /// The value of a fetch and its converters, and how its name has it compared. Booleans are `1` and `0`.
     pub(super) fn value(&self, fetch: &str) -> Option<(Option<String>, Matches)> {
         let mut steps = split_outside(fetch).into_iter();
-        let (name, argument) = call(steps.next()?);
-        let argument = argument.unwrap_or_default();
+        let (name, argument) = call(steps.next()?)?;
         // `path_beg` is `path` compared in another way.
         let mut suffixes = std::iter::once((name, METHODS[0].1)).chain(METHODS.iter().filter_map(
             |(suffix, matches)| {
@@ -227,7 +229,15 @@ impl<'c, 't> Conditions<'c, 't> {
             "hdr" | "req.hdr" | "req.fhdr" | "fhdr" | "shdr" => {
                 return self.header(argument);
             }
-            "cook" | "req.cook" => return self.cookie(argument),
+            "cook" | "req.cook" => {
+                let header = self.header("cookie")?.unwrap_or_default();
+                return Some(parameter(&header, ';', argument));
+            }
+            "url_param" | "urlp" => {
+                let target = self.target()?;
+                let (_, query) = target.split_once('?').unwrap_or_default();
+                return Some(parameter(query, '&', argument));
+            }
             "var" => return self.variable(argument),
             // One that is there may be right or wrong.
             "http_auth" => match self.header("authorization")? {
@@ -249,9 +259,8 @@ impl<'c, 't> Conditions<'c, 't> {
                 None => request.method.to_owned(),
             },
             "nbsrv" => {
-                let all = servers(&self.chain_of(argument)?).into_iter();
-                let usable = all.filter(|server| !server.is_disabled);
-                usable.map(|server| server.count()).sum::<u64>().to_string()
+                let usable = servers(&self.chain_of(argument)?);
+                usable.iter().map(Server::count).sum::<u64>().to_string()
             }
             "ssl_fc" => flag(request.is_tls()),
             "ssl_c_used" | "ssl_fc_has_crt" if !request.is_certified => flag(false),
@@ -283,15 +292,6 @@ impl<'c, 't> Conditions<'c, 't> {
         (!value.contains(',')).then(|| is_there.then(|| value.to_owned()))
     }
 
-    fn cookie(&self, name: &str) -> Value {
-        let header = self.header("cookie")?.unwrap_or_default();
-        let pairs = header
-            .split(';')
-            .filter_map(|pair| pair.trim().split_once('='));
-        let mut values = pairs.filter(|(own, _)| *own == name);
-        Some(values.next().map(|(_, value)| value.to_owned()))
-    }
-
     /// The section with servers of this name and its `defaults`; those of the rule itself where there is none.
     fn chain_of(&self, name: &str) -> Option<Vec<&'c Section<'t>>> {
         match name {
@@ -299,6 +299,15 @@ impl<'c, 't> Conditions<'c, 't> {
             name => Some(self.tree.chain(self.tree.backend(name)?)),
         }
     }
+}
+
+/// The value of one of several `name=value`.
+fn parameter(text: &str, end: char, name: &str) -> Option<String> {
+    let mut pairs = text
+        .split(end)
+        .filter_map(|pair| pair.trim().split_once('='));
+    let (_, value) = pairs.find(|(known, _)| *known == name)?;
+    Some(value.to_owned())
 }
 
 /// Fetches that give numbers, as they begin.

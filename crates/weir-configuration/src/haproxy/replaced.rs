@@ -277,11 +277,19 @@ impl<'a> Search<'a> {
             .copied()
             .filter(|(_, it)| it.word(0) == "default-server");
         let lines = servers.iter().map(|server| (server.section, server.line));
-        // Without `ssl` nothing of the rest is used.
-        let uses_tls = servers.iter().any(|server| server.is_tls);
+        // Without `ssl`, and with addresses alone, nothing of the rest is used.
+        let uses_tls = servers.iter().any(|server| server.is("ssl", "no-ssl"));
+        let uses_names = servers.iter().any(Server::has_name);
         for (section, line) in lines.chain(usual) {
             for option in options(line) {
-                self.option(section, line, option, uses_tls);
+                let name = line.word(option.start);
+                let is_used = match name {
+                    "resolvers" => uses_names,
+                    name => uses_tls || !is_of_tls(name),
+                };
+                if is_used && !servers.is_empty() {
+                    self.option(section, line, option);
+                }
             }
         }
         let count: u64 = servers.iter().map(Server::count).sum();
@@ -293,13 +301,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn option(
-        &mut self,
-        section: &Section<'_>,
-        line: &Statement<'_>,
-        option: Range<usize>,
-        uses_tls: bool,
-    ) {
+    fn option(&mut self, section: &Section<'_>, line: &Statement<'_>, option: Range<usize>) {
         let words: Vec<&str> = line.words[option].iter().map(|it| &*it.text).collect();
         let name = words.join(" ");
         match words[0] {
@@ -321,7 +323,7 @@ impl<'a> Search<'a> {
             option if option.starts_with("send-proxy") => {
                 self.add(ReplacedPart::ProxyProtocol, section, line, name);
             }
-            option if is_of_tls(option) && uses_tls => {
+            option if is_of_tls(option) => {
                 self.add(ReplacedPart::OriginTls, section, line, name);
             }
             _ => {}
@@ -354,11 +356,10 @@ impl<'a> Search<'a> {
 /// Servers that a request may go to while all are up: that of `use-server`, or those that are no backups, or a backup.
 fn in_use<'a>(step: &Step<'a, 'a>, chain: &[&'a Section<'a>]) -> Vec<Server<'a, 'a>> {
     let mut all = servers(chain);
-    all.retain(|server| !server.is_disabled);
     if let Some(name) = step.server {
         all.retain(|server| server.line.word(1) == name);
-    } else if all.iter().any(|server| !server.is_backup) {
-        all.retain(|server| !server.is_backup);
+    } else if all.iter().any(|server| !server.is("backup", "no-backup")) {
+        all.retain(|server| !server.is("backup", "no-backup"));
     } else if !step.has(&["option", "allbackups"]) {
         all.truncate(1);
     }
@@ -367,7 +368,7 @@ fn in_use<'a>(step: &Step<'a, 'a>, chain: &[&'a Section<'a>]) -> Vec<Server<'a, 
 
 /// The weights of several servers, where they differ.
 fn weights(servers: &[Server<'_, '_>]) -> String {
-    let weights: Vec<&str> = servers.iter().map(|server| server.weight).collect();
+    let weights: Vec<&str> = servers.iter().map(Server::weight).collect();
     match weights.iter().all(|weight| *weight == weights[0]) {
         true => String::new(),
         false => format!(" with weights {}", weights.join(", ")),

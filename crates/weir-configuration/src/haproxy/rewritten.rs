@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use super::asked::Tls;
 use super::conditions::{Conditions, METHODS, split_outside};
+use super::listeners::port;
 use super::sections::Statement;
-use crate::names::{captures, is_found};
+use crate::names::{captures, is_found, without_port};
 use crate::place::bytes;
 
 /// A value: `None` if it cannot be told, `Some(None)` if there is none.
@@ -26,64 +28,65 @@ impl Conditions<'_, '_> {
     }
 
     fn written(&self, rule: &Statement<'_>, action: usize) -> Option<(String, Value)> {
-        let (name, argument) = call(rule.word(action));
-        let argument = argument.unwrap_or_default();
+        let (name, argument) = call(rule.word(action))?;
         let header = format!("hdr {}", rule.word(action + 1).to_ascii_lowercase());
+        // Behind a comma stands when a variable is set.
+        let (variable, condition) = argument.split_once(',').unwrap_or((argument, ""));
+        let variable = format!("var {variable}");
         let format = |word: usize| self.format(rule.word(word)).map(Some);
         Some(match name {
             "set-path" | "set-pathq" | "set-uri" | "set-query" | "replace-path"
             | "replace-pathq" | "replace-uri" | "normalize-uri" => {
-                let target = self.target_of(name, rule, action);
+                let words = [rule.word(action + 1), rule.word(action + 2)];
+                let target = self.target_of(name, words);
                 // One with a host of its own is not followed.
                 let target = target.filter(|target| target.starts_with('/'));
                 ("target".to_owned(), target.map(Some))
             }
             "set-method" => ("method".to_owned(), format(action + 1)),
             "set-header" => (header, format(action + 2)),
-            "add-header" if self.header(rule.word(action + 1)) == Some(None) => {
-                (header, format(action + 2))
-            }
             "del-header" if rule.word(action + 2) != "-m" => (header, Some(None)),
             "add-header" | "del-header" | "replace-header" | "replace-value" => (header, None),
-            "set-var" => (
-                format!("var {argument}"),
-                self.value(rule.word(action + 1)).map(|(value, _)| value),
-            ),
-            "set-var-fmt" => (format!("var {argument}"), format(action + 1)),
-            "unset-var" => (format!("var {argument}"), Some(None)),
+            "set-var" | "set-var-fmt" if !condition.is_empty() => (variable, None),
+            "set-var" => {
+                let value = self.value(rule.word(action + 1));
+                (variable, value.map(|(value, _)| value))
+            }
+            "set-var-fmt" => (variable, format(action + 1)),
+            "unset-var" => (variable, Some(None)),
             _ => return None,
         })
     }
 
     /// The target that an action makes.
-    fn target_of(&self, name: &str, rule: &Statement<'_>, action: usize) -> Option<String> {
+    fn target_of(&self, name: &str, [first, second]: [&str; 2]) -> Option<String> {
         let target = self.target()?;
         let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-        let old = if name == "replace-path" {
-            path
-        } else {
-            &target
-        };
-        let with_query = |path: String, query: &str| match query {
-            "" => path,
-            query => format!("{path}?{query}"),
-        };
-        Some(match name {
-            "set-path" => with_query(self.format(rule.word(action + 1))?, query),
-            "set-query" => with_query(path.to_owned(), &self.format(rule.word(action + 1))?),
-            "set-pathq" | "set-uri" => self.format(rule.word(action + 1))?,
-            "replace-path" | "replace-pathq" | "replace-uri" => {
-                let pattern = rule.word(action + 1);
-                if !is_found(pattern, false, old)? {
-                    return Some(target);
-                }
-                let groups = captures(pattern, old)?;
-                let new = filled(&self.format(rule.word(action + 2))?, &groups);
-                let query = if name == "replace-path" { query } else { "" };
-                with_query(new, query)
+        let (path, query) = match name {
+            "set-path" => (self.format(first)?, query),
+            "set-query" => (path.to_owned(), &*self.format(first)?),
+            "set-pathq" | "set-uri" => (self.format(first)?, ""),
+            "replace-path" => (replaced(first, path, &self.format(second)?)?, query),
+            "replace-pathq" | "replace-uri" => {
+                (replaced(first, &target, &self.format(second)?)?, "")
             }
             _ => return None,
+        };
+        Some(if query.is_empty() {
+            path
+        } else {
+            format!("{path}?{query}")
         })
+    }
+
+    /// Sends the request to another listener of the configuration, by a `server` line; whether in TLS.
+    pub(super) fn pass_on(&mut self, server: &Statement<'_>, bind: &Statement<'_>) -> Tls {
+        let is_tls = server.has(|word| word == "ssl");
+        self.request.server_name = is_tls.then_some("");
+        self.port = port(bind.word(1));
+        self.rewritten
+            .insert("hdr x-forwarded-for".to_owned(), None);
+        if is_tls { Tls::Sealed } else { Tls::None }
     }
 
     /// The target as rules have left it.
@@ -94,16 +97,13 @@ impl Conditions<'_, '_> {
         }
     }
 
-    /// A variable, if a rule has set it.
-    pub(super) fn variable(&self, argument: &str) -> Value {
-        let (name, default) = argument.split_once(',').unwrap_or((argument, ""));
-        let value = match self.rewritten.get(&format!("var {name}")) {
-            Some(value) => value.clone()?,
-            // Those of the process are set elsewhere.
-            None if name.starts_with("proc.") => return None,
-            None => None,
-        };
-        Some(value.or_else(|| (!default.is_empty()).then(|| default.to_owned())))
+    /// A variable, if a rule has set it. Those of the process are set elsewhere.
+    pub(super) fn variable(&self, name: &str) -> Value {
+        match self.rewritten.get(&format!("var {name}")) {
+            Some(value) => value.clone(),
+            None if name.contains(',') || name.starts_with("proc.") => None,
+            None => Some(None),
+        }
     }
 
     /// The text that a format makes of a request; `None`: it has what is not known here.
@@ -111,45 +111,21 @@ impl Conditions<'_, '_> {
         let mut text = String::new();
         let mut rest = format;
         while let Some((literal, behind)) = rest.split_once('%') {
-            text.push_str(literal);
-            if let Some(behind) = behind.strip_prefix('%') {
-                text.push('%');
-                rest = behind;
-                continue;
-            }
-            let inner = behind.strip_prefix('[')?;
-            let mut depth = 0_usize;
-            let end = inner.find(|c| match c {
-                '(' | '[' => {
-                    depth += 1;
-                    false
-                }
-                ')' => {
-                    depth = depth.saturating_sub(1);
-                    false
-                }
-                ']' if depth > 0 => {
-                    depth -= 1;
-                    false
-                }
-                c => c == ']',
-            })?;
-            let (value, _) = self.value(&inner[..end])?;
-            text.push_str(&value.unwrap_or_default());
-            rest = &inner[end + 1..];
+            let (expression, behind) = behind.strip_prefix('[')?.split_once(']')?;
+            text += literal;
+            text += &self.value(expression)?.0.unwrap_or_default();
+            rest = behind;
         }
-        text.push_str(rest);
-        Some(text)
+        Some(text + rest)
     }
 
     /// What a converter makes of a value.
     pub(super) fn converted(&self, value: String, step: &str) -> Value {
-        let (name, argument) = call(step);
-        let argument = argument.unwrap_or_default();
-        Some(match (name, split_outside(argument)[..].as_ref()) {
+        let (name, argument) = call(step)?;
+        Some(match (name, &split_outside(argument)[..]) {
             ("lower", _) => Some(value.to_ascii_lowercase()),
             ("upper", _) => Some(value.to_ascii_uppercase()),
-            ("host_only", _) => Some(crate::names::without_port(&value).to_owned()),
+            ("host_only", _) => Some(without_port(&value).to_owned()),
             ("field" | "word", [number, ends]) => {
                 let number = number.parse::<usize>().ok()?.checked_sub(1)?;
                 let parts = value.split(|c| ends.contains(c));
@@ -194,25 +170,28 @@ impl Conditions<'_, '_> {
     }
 }
 
-/// A name and its argument, if it has brackets.
-pub(super) fn call(text: &str) -> (&str, Option<&str>) {
+/// A name and its argument in brackets, empty if it has none; `None`: they are not closed.
+pub(super) fn call(text: &str) -> Option<(&str, &str)> {
     match text.split_once('(') {
-        Some((name, argument)) => (name, Some(argument.strip_suffix(')').unwrap_or(argument))),
-        None => (text, None),
+        Some((name, argument)) => Some((name, argument.strip_suffix(')')?)),
+        None => Some((text, "")),
     }
 }
 
-/// A text with groups of a regular expression in place of `\1`.
-fn filled(text: &str, groups: &[String]) -> String {
+/// A text, or what takes its place if a regular expression is found in it, with groups for `\1`.
+fn replaced(pattern: &str, text: &str, new: &str) -> Option<String> {
+    if !is_found(pattern, false, text)? {
+        return Some(text.to_owned());
+    }
+    let groups = captures(pattern, text)?;
     let mut filled = String::new();
-    let mut rest = text.chars();
+    let mut rest = new.chars();
     while let Some(c) = rest.next() {
         let escaped = if c == '\\' { rest.next() } else { None };
-        let group = escaped.and_then(|c| c.to_digit(10));
-        match group {
-            Some(group) => filled.push_str(groups.get(group as usize).map_or("", |it| it)),
+        match escaped.and_then(|c| c.to_digit(10)) {
+            Some(group) => filled += groups.get(group as usize).map_or("", |group| group),
             None => filled.push(escaped.unwrap_or(c)),
         }
     }
-    filled
+    Some(filled)
 }

@@ -136,7 +136,7 @@ fn statistics(conditions: &Conditions<'_, '_>) -> Option<Answer> {
 /// What becomes of a request in a section that has servers.
 pub(super) fn served(chain: &[&Section<'_>]) -> Answer {
     let has = |words: &[&str]| first(chain, words).is_some();
-    if servers(chain).iter().any(|server| !server.is_disabled)
+    if !servers(chain).is_empty()
         || has(&["dispatch"])
         || has(&["option", "transparent"])
         || has(&["option", "http_proxy"])

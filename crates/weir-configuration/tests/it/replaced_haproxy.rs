@@ -124,7 +124,7 @@ backend app
     http-request cache-use c if { path_end .js }
     balance leastconn
     default-server ssl verify none
-    server a 192.0.2.1:80 no-ssl agent-check agent-port 9
+    server a 192.0.2.1:80 no-ssl agent-check agent-port 9 resolvers dns
     server b 192.0.2.2:80 backup
     server c 192.0.2.2:80 disabled
 backend many
@@ -133,7 +133,7 @@ backend many
     hash-type consistent
     use-server b if { path /one }
     server a 192.0.2.1:80 weight 9
-    server b 192.0.2.2:80 resolvers dns
+    server b app.example:80 resolvers dns
 backend old
     server a 192.0.2.1:80 ssl
 backend rates

@@ -226,7 +226,20 @@ frontend web
     use_backend %[path,field(3,/),map(gone.map,api)] if { path_beg /gone }
     use_backend none_%[path] if { path /none }
     use_backend api if { path /none }
+    .if defined(CANARY)
+    use_backend api if { path /canary }
+    .endif
+    use_backend inner if { urlp(inner) 1 }
     default_backend app
+frontend open
+    bind :82
+    use_backend a%[rand(2)]
+frontend outer
+    bind :81
+    http-request set-path /api if { path /outer }
+    default_backend web
+backend web
+    server web 127.0.0.1:80
 backend api
     server-template a 1-2 192.0.2.1:80
 backend inner
@@ -255,19 +268,24 @@ fn haproxy_s_rules_ask_about_what_those_before_have_made() {
     all_must_be(
         &|ask| haproxy::asked(&source, ask),
         "
-            => :80 | frontend web | backend app | passes it on
+            :80 => :80 | frontend web | backend app | passes it on
             :80 /login => :80 | frontend web | - | returns 401
             :80 /v1/api => :80 | frontend web | backend api | passes it on
             :80 /part?a => :80 | frontend web | backend api | passes it on
             :80 /chance => :80 | frontend web | backend app | does what the configuration alone does not say
-            outer.example => :80 | frontend web | backend inner | passes it on
+            :80 outer.example => :80 | frontend web | backend inner | passes it on
             :80 inner.example:80 /denied => :80 | frontend web | backend inner | returns 403
             :80 Cookie=a=2;inner=1 => :80 | frontend web | backend inner | passes it on
-            shop.example /API/ => :80 | frontend web | backend api | passes it on
-            shop.example /v1/api/x => :80 | frontend web | backend inner | passes it on
+            :80 shop.example /API/ => :80 | frontend web | backend api | passes it on
+            :80 shop.example /v1/api/x => :80 | frontend web | backend inner | passes it on
             :80 down.example => :80 | frontend web | backend down | returns 503
             :80 /x => :80 | frontend web | backend app | does what the configuration alone does not say
             :80 /gone/a => :80 | frontend web | backend app | does what the configuration alone does not say
+            :80 /canary => :80 | frontend web | backend app | does what the configuration alone does not say
+            :80 /?a=2&inner=1 => :80 | frontend web | backend inner | passes it on
+            :82 => :82 | frontend open | - | does what the configuration alone does not say
+            :81 /outer => :81 | frontend outer → frontend web | backend api | passes it on
+            :81 /login => :81 | frontend outer → frontend web | - | returns 401
             # A name that no backend has ends the search.
             :80 /none => :80 | frontend web | backend app | passes it on
         ",
