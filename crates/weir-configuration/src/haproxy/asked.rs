@@ -5,15 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use weir_model::study::AskSpec;
 
 use super::conditions::Conditions;
 use super::listeners::{is_own, is_tls, last_port, plain, port};
 use super::options::options;
-use super::paths::Bases;
-use super::rewritten::Rewritten;
+use super::rewritten::{Files, Rewritten};
 use super::sections::{Section, Statement, Tree};
 use super::sides::{by_itself, first, looks_into_tls, mode, served};
 use super::steps::{Step, step};
@@ -28,7 +26,7 @@ const NO_RULE: &str = "no rule gives it a backend";
 pub(super) const COMPRESSION: [&str; 2] = ["compression", "algo"];
 
 /// Sections that a request goes through at most: more are a circle.
-const MOST_STEPS: usize = 100;
+const MOST_STEPS: usize = 20;
 
 const MISSING: Missing = Missing {
     clear: "no `bind` line of a frontend is in clear",
@@ -114,8 +112,15 @@ pub(super) struct Frontends<'s, 't> {
     by_address: BTreeMap<String, usize>,
     /// Of each `bind` line, those that it may pass connections on to.
     behind: Vec<Vec<usize>>,
-    /// Folder in which relative paths begin.
-    folder: PathBuf,
+    files: Files,
+}
+
+impl Way {
+    /// The same way, led through a section first.
+    fn through(mut self, spot: Spot) -> Way {
+        self.through.insert(0, spot);
+        self
+    }
 }
 
 /// Backends that a frontend may choose.
@@ -147,7 +152,7 @@ impl<'s, 't> Frontends<'s, 't> {
             binds: binds.collect(),
             by_address: BTreeMap::new(),
             behind: Vec::new(),
-            folder: Bases::of(source, tree).folder,
+            files: Files::of(source, tree),
         };
         for (line, (_, bind)) in frontends.binds.iter().enumerate() {
             for address in bind.word(1).split(',').map(plain) {
@@ -296,9 +301,6 @@ impl<'s, 't> Frontends<'s, 't> {
         if is_tls(bind) != (tls == Tls::Sealed) && (is_tls(bind) || is_http) {
             return way(Answer::Closes);
         }
-        if is_tls(bind) {
-            tls = Tls::Ended;
-        }
         if let Some(barrier) = self.barrier(line, &conditions.request) {
             return way(Answer::Bars(barrier));
         }
@@ -306,6 +308,7 @@ impl<'s, 't> Frontends<'s, 't> {
             steps.push(step(section, &conditions, false));
             return way(answer);
         }
+        tls = if is_tls(bind) { Tls::Ended } else { tls };
         let choice = self.chosen(section, &mut conditions);
         steps.push(step(section, &conditions, true));
         let mut found = way(match choice.is_sure && (is_http || tls == Tls::Sealed) {
@@ -329,11 +332,7 @@ impl<'s, 't> Frontends<'s, 't> {
                     tls = inner.pass_on(server, self.binds[next].1);
                 }
                 let behind = self.visit(next, inner, tls, steps);
-                let through = std::iter::once(self.spot(section)).chain(behind.through);
-                found = Way {
-                    through: through.collect(),
-                    ..behind
-                };
+                found = behind.through(self.spot(section));
                 continue;
             }
             found = way(answer.unwrap_or_else(|| match is_http {
@@ -413,7 +412,7 @@ impl<'s, 't> Frontends<'s, 't> {
             sections: Vec::new(),
             request: *request,
             port: named.or(own.listener.port),
-            folder: &self.folder,
+            files: &self.files,
             rewritten: Rewritten::new(),
             met: Vec::new(),
         };

@@ -2,9 +2,7 @@
 //! over TLS, and what rules have made of it ([`super::rewritten`]). What needs anything else (addresses, rates, chance,
 //! stick tables) is not decided.
 
-use std::path::Path;
-
-use super::rewritten::{Rewritten, Value, call};
+use super::rewritten::{Files, Rewritten, Value, call};
 use super::sections::{Section, Statement, Tree};
 use super::servers::{Server, servers};
 use super::sides::mode;
@@ -19,8 +17,7 @@ pub(super) struct Conditions<'c, 't> {
     pub(super) sections: Vec<&'c Section<'t>>,
     pub(super) request: Request<'c>,
     pub(super) port: Option<u16>,
-    /// Folder in which relative paths begin.
-    pub(super) folder: &'c Path,
+    pub(super) files: &'c Files,
     /// Values that rules before have written.
     pub(super) rewritten: Rewritten,
     /// Rules whose conditions do not surely fail, of those that the request has come to.
@@ -161,7 +158,7 @@ impl<'c, 't> Conditions<'c, 't> {
                 ("-i", _) => (any_case, rest) = (true, behind),
                 ("-m", ["found", ..]) => return Some(value.is_some()),
                 ("-f", [file, behind @ ..]) => {
-                    files.push(self.lines_of(file)?);
+                    files.push(self.files.lines(file)?);
                     rest = behind;
                 }
                 ("-m", [name, behind @ ..]) => {

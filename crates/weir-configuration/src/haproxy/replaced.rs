@@ -163,12 +163,12 @@ impl<'a> Search<'a> {
 
     /// Adds what is replaced of a proxy section and of the `defaults` above it.
     fn proxy(&mut self, step: &Step<'a, 'a>, request: &Request<'_>) {
-        let compresses = step.has(&COMPRESSION);
+        let compresses = step.is_left && step.has(&COMPRESSION);
         for (section, statement) in &step.met {
             let is_idle = match statement.word(0) {
                 "acl" => is_unused(statement, step),
-                "compression" => !compresses || !step.is_left,
-                "filter" if statement.word(1) == "compression" => !compresses || !step.is_left,
+                "compression" => !compresses,
+                "filter" if statement.word(1) == "compression" => !compresses,
                 "http-response" => !step.is_left,
                 _ => false,
             };
@@ -182,10 +182,11 @@ impl<'a> Search<'a> {
                 self.table(name);
             }
         }
-        if step.is_left {
+        let section = &self.tree.sections[step.section];
+        if section.has_frontend() {
             self.log(step);
         }
-        if step.is_left && self.tree.sections[step.section].has_backend() {
+        if step.is_left && section.has_backend() {
             self.servers(step);
         }
     }
@@ -195,28 +196,19 @@ impl<'a> Search<'a> {
         let mut sections = self.tree.sections.iter();
         let section = sections.find(|it| it.name() == Some(name) && it.is_proxy());
         let Some(section) = section else { return };
-        for table in section
-            .statements
-            .iter()
-            .filter(|it| it.word(0) == "stick-table")
-        {
-            if counts_rates(table) {
-                self.add(ReplacedPart::Limit, section, table, table.text());
+        for statement in &section.statements {
+            if counts_rates(statement) {
+                self.add(ReplacedPart::Limit, section, statement, statement.text());
             }
-            self.shared(section, table);
+            self.shared(section, statement);
         }
     }
 
     /// Adds the peers of a table, if it has some.
     fn shared(&mut self, section: &Section<'_>, table: &Statement<'_>) {
-        let is_shared = table.word(0) == "stick-table" && table.has(|word| word == "peers");
-        if is_shared {
-            self.add(
-                ReplacedPart::Peers,
-                section,
-                table,
-                "stick-table … peers".to_owned(),
-            );
+        if table.word(0) == "stick-table" && table.has(|word| word == "peers") {
+            let name = "stick-table … peers".to_owned();
+            self.add(ReplacedPart::Peers, section, table, name);
         }
     }
 
@@ -225,27 +217,27 @@ impl<'a> Search<'a> {
         if step.has(&["option", "dontlog-normal"]) {
             return;
         }
-        let global = self.tree.of_kind("global").map(|(_, section)| section);
-        let global =
-            global.flat_map(|section| section.statements.iter().map(move |it| (section, it)));
-        let lines = match step.has(&["log", "global"]) {
-            true => global.chain(step.met.iter().copied()).collect(),
-            false => step.met.clone(),
-        };
+        let mut lines = step.met.clone();
+        if step.has(&["no", "log"]) {
+            lines.retain(|(section, _)| section.kind() != "defaults");
+        }
+        if lines
+            .iter()
+            .any(|(_, line)| line.begins_with(&["log", "global"]))
+        {
+            for (_, global) in self.tree.of_kind("global") {
+                lines.extend(global.statements.iter().map(|line| (global, line)));
+            }
+        }
         for (section, line) in lines.into_iter().filter(|(_, line)| line.word(0) == "log") {
             let target = line.word(1);
-            let ring = target.strip_prefix("ring@");
-            let is_sent = match ring {
-                Some(name) => self.is_ring_sent(name),
+            let is_sent = match target.strip_prefix("ring@") {
+                Some(ring) => self.is_ring_sent(ring),
                 None => !is_local(target),
             };
             if is_sent {
-                let name = if ring.is_some() {
-                    "log ring@"
-                } else {
-                    "log over the network"
-                };
-                self.add(ReplacedPart::Log, section, line, name.to_owned());
+                let name = "log over the network".to_owned();
+                self.add(ReplacedPart::Log, section, line, name);
             }
         }
     }
@@ -336,16 +328,12 @@ impl<'a> Search<'a> {
         let Some((section, balance)) = find("balance") else {
             return;
         };
-        match balance.word(1) {
+        let part = match balance.word(1) {
             "roundrobin" => return,
-            "source" => self.add(
-                ReplacedPart::ClientAddress,
-                section,
-                balance,
-                balance.text(),
-            ),
-            _ => self.add(ReplacedPart::Servers, section, balance, balance.text()),
-        }
+            "source" => ReplacedPart::ClientAddress,
+            _ => ReplacedPart::Servers,
+        };
+        self.add(part, section, balance, balance.text());
         let is_hash = !is_among(balance.word(1), "first, leastconn, random, static-rr");
         if let Some((section, hash)) = find("hash-type").filter(|_| is_hash) {
             self.add(ReplacedPart::Servers, section, hash, hash.text());

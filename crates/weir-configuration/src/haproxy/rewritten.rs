@@ -1,12 +1,17 @@
 //! What rules make of a request before others ask about it: target, method, headers and variables, as far as the
 //! configuration and its map files say so.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::rc::Rc;
 
 use super::asked::Tls;
 use super::conditions::{Conditions, METHODS, split_outside};
 use super::listeners::port;
-use super::sections::Statement;
+use super::paths::Bases;
+use super::sections::{Statement, Tree};
+use crate::Source;
 use crate::names::{captures, is_found, without_port};
 use crate::place::bytes;
 
@@ -145,7 +150,7 @@ impl Conditions<'_, '_> {
     fn mapped(&self, key: &str, method: &str, file: &str) -> Value {
         let (_, matches) = METHODS.iter().find(|(known, _)| *known == method)?;
         let mut found: Option<(&str, &str)> = None;
-        let text = self.lines_of(file)?;
+        let text = self.files.lines(file)?;
         for line in text.lines() {
             let (pattern, value) = line.split_once([' ', '\t']).unwrap_or((line, ""));
             let is_nearer =
@@ -156,17 +161,37 @@ impl Conditions<'_, '_> {
         }
         Some(found.map(|(_, value)| value.to_owned()))
     }
+}
 
-    /// A file of patterns or of a map without comments; `None`: it cannot be read, or rules write into such.
-    pub(super) fn lines_of(&self, file: &str) -> Option<String> {
-        let mut all = self.tree.sections.iter().flat_map(|it| &it.statements);
-        if all.any(|it| it.has(|word| WRITERS.iter().any(|writer| word.starts_with(writer)))) {
-            return None;
+/// Files of maps and patterns, each read once.
+pub(super) struct Files {
+    folder: PathBuf,
+    /// Some rule writes into what such files give.
+    are_written: bool,
+    read: RefCell<BTreeMap<String, Option<Rc<str>>>>,
+}
+
+impl Files {
+    pub(super) fn of(source: &Source, tree: &Tree<'_>) -> Files {
+        let mut all = tree.sections.iter().flat_map(|it| &it.statements);
+        Files {
+            folder: Bases::of(source, tree).folder,
+            are_written: all
+                .any(|it| it.has(|word| WRITERS.iter().any(|writer| word.starts_with(writer)))),
+            read: RefCell::default(),
         }
-        let text = String::from_utf8(bytes(&self.folder.join(file)).ok()?).ok()?;
-        let lines = text.lines().map(str::trim);
-        let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-        Some(lines.collect::<Vec<_>>().join("\n"))
+    }
+
+    /// A file without comments and empty lines; `None`: it cannot be read, or its content may be another one.
+    pub(super) fn lines(&self, file: &str) -> Option<Rc<str>> {
+        let mut read = self.read.borrow_mut();
+        let text = read.entry(file.to_owned()).or_insert_with(|| {
+            let text = String::from_utf8(bytes(&self.folder.join(file)).ok()?).ok()?;
+            let lines = text.lines().map(str::trim);
+            let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+            Some(lines.collect::<Vec<_>>().join("\n").into())
+        });
+        text.clone().filter(|_| !self.are_written)
     }
 }
 

@@ -12,7 +12,7 @@ pub(super) struct Server<'s, 't> {
     usual: Vec<&'s Statement<'t>>,
 }
 
-/// Collects the servers of a section in front of its `defaults` that are not disabled.
+/// Collects the servers of a section in front of its `defaults` that are neither disabled nor without weight.
 pub(super) fn servers<'s, 't>(chain: &[&'s Section<'t>]) -> Vec<Server<'s, 't>> {
     let (mut usual, mut servers) = (Vec::new(), Vec::new());
     for section in chain.iter().rev().copied() {
@@ -28,7 +28,7 @@ pub(super) fn servers<'s, 't>(chain: &[&'s Section<'t>]) -> Vec<Server<'s, 't>> 
             }
         }
     }
-    servers.retain(|server| !server.is("disabled", "enabled"));
+    servers.retain(|server| !server.is("disabled", "enabled") && server.weight() != "0");
     servers
 }
 
@@ -80,8 +80,8 @@ impl<'s> Server<'s, '_> {
         }
         let number = self.line.word(2);
         let (first, last) = number.split_once('-').unwrap_or(("1", number));
-        match (first.parse::<u64>(), last.parse::<u64>()) {
-            (Ok(first), Ok(last)) => last.saturating_sub(first) + 1,
+        match (first.parse::<u32>(), last.parse::<u32>()) {
+            (Ok(first), Ok(last)) => u64::from(last.saturating_sub(first)) + 1,
             _ => 1,
         }
     }

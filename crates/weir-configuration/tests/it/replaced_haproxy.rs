@@ -127,6 +127,7 @@ backend app
     server a 192.0.2.1:80 no-ssl agent-check agent-port 9 resolvers dns
     server b 192.0.2.2:80 backup
     server c 192.0.2.2:80 disabled
+    server d 192.0.2.2:80 weight 0
 backend many
     no log
     balance uri
@@ -152,16 +153,16 @@ fn haproxy_by_what_a_request_comes_to() {
         &|ask| haproxy::replaced(&configuration, ask),
         &format!(
             "
-            :80 /ping =>
+            :80 /ping => {log}
             :80 => peers 25 agent-check; {response}; {log}
-            :80 /login => peers 25 agent-check; peers 38 stick-table … peers; {response}; limit 38 stick-table type ip size 1m store http_req_rate(10s) peers all; client_address 9 http-request track-sc0 src table rates if {{ path_beg /login }}; client_address 10 http-request deny if {{ path_beg /login }} {{ src_http_req_rate(rates) gt 5 }}; {log}
+            :80 /login => peers 25 agent-check; peers 39 stick-table … peers; {response}; limit 39 stick-table type ip size 1m store http_req_rate(10s) peers all; client_address 9 http-request track-sc0 src table rates if {{ path_beg /login }}; client_address 10 http-request deny if {{ path_beg /login }} {{ src_http_req_rate(rates) gt 5 }}; {log}
             :80 /busy => peers 25 agent-check; {response}; limit 11 http-request deny if {{ path /busy }} {{ fe_req_rate gt 1000 }}; {log}
             :80 /a.js => peers 25 agent-check; {response}; content 22 http-request cache-use c if {{ path_end .js }}; {log}
-            :80 /many Accept-Encoding=gzip => servers 28 2 servers with weights 9, 1; servers 30 balance uri; servers 31 hash-type consistent; names 34 resolvers; names 40 nameserver; names 41 hold valid 1s; {response}; {log}
-            :80 /one => names 34 resolvers; names 40 nameserver; names 41 hold valid 1s; {response}; {log}
-            :80 /old => origin_tls 36 ssl; {response}; {log}
-            :80 /office => origin_tls 36 ssl; peers 25 agent-check; {response}; client_address 7 acl office src 192.0.2.0/24; {log}
-            :80 /chance => origin_tls 36 ssl; peers 25 agent-check; {response}; {log}
+            :80 /many Accept-Encoding=gzip => servers 29 2 servers with weights 9, 1; servers 31 balance uri; servers 32 hash-type consistent; names 35 resolvers; names 41 nameserver; names 42 hold valid 1s; {response}; {log}
+            :80 /one => names 35 resolvers; names 41 nameserver; names 42 hold valid 1s; {response}; {log}
+            :80 /old => origin_tls 37 ssl; {response}; {log}
+            :80 /office => origin_tls 37 ssl; peers 25 agent-check; {response}; client_address 7 acl office src 192.0.2.0/24; {log}
+            :80 /chance => origin_tls 37 ssl; peers 25 agent-check; {response}; {log}
             "
         ),
     );
