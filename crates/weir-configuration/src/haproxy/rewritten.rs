@@ -137,6 +137,14 @@ impl Conditions<'_, '_> {
                 let mut parts = parts.filter(|part| name == "field" || !part.is_empty());
                 Some(parts.nth(number).unwrap_or_default().to_owned())
             }
+            ("concat", [before, variable, behind]) => {
+                let variable = match *variable {
+                    "" => None,
+                    name => self.variable(name)?,
+                };
+                let variable = variable.unwrap_or_default();
+                Some(value + before + &variable + behind)
+            }
             (map, [file, default @ ..]) if map.starts_with("map") => {
                 let method = map.split('_').nth(1).unwrap_or("str");
                 let found = self.mapped(&value, method, file)?;

@@ -217,7 +217,7 @@ frontend web
     http-request set-path /api/%[query] if { path /part }
     http-request set-path /api if { rand(2) eq 1 } { path /chance }
     http-request set-header Host inner.example if { hdr(host) outer.example }
-    http-request set-var(txn.pool) base,lower,map_beg(pools.map)
+    http-request set-var(txn.pool) base,lower,concat(,txn.none,),map_beg(pools.map)
     use_backend %[var(txn.pool)] if { var(txn.pool) -m found }
     use_backend api if { path_beg /api }
     use_backend inner if { hdr(host),field(1,:) -f inner.lst }
