@@ -105,7 +105,7 @@ pub(crate) fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::configuration::Statement;
+    use crate::configuration::{Search, Statement};
 
     /// Whoever has a file of their own in an include must not have a command in what an administrator pastes.
     #[test]
@@ -113,7 +113,7 @@ mod tests {
         let entry = |name: &str, file: &str| Statement {
             file: file.into(),
             line: 3,
-            on_one_line: true,
+            search: Search::ByName,
             name: name.to_owned(),
             arguments: vec!["close".to_owned()],
             block: None,

@@ -4,7 +4,57 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use weir_configuration::nginx::Plain;
+
 use crate::commands::quoted;
+
+/// How sed finds a directive in its line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Search {
+    /// It is the first in its line.
+    ByName,
+    /// It alone begins with its name and first argument.
+    ByFirstArgument,
+    /// Not at all: it is of several lines, or its line has the like twice.
+    None,
+}
+
+impl Search {
+    /// The search for a directive in this line, where it begins.
+    pub fn of(directive: &Plain, line: &str) -> Search {
+        let name = &*directive.name;
+        let first = directive.arguments.first().map_or("", String::as_str);
+        let found = if name.is_empty() {
+            // Of an entry without a name its value is searched for, in either case.
+            let lower = line.to_lowercase();
+            lower.matches(&first.to_lowercase()).count()
+        } else {
+            let all = line.match_indices(name);
+            all.filter(|(at, _)| begins(&line[at + name.len()..], first))
+                .count()
+        };
+        let has_sign = directive.arguments.iter().any(|word| word.contains(';'));
+        if !directive.on_one_line || has_sign || found != 1 {
+            Search::None
+        } else if line.trim_start().starts_with(name) {
+            Search::ByName
+        } else {
+            Search::ByFirstArgument
+        }
+    }
+}
+
+/// Whether sed takes what is behind a name for this first argument, of which it compares letters and digits alone.
+fn begins(rest: &str, first: &str) -> bool {
+    let rest = rest.trim_start_matches([' ', '\t']);
+    let mut rest = rest.strip_prefix('"').unwrap_or(rest).chars();
+    (first.chars()).all(|c| rest.next().is_some_and(|found| found == c || !is_plain(c)))
+}
+
+/// Whether a pattern of sed's has a character of an argument as it is.
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "_-:".contains(c)
+}
 
 /// One directive and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,8 +63,8 @@ pub struct Statement {
     pub file: Arc<str>,
     /// Line, counted from 1.
     pub line: usize,
-    /// Whether all of it, its block left out, is on that line.
-    pub on_one_line: bool,
+    /// How it is found there.
+    pub search: Search,
     /// The first word.
     pub name: String,
     /// The words behind it, unquoted.
@@ -67,16 +117,20 @@ impl Statement {
 
     /// A `sed` command that puts `text` in this directive's place.
     pub fn replace_with(&self, text: &str) -> String {
-        let name = &self.name;
         // The first of several words tells a directive from others of its name in the line.
-        let first = match &self.arguments[..] {
+        let pattern = match &self.arguments[..] {
             [first, _, ..] if first.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') => {
-                format!(" *{first}")
+                format!("{} *{first}", self.name)
             }
-            _ => String::new(),
+            _ => self.pattern(),
         };
-        let script = format!("{name}{first}[^;]*;/{};", escaped(text));
+        let script = format!("{pattern}[^;]*;/{};", escaped(text));
         self.edited(&script, &format!("becomes `{text};`"))
+    }
+
+    /// A `sed` command that leaves this directive out.
+    pub fn left_out(&self) -> String {
+        self.edited(&format!("{}[^;]*;/", self.pattern()), "is left out")
     }
 
     /// A `sed` command that puts `word` in the place of one that a pattern of sed's finds.
@@ -94,32 +148,45 @@ impl Statement {
     /// A `sed` command that puts `text` in front of this directive, in the same line: the places of
     /// everything else stay what they were.
     pub fn precede_with(&self, text: &str) -> String {
-        let name = &self.name;
-        let script = format!("\\<{name}\\>/{}; {name}", escaped(text));
+        let script = format!("{}/{}; &", self.pattern(), escaped(text));
         self.edited(&script, &format!("gets `{text};` in front of it"))
+    }
+
+    /// A `sed` command that puts `text` behind this directive, in the same line.
+    pub fn follow_with(&self, text: &str) -> String {
+        let script = format!("{}[^;]*;/& {};", self.pattern(), escaped(text));
+        self.edited(&script, &format!("gets `{text};` behind it"))
+    }
+
+    /// What is searched for in the line.
+    fn pattern(&self) -> String {
+        match self.search {
+            Search::ByName => self.name.clone(),
+            _ => self.begin(),
+        }
     }
 
     /// What tells this directive from others of its name in the line: its name and first argument,
     /// with quotes or without.
     fn begin(&self) -> String {
         let first = self.argument().unwrap_or_default();
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-:".contains(c);
         let is_word = first.ends_with(|c: char| c.is_ascii_alphanumeric());
         let end = if is_word { "\\>" } else { "" };
         let first = first.replace(|c| !is_plain(c), ".");
         format!("{}[[:blank:]]*\"\\{{0,1\\}}{first}{end}", self.name)
     }
 
-    /// The command with this script for this directive's line; for a directive of several lines, which sed
-    /// would not find, the place and what is to be done there.
-    fn edited(&self, script: &str, what: &str) -> String {
+    /// The command with this script for this directive's line; for one that sed would not find, the place and what
+    /// is to be done there.
+    pub fn edited(&self, script: &str, what: &str) -> String {
         let Statement { file, line, .. } = self;
         // The name of an entry of a `map` may be anything, and end what the shell takes for a word.
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let is_one_word = self.on_one_line && !script.contains('\n');
-        match is_one_word && self.name.chars().all(is_plain) {
-            true => format!("sed -i '{line}s/{script}/' {}", quoted(file)),
-            false => format!("# {file}:{line}: `{}` {what}", self.name),
+        let is_found = self.search != Search::None && !script.contains('\n');
+        if is_found && self.name.chars().all(is_plain) {
+            format!("sed -i '{line}s/{script}/' {}", quoted(file))
+        } else {
+            format!("# {file}:{line}: `{}` {what}", self.words())
         }
     }
 
@@ -165,7 +232,7 @@ pub struct Placed<'a> {
     pub statement: &'a Statement,
     /// Directives whose blocks it is in.
     pub within: Vec<&'a Statement>,
-    main: &'a [Statement],
+    pub(crate) main: &'a [Statement],
 }
 
 impl<'a> Placed<'a> {

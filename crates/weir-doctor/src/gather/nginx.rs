@@ -13,7 +13,7 @@ use weir_sut::SutError;
 use super::processes::USUAL;
 use super::source::Source;
 use super::{GatherError, trust};
-use crate::configuration::{Configuration, Statement};
+use crate::configuration::{Configuration, Search, Statement};
 use crate::facts::{Facts, Proxy};
 use crate::rules::counted;
 
@@ -163,33 +163,36 @@ impl Reader {
             file: shown.to_string(),
             source,
         })?;
-        self.statements(tree, &shown, depth)
+        let lines: Vec<&str> = text.lines().collect();
+        self.statements(tree, (&shown, &lines), depth)
     }
 
     fn statements(
         &mut self,
         tree: Vec<Plain>,
-        file: &Arc<str>,
+        (file, lines): (&Arc<str>, &[&str]),
         depth: usize,
     ) -> Result<Vec<Statement>, GatherError> {
         let mut statements = Vec::new();
         for directive in tree {
+            let line = lines.get(directive.line - 1).copied();
+            let search = Search::of(&directive, line.unwrap_or_default());
             if directive.is_include() {
                 statements.extend(self.include(&directive, file, depth)?);
                 continue;
             }
             let block = match directive.block {
-                Some(block) => Some(self.statements(block, file, depth)?),
+                Some(block) => Some(self.statements(block, (file, lines), depth)?),
                 None => None,
             };
             let entries = match &*directive.name {
-                "map" => self.statements(directive.entries, file, depth)?,
+                "map" => self.statements(directive.entries, (file, lines), depth)?,
                 _ => Vec::new(),
             };
             statements.push(Statement {
                 file: Arc::clone(file),
                 line: directive.line,
-                on_one_line: directive.on_one_line,
+                search,
                 name: directive.name,
                 arguments: directive.arguments,
                 block,

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use super::figure;
 use super::numbers::KEPT;
 use super::ports::{keep, not_closing, speak_1_1};
-use super::shape::{Keepalive, Pass, Shape, field, is_upgrade};
+use super::shape::{Keepalive, Pass, Shape, field, host, is_upgrade};
 use super::sources::{ACCESS_LOG, CLIENT_REQUESTS, CLIENT_TIMEOUT, GZIP, ORIGIN_KEEPALIVE};
 use weir_parameters::DefaultLevel;
 
@@ -100,7 +100,7 @@ fn no_keepalive(shape: &Shape<'_>) -> Option<Finding> {
 fn group(pass: &Pass<'_>) -> Option<[String; 2]> {
     let origin = pass.origins.first()?;
     let (scheme, rest) = pass.target.split_once("://")?;
-    let uri = rest.find('/').map_or("", |at| &rest[at..]);
+    let uri = &rest[host(&pass.target).len()..];
     // A group's server is at port 80 where nothing is said, whatever the scheme.
     let (name, port) = name_and_port(origin);
     let port = match port {
@@ -110,7 +110,7 @@ fn group(pass: &Pass<'_>) -> Option<[String; 2]> {
     let statement = pass.placed.statement;
     let by_variable = statement.argument().is_some_and(|it| it.contains('$'));
     // The URI behind a variable is what is asked for, and behind a name it takes the place of the location's.
-    if by_variable && !uri.is_empty() {
+    if by_variable && uri.starts_with('/') {
         return None;
     }
     let is_looked_up = by_variable && name.parse::<IpAddr>().is_err();
@@ -189,7 +189,7 @@ fn settled(pass: &Pass<'_>) -> Vec<String> {
         if version.first().and_then(|set| set.argument()) != Some("1.1") {
             here.push("proxy_http_version 1.1".to_owned());
         }
-        commands.extend(pass.closes.map(not_closing));
+        commands.extend(not_closing(pass));
     }
     if !has_host {
         here.push(format!("proxy_set_header Host {origin}"));
@@ -203,22 +203,25 @@ fn settled(pass: &Pass<'_>) -> Vec<String> {
 /// What `proxy_redirect` does by default with the address that the place had (ngx_http_proxy_module).
 fn redirected(pass: &Pass<'_>, location: &Statement) -> Option<String> {
     let statement = pass.placed.statement;
-    let is_default = pass.placed.inherited("proxy_redirect").is_empty();
     let by_variable = statement.argument()?.contains('$');
     let prefix = match &location.arguments[..] {
         [prefix] => prefix,
         [sign, prefix] if sign == "=" || sign == "^~" => prefix,
         _ => return None,
     };
-    if !is_default || by_variable || !prefix.starts_with('/') {
+    if by_variable || !prefix.starts_with('/') {
         return None;
     }
     let (_, rest) = pass.target.split_once("://")?;
-    Some(if rest.contains('/') {
+    let usual = if rest.contains('/') {
         format!("proxy_redirect {} {prefix}", pass.target)
     } else {
         format!("proxy_redirect {}/ /", pass.target)
-    })
+    };
+    let said = pass.placed.inherited("proxy_redirect");
+    let is_said = said.iter().any(|set| set.words() == usual);
+    let is_default = said.is_empty() || said.iter().any(|set| set.argument() == Some("default"));
+    (is_default && !is_said).then_some(usual)
 }
 
 fn few_requests(shape: &Shape<'_>) -> Option<Finding> {

@@ -3,11 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::numbers::{KEPT, REUSED_AFTER_S, TIME_WAIT_S, WIDEST};
-use super::shape::{LocalPorts, Pass, Shape, field, is_upgrade};
+use super::shape::{BEFORE_KEEPALIVE, LocalPorts, Pass, Shape, field, is_upgrade};
 use super::sources::IP_SYSCTL;
 use super::{counted, figure, rate};
-use crate::commands::quoted;
-use crate::configuration::Statement;
 use crate::finding::{Finding, Room};
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
@@ -105,17 +103,6 @@ fn time_wait(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
     })
 }
 
-/// What `keepalive` stands behind in an upstream block: a balancing method behind it takes its place
-/// (ngx_http_upstream_keepalive_module).
-const BEFORE_KEEPALIVE: [&str; 6] = [
-    "server",
-    "hash",
-    "ip_hash",
-    "least_conn",
-    "least_time",
-    "random",
-];
-
 /// Commands that have connections kept at the first place that lacks it, where an upstream block
 /// is there to say so.
 pub(super) fn keep(unkept: &[&Pass<'_>]) -> Option<Vec<String>> {
@@ -130,17 +117,10 @@ pub(super) fn keep(unkept: &[&Pass<'_>]) -> Option<Vec<String>> {
         if told.insert(upstream.words()) && set.is_none_or(|set| set.number() == Some(0)) {
             commands.push(match set {
                 Some(set) => set.replace_with(KEPT),
-                None => format!(
-                    "sed -i '{}s/\\({}[^;]*;\\)/\\1 {KEPT};/' {}",
-                    last.line,
-                    if last.name == "server" {
-                        "server "
-                    } else {
-                        &last.name
-                    },
-                    quoted(&last.file)
-                ),
+                None => last.follow_with(KEPT),
             });
+        } else if let Some((set, method)) = pass.replaced_keepalive() {
+            commands.extend([set.left_out(), method.follow_with(&set.written())]);
         }
         // What two of a location's places lack, one of them says for both.
         let location = pass.placed.within.iter().rfind(|it| it.name == "location");
@@ -157,16 +137,18 @@ pub(super) fn keep(unkept: &[&Pass<'_>]) -> Option<Vec<String>> {
     Some(commands)
 }
 
-/// Has the entry of a `map` give nothing instead of `close` to a request that asks for no upgrade.
-pub(super) fn not_closing(entry: &Statement) -> String {
-    match entry.name.is_empty() {
-        true => format!(
-            "sed -i '{}s/[Cc]lose *;/\"\";/' {}",
-            entry.line,
-            quoted(&entry.file)
-        ),
-        false => entry.precede_with("\"\" \"\""),
-    }
+/// Has the entry of a `map` give nothing instead of `close` to a request that asks for no upgrade. What else has the
+/// variable would change with the entry, and keeps it.
+pub(super) fn not_closing(pass: &Pass<'_>) -> Option<String> {
+    let entry = pass.closes?;
+    let others = "behind this `map`, whose variable is used elsewhere too: a `map` of its own for `Connection`, which has `\"\" \"\"` instead";
+    Some(if pass.shares_variable() {
+        format!("# {}:{}: {others}", entry.file, entry.line)
+    } else if entry.name.is_empty() {
+        entry.edited("\"*[Cc]lose\"* *;/\"\";", "becomes `\"\" \"\";`")
+    } else {
+        entry.precede_with("\"\" \"\"")
+    })
 }
 
 /// Has a place speak HTTP/1.1 with its origin servers, and send no header `Connection` of its own.
@@ -184,7 +166,7 @@ pub(super) fn speak_1_1(pass: &Pass<'_>) -> Vec<String> {
     let fields = placed.inherited("proxy_set_header");
     match field(placed, "connection") {
         // Others of the map, which ask for an upgrade, stay as they are.
-        Some(_) if pass.closes.is_some() => commands.extend(pass.closes.map(not_closing)),
+        Some(_) if pass.closes.is_some() => commands.extend(not_closing(pass)),
         Some(set)
             if set
                 .arguments

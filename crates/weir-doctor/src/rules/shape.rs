@@ -16,6 +16,17 @@ const PASSES: &[&str] = &[
     "proxy_pass", "grpc_pass", "fastcgi_pass", "uwsgi_pass", "scgi_pass", "memcached_pass",
 ];
 
+/// What `keepalive` stands behind in an upstream block: a balancing method behind it takes its place
+/// (ngx_http_upstream_keepalive_module).
+pub(super) const BEFORE_KEEPALIVE: [&str; 6] = [
+    "server",
+    "hash",
+    "ip_hash",
+    "least_conn",
+    "least_time",
+    "random",
+];
+
 /// Facts, and what follows from them.
 pub(super) struct Shape<'a> {
     pub(super) facts: &'a Facts,
@@ -318,13 +329,25 @@ impl<'a> Pass<'a> {
                 (&placed, host),
                 upstream,
                 keeps,
-                against_keepalive(configuration, &placed, keeps),
+                against_keepalive(configuration, &placed, keeps, upstream),
             ),
             target,
             upstream,
             placed,
             closes,
         }
+    }
+
+    /// `keepalive` in its upstream block, and the balancing method behind it that takes its place.
+    pub(super) fn replaced_keepalive(&self) -> Option<(&'a Statement, &'a Statement)> {
+        replaced_keepalive(self.upstream?)
+    }
+
+    /// Whether the variable that its header `Connection` has is used for more than such headers.
+    pub(super) fn shares_variable(&self) -> bool {
+        let value = field(&self.placed, "connection").and_then(|set| set.arguments.get(1));
+        let name = value.map(|value| variable(value.trim_start_matches('$')).0);
+        name.is_some_and(|name| uses_elsewhere(self.placed.main, name))
     }
 
     /// Whether all its origin servers are on this host's loopback interface.
@@ -338,15 +361,39 @@ impl<'a> Pass<'a> {
     }
 }
 
+fn replaced_keepalive(upstream: &Statement) -> Option<(&Statement, &Statement)> {
+    let all = upstream.block.as_deref()?;
+    let at = all.iter().position(|one| one.name == "keepalive")?;
+    let is_method = |one: &&Statement| BEFORE_KEEPALIVE[1..].contains(&&*one.name);
+    Some((&all[at], all[at..].iter().rfind(is_method)?))
+}
+
+/// Whether a variable is in something else than headers `Connection` and the `map` that has it.
+fn uses_elsewhere(statements: &[Statement], name: &str) -> bool {
+    let uses = |word: &String| word.split('$').skip(1).any(|part| variable(part).0 == name);
+    statements.iter().any(|one| {
+        let is_own = match &*one.name {
+            "proxy_set_header" => one
+                .argument()
+                .is_some_and(|it| it.eq_ignore_ascii_case("connection")),
+            "map" => {
+                one.arguments.get(1).is_some_and(|it| uses(it))
+                    && !one.arguments.first().is_some_and(uses)
+            }
+            _ => false,
+        };
+        (!is_own && one.arguments.iter().any(uses))
+            || uses_elsewhere(&one.entries, name)
+            || uses_elsewhere(one.block.as_deref().unwrap_or_default(), name)
+    })
+}
+
 /// What a `proxy_pass` names, with the values of variables in place of those that have one alone.
 fn with_constants(placed: &Placed<'_>) -> String {
     let mut parts = placed.statement.argument().unwrap_or_default().split('$');
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let braced = part.strip_prefix('{').and_then(|part| part.split_once('}'));
-        let (name, rest) = braced
-            .unwrap_or_else(|| part.split_at(part.find(|c| !is_of_name(c)).unwrap_or(part.len())));
+        let (name, rest) = variable(part);
         match placed.constant(name) {
             Some(value) => text.extend([value, rest]),
             None => text.extend(["$", part]),
@@ -355,12 +402,23 @@ fn with_constants(placed: &Placed<'_>) -> String {
     text
 }
 
-/// `10.0.0.1:80` of `http://10.0.0.1:80/path`.
-fn host(target: &str) -> &str {
+/// Name of the variable that begins behind a `$`, and the text behind it.
+fn variable(part: &str) -> (&str, &str) {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let braced = part.strip_prefix('{').and_then(|part| part.split_once('}'));
+    braced.unwrap_or_else(|| part.split_at(part.find(|c| !is_of_name(c)).unwrap_or(part.len())))
+}
+
+/// `10.0.0.1:80` of `http://10.0.0.1:80/path`, or of one with a variable for its path.
+pub(super) fn host(target: &str) -> &str {
+    const PATHS: [&str; 3] = ["request_uri", "uri", "document_uri"];
     let rest = target.split_once("://").map_or(target, |(_, rest)| rest);
-    match rest.starts_with("unix:") {
-        true => rest,
-        false => rest.split('/').next().unwrap_or_default(),
+    let is_path = |&(at, c): &(usize, char)| {
+        c == '/' || (c == '$' && PATHS.contains(&variable(&rest[at + 1..]).0))
+    };
+    match rest.char_indices().find(is_path) {
+        Some((end, _)) if !rest.starts_with("unix:") => &rest[..end],
+        _ => rest,
     }
 }
 
@@ -411,6 +469,7 @@ fn against_keepalive(
     configuration: &Configuration,
     placed: &Placed<'_>,
     keeps: bool,
+    upstream: Option<&Statement>,
 ) -> Option<Vec<String>> {
     let mut because = Vec::new();
     let version = placed.inherited("proxy_http_version").into_iter().next();
@@ -442,5 +501,8 @@ fn against_keepalive(
             .push("proxy_set_header Connection is not set: `close` before nginx 1.29.7".to_owned()),
         (None, _) => {}
     }
+    let replaced = upstream.and_then(replaced_keepalive);
+    because
+        .extend(replaced.map(|(_, method)| format!("{}, behind `keepalive`", method.evidence())));
     Some(because)
 }

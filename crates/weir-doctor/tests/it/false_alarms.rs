@@ -253,6 +253,6 @@ fn commands_are_words_of_a_shell_or_no_commands() {
     let split = "server { listen 82;\n keepalive_timeout\n 0; }";
     host.site(&format!("{SITE}{split}"));
     let change = host.finding("client-keepalive-off").change;
-    let place = "# /etc/nginx/sites-enabled/default:11: `keepalive_timeout` becomes `keepalive_timeout 75s;`";
+    let place = "# /etc/nginx/sites-enabled/default:11: `keepalive_timeout 0` becomes `keepalive_timeout 75s;`";
     assert_eq!(change, [place]);
 }

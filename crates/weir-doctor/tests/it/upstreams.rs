@@ -25,25 +25,66 @@ fn an_origin_server_behind_tls_gets_an_upstream_of_its_port() {
     assert!(!change.contains("Header Host"), "{change}");
 }
 
-/// A balancing method that stands behind `keepalive` takes its place.
+const FIELDS: &str = "proxy_http_version 1.1; proxy_set_header Connection \"\";";
+const MAP: &str = "map $http_upgrade $cu { default upgrade; '' close; }";
+
+/// Sites as they are, what obeying gives until nothing more is to be obeyed, and remarks that are left.
+#[rustfmt::skip]
+const PATCHED: &[(&str, &str, &str)] = &[
+    // A balancing method that stands behind `keepalive` takes its place.
+    ("upstream u {\n\tserver 10.0.0.1;\n\tleast_conn;\n}\nserver { location / { proxy_pass http://u; } }",
+     "upstream u {\n\tserver 10.0.0.1;\n\tleast_conn; keepalive 64;\n}\nserver { location / { FIELDS proxy_pass http://u; } }", ""),
+    ("upstream u {\n\thash $uri;\n\tserver 10.0.0.1;\n}\nserver { location / { proxy_pass http://u; } }",
+     "upstream u {\n\thash $uri;\n\tserver 10.0.0.1; keepalive 64;\n}\nserver { location / { FIELDS proxy_pass http://u; } }", ""),
+    ("upstream u { server 10.0.0.1; keepalive 9; least_conn; }\nserver { location / { FIELDS proxy_pass http://u; } }",
+     "upstream u { server 10.0.0.1;  least_conn; keepalive 9; }\nserver { location / { FIELDS proxy_pass http://u; } }", ""),
+    // Several in one line.
+    ("upstream u { server 10.0.0.1; } upstream v { server 10.0.0.2; }\nserver { location / { proxy_pass http://u; } location /v { proxy_set_header Host x; proxy_pass http://v; } }",
+     "upstream u { server 10.0.0.1; keepalive 64; } upstream v { server 10.0.0.2; keepalive 64; }\nserver { location / { FIELDS proxy_pass http://u; } location /v { proxy_set_header Connection \"\"; proxy_set_header Host x; proxy_http_version 1.1; proxy_pass http://v; } }", ""),
+    ("upstream u { server a:1; } upstream v { server a:1; }\nserver { location / { FIELDS proxy_pass http://u; } }",
+     "upstream u { server a:1; } upstream v { server a:1; }\nserver { location / { FIELDS proxy_pass http://u; } }",
+     "default:1: `server a:1` gets `keepalive 64;` behind it"),
+    // Of several lines.
+    ("upstream u { # server old;\n\tserver 10.0.0.1\n\t\tweight=2; }\nserver { location / { FIELDS proxy_pass http://u; } }",
+     "upstream u { # server old;\n\tserver 10.0.0.1\n\t\tweight=2; }\nserver { location / { FIELDS proxy_pass http://u; } }",
+     "default:2: `server 10.0.0.1 weight=2` gets `keepalive 64;` behind it"),
+    // A variable that is a path, and one that says where.
+    ("upstream u { server 10.0.0.1; keepalive 9; }\nserver { location / { proxy_pass http://u$request_uri; } }",
+     "upstream u { server 10.0.0.1; keepalive 9; }\nserver { location / { FIELDS proxy_pass http://u$request_uri; } }", ""),
+    ("upstream u { server 10.0.0.1; keepalive 9; }\nserver { location / { proxy_pass http://$uri_of$request_uri; } }",
+     "upstream u { server 10.0.0.1; keepalive 9; }\nserver { location / { proxy_pass http://$uri_of$request_uri; } }", ""),
+    // The variable of a `map` that something else has.
+    ("MAP\nupstream u { server 10.0.0.1; keepalive 9; }\nserver { location / { proxy_http_version 1.1; proxy_set_header Connection $cu; add_header X-C \"${cu}\"; proxy_pass http://u; } }",
+     "MAP\nupstream u { server 10.0.0.1; keepalive 9; }\nserver { location / { proxy_http_version 1.1; proxy_set_header Connection $cu; add_header X-C \"${cu}\"; proxy_pass http://u; } }",
+     "default:1: behind this `map`, whose variable is used elsewhere too"),
+    // What `proxy_pass` gave by default, written out.
+    ("server { location /a/ { proxy_pass http://10.0.0.7/x/; proxy_redirect default; } }",
+     "server { location /a/ { FIELDS proxy_redirect http://10.0.0.7/x/ /a/; proxy_set_header Host 10.0.0.7; proxy_pass http://10.0.0.7/x/; proxy_redirect default; } }",
+     "becomes `proxy_pass http://origin/x/;`"),
+];
+
 #[test]
-fn connections_are_kept_behind_the_balancing_method() {
-    for (methods, line) in [
-        (
-            "\tserver 10.0.0.1;\n\tleast_conn;",
-            "'3s/\\(least_conn[^;]*;\\)/\\1 keepalive 64;/'",
-        ),
-        (
-            "\thash $uri;\n\tserver 10.0.0.1;",
-            "'3s/\\(server [^;]*;\\)/\\1 keepalive 64;/'",
-        ),
-    ] {
+fn commands_change_what_they_are_for_and_nothing_else() {
+    let written = |text: &str| text.replace("FIELDS", FIELDS).replace("MAP", MAP);
+    for (before, after, remark) in PATCHED {
         let host = Host::debian();
-        host.site(&format!(
-            "upstream app {{\n{methods}\n}}\nserver {{\n\tlisten 80;\n\tlocation / {{\n\t\tproxy_pass http://app;\n\t}}\n}}\n"
-        ));
-        let change = host.finding("origin-keepalive-missing").change.join("\n");
-        assert!(change.contains(line), "{change}");
+        host.site(&written(before));
+        let mut remarks = String::new();
+        for _ in 0..3 {
+            let found = host.examined().findings.into_iter();
+            let found: Vec<_> = found.filter(|one| one.id.starts_with("origin-")).collect();
+            found.iter().for_each(|one| host.obey(one));
+            remarks = found.iter().flat_map(|one| one.change.clone()).collect();
+        }
+        assert_eq!(
+            host.read("/etc/nginx/sites-enabled/default"),
+            written(after)
+        );
+        assert!(remarks.contains(remark), "{remark}: {remarks}");
+        assert!(
+            !remark.is_empty() || remarks.is_empty(),
+            "{before}: {remarks}"
+        );
     }
 }
 
