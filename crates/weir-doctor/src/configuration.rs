@@ -24,17 +24,16 @@ impl Search {
     pub fn of(directive: &Plain, line: &str) -> Search {
         let name = &*directive.name;
         let first = directive.arguments.first().map_or("", String::as_str);
-        let found = if name.is_empty() {
+        let matches = if name.is_empty() {
             // Of an entry without a name its value is searched for, in either case.
-            let lower = line.to_lowercase();
-            lower.matches(&first.to_lowercase()).count()
+            line.to_lowercase().matches(&first.to_lowercase()).count()
         } else {
-            let all = line.match_indices(name);
-            all.filter(|(at, _)| begins(&line[at + name.len()..], first))
+            line.match_indices(name)
+                .filter(|(at, _)| begins(&line[at + name.len()..], first))
                 .count()
         };
         let has_sign = directive.arguments.iter().any(|word| word.contains(';'));
-        if !directive.on_one_line || has_sign || found != 1 {
+        if !directive.on_one_line || has_sign || matches != 1 {
             Search::None
         } else if line.trim_start().starts_with(name) {
             Search::ByName
@@ -46,9 +45,13 @@ impl Search {
 
 /// Whether sed takes what is behind a name for this first argument, of which it compares letters and digits alone.
 fn begins(rest: &str, first: &str) -> bool {
-    let rest = rest.trim_start_matches([' ', '\t']);
-    let mut rest = rest.strip_prefix('"').unwrap_or(rest).chars();
-    (first.chars()).all(|c| rest.next().is_some_and(|found| found == c || !is_plain(c)))
+    let written = rest.trim_start_matches([' ', '\t']);
+    let mut characters = written.strip_prefix('"').unwrap_or(written).chars();
+    (first.chars()).all(|c| {
+        characters
+            .next()
+            .is_some_and(|found| found == c || !is_plain(c))
+    })
 }
 
 /// Whether a pattern of sed's has a character of an argument as it is.

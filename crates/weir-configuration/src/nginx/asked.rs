@@ -7,7 +7,7 @@ use weir_model::study::AskSpec;
 
 use super::listen::{self, Listen, Socket};
 use super::location::{FILES, content, find, forbids, is_one_of};
-use super::rewrite::{End, Fallback, Passage};
+use super::rewrite::{End, Fallback, Passage, maps};
 use super::syntax::Directive;
 use super::view::{self, Node};
 use crate::answer::{Answer, Barrier};
@@ -62,6 +62,8 @@ pub(super) struct Servers<'a> {
     pub(super) listens: Vec<Listen<'a>>,
     /// What `http` itself says.
     http: Vec<&'a Node<'a>>,
+    /// The `map` blocks of `http`.
+    maps: Vec<&'a Directive>,
     /// The listeners of `stream`, and the blocks themselves.
     streams: (Vec<Listen<'a>>, Vec<&'a Node<'a>>),
     /// Whether HTTP/2 in clear is told from HTTP/1.1 by how a connection begins.
@@ -116,6 +118,7 @@ impl<'a> Servers<'a> {
             streams: (others, blocks("stream").collect()),
             listens,
             http: blocks("http").flat_map(Node::simple).collect(),
+            maps: blocks("http").flat_map(maps).collect(),
             tells_http2: tells_http2(build),
         }
     }
@@ -228,8 +231,13 @@ impl<'a> Servers<'a> {
         Some(Barrier::http2(at, &format!("listen {}", words.join(" "))))
     }
 
+    /// A request as it comes in at a door.
+    pub(super) fn passage<'p>(&'p self, door: usize, request: &'p Request<'p>) -> Passage<'p> {
+        Passage::new(request, self.listens[door].socket.port(), &self.maps)
+    }
+
     /// What a server does with a request, by way of all the locations that it is sent on to.
-    pub(super) fn in_server(&self, server: &'a Node<'a>, mut passage: Passage<'_>) -> Way {
+    pub(super) fn in_server(&self, server: &'a Node<'a>, passage: &mut Passage<'_>) -> Way {
         if let Some(End::Answer(answer)) = passage.rewritten(server) {
             return self.way_to(server, None, Vec::new(), answer);
         }
@@ -436,14 +444,7 @@ impl Map for Servers<'_> {
                 server: Some(self.spot(server, server_name(server))),
                 ..Way::end(answer)
             },
-            None => {
-                let passage = Passage {
-                    request,
-                    port: self.listens[door].socket.port(),
-                    path: request.path.to_owned(),
-                };
-                self.in_server(server, passage)
-            }
+            None => self.in_server(server, &mut self.passage(door, request)),
         }
     }
 }

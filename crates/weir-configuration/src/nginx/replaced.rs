@@ -44,6 +44,9 @@ const CONTENT: &str = "add_after_body, add_before_body, fastcgi_cache, gunzip, i
 /// Directives that compress for clients that accept it.
 const COMPRESSION: &str = "brotli, gzip, zstd";
 
+/// Directives that write a line for each request or each failure.
+const LOGS: &str = "access_log, error_log";
+
 /// Directives that decide by the client's address.
 const ADDRESSES: &str = "allow, deny";
 
@@ -71,6 +74,10 @@ pub fn replaced(
         servers: &servers,
         variables: variables.unwrap_or_default(),
         http: nodes.iter().filter(|node| node.is_block("http")).collect(),
+        logs: nodes
+            .iter()
+            .filter(|node| node.is_simple("error_log"))
+            .collect(),
         met: BTreeSet::new(),
         found: Replacements::new(source),
     };
@@ -81,7 +88,7 @@ pub fn replaced(
         }
         search.listener(asked.index);
         let way = [&asked.server, &asked.location].map(Option::as_ref);
-        search.server(way, &asked.left, &request);
+        search.server(asked.index, way, &asked.left, &request);
     }
     Ok(search.found.done())
 }
@@ -125,13 +132,15 @@ pub(super) struct Search<'a> {
     pub(super) servers: &'a Servers<'a>,
     pub(super) variables: Variables,
     pub(super) http: Vec<&'a Node<'a>>,
+    /// Directives outside all blocks that say where failures are logged.
+    logs: Vec<&'a Node<'a>>,
     /// Places that a request has met, with its path there: a circle ends.
     met: BTreeSet<((usize, usize), String)>,
-    found: Replacements<'a>,
+    pub(super) found: Replacements<'a>,
 }
 
 impl<'a> Search<'a> {
-    fn add(&mut self, part: ReplacedPart, node: &Node<'_>) {
+    pub(super) fn add(&mut self, part: ReplacedPart, node: &Node<'_>) {
         let words: Vec<&str> = node.directive.words().collect();
         let name = format!("{} {}", node.directive.name.text, words.join(" "));
         let spot = self.servers.spot(node, name.trim_end().to_owned());
@@ -157,6 +166,7 @@ impl<'a> Search<'a> {
     /// servers behind them.
     fn server(
         &mut self,
+        door: usize,
         [server, location]: [Option<&Spot>; 2],
         left: &[Spot],
         request: &Request<'_>,
@@ -168,6 +178,8 @@ impl<'a> Search<'a> {
         if !self.meets(layers[0], request) {
             return;
         }
+        let mut passage = self.servers.passage(door, request);
+        self.servers.in_server(server, &mut passage);
         let before = left.iter().map(|spot| self.layers(server, Some(spot)));
         let before: Vec<_> = before.collect();
         for layers in before.iter().chain([&layers]) {
@@ -179,10 +191,31 @@ impl<'a> Search<'a> {
             for node in in_force(&inside, |name| {
                 is_among(name, SERVICES) || is_among(name, COUNTERS) || is_among(name, ADDRESSES)
             }) {
-                self.access(node, server, request);
+                self.access(node, server, &passage);
             }
         }
-        self.answered(&layers, request);
+        self.left_out(&layers, request);
+        self.answered(&layers, &passage);
+    }
+
+    /// Adds log lines and answers of authorities that the copy leaves out.
+    fn left_out(&mut self, layers: &[&'a Node<'a>], request: &Request<'_>) {
+        let mut directives = in_force(layers, |name| {
+            is_among(name, LOGS) || name == "ssl_stapling"
+        });
+        if !directives.iter().any(|node| node.directive.is("error_log")) {
+            directives.extend(&self.logs);
+        }
+        for node in directives {
+            let first = node.directive.argument(0).unwrap_or_default();
+            let name = &*node.directive.name.text;
+            if name == "ssl_stapling" && first == "on" && request.is_tls() {
+                self.add(ReplacedPart::LeftOut, node);
+            } else if first.starts_with("syslog:") {
+                let spot = self.servers.spot(node, format!("{name} syslog:"));
+                self.found.add(ReplacedPart::LeftOut, &spot);
+            }
+        }
     }
 
     /// Notes a place that a request meets, and tells whether that is new.
@@ -200,9 +233,9 @@ impl<'a> Search<'a> {
     }
 
     /// Adds what is replaced of how a location answers.
-    fn answered(&mut self, layers: &[&'a Node<'a>], request: &Request<'_>) {
+    fn answered(&mut self, layers: &[&'a Node<'a>], passage: &Passage<'_>) {
         for node in in_force(layers, |name| {
-            is_among(name, CONTENT) || (is_among(name, COMPRESSION) && !request.is_plain())
+            is_among(name, CONTENT) || (is_among(name, COMPRESSION) && !passage.request.is_plain())
         }) {
             if node.directive.argument(0) != Some("off") {
                 self.add(ReplacedPart::Content, node);
@@ -210,11 +243,11 @@ impl<'a> Search<'a> {
         }
         if let Some(server) = layers.iter().find(|layer| layer.is_block("server")) {
             for node in in_force(layers, |name| is_among(name, SUBREQUESTS)) {
-                self.service(node, server, request);
+                self.service(node, server, passage);
             }
         }
-        for pass in passes(layers[0]) {
-            self.pass(pass, layers, request);
+        for pass in passes(layers[0], passage) {
+            self.pass(pass, layers, passage);
         }
     }
 
@@ -224,9 +257,7 @@ impl<'a> Search<'a> {
         let blocks = blocks.filter(|node| node.is_block("if"));
         let said = in_force(layers, |name| is_among(name, CONDITIONS));
         for node in blocks.chain(said) {
-            if self.holds_client(node) {
-                self.add(ReplacedPart::ClientAddress, node);
-            }
+            self.add_client(node);
         }
     }
 
@@ -237,50 +268,52 @@ impl<'a> Search<'a> {
     }
 
     /// Adds a directive that has a request checked before it is answered.
-    fn access(&mut self, node: &'a Node<'a>, server: &'a Node<'a>, request: &Request<'_>) {
+    fn access(&mut self, node: &'a Node<'a>, server: &'a Node<'a>, passage: &Passage<'_>) {
         let name = &*node.directive.name.text;
         let first = node.directive.argument(0).unwrap_or_default();
         if first == "off" || (is_among(name, ADDRESSES) && first == "all") {
             return;
         }
         if is_among(name, SERVICES) {
-            return self.service(node, server, request);
+            return self.service(node, server, passage);
         }
         if is_among(name, ADDRESSES) {
             return self.add(ReplacedPart::ClientAddress, node);
         }
+        let zone = node
+            .directive
+            .words()
+            .find_map(|word| self.zone(name, word.strip_prefix("zone=").unwrap_or(word)));
+        // What has an empty key is not counted.
+        let key = zone.and_then(|zone| passage.text(zone.directive.argument(0)?));
+        if key.is_some_and(|key| key.is_empty()) {
+            return;
+        }
         if is_among(name, LIMITS) {
             self.add(ReplacedPart::Limit, node);
         }
-        let zone = node.directive.words().find_map(|word| {
-            self.zone_of_clients(name, word.strip_prefix("zone=").unwrap_or(word))
-        });
         if let Some(zone) = zone {
-            self.add(ReplacedPart::ClientAddress, zone);
+            self.add_client(zone);
         }
     }
 
     /// Adds a service that is asked about requests, and what is replaced on the way to it; one that the configuration
     /// surely answers by itself stays as it is.
-    fn service(&mut self, node: &'a Node<'a>, server: &'a Node<'a>, request: &Request<'_>) {
+    fn service(&mut self, node: &'a Node<'a>, server: &'a Node<'a>, passage: &Passage<'_>) {
         let uri = node.directive.argument(0).unwrap_or_default();
         if uri.contains('$') {
             return self.add(ReplacedPart::Service, node);
         }
-        let request = request.passed_on(uri, request.host);
-        let passage = Passage {
-            request: &request,
-            port: None,
-            path: uri.to_owned(),
-        };
-        let way = self.servers.in_server(server, passage);
+        let request = passage.request.passed_on(uri, passage.request.host);
+        let mut inner = passage.within(&request);
+        let way = self.servers.in_server(server, &mut inner);
         let Some(location) = &way.location else {
             return;
         };
         let layers = self.layers(server, Some(location));
-        let passing: Vec<&Node<'_>> = passes(layers[0]).collect();
+        let passing: Vec<&Node<'_>> = passes(layers[0], &inner).collect();
         let asks_others = passing.iter().any(|pass| {
-            let targets = self.targets(pass);
+            let targets = self.targets(pass, &inner);
             targets.iter().any(|target| !target.others(self).is_empty())
         });
         let is_unknown = passing.is_empty() && way.answer == Answer::Unknown;
@@ -289,12 +322,12 @@ impl<'a> Search<'a> {
         }
         // Access is not checked again for a request within a request (`ngx_http_core_access_phase`).
         if self.meets(layers[0], &request) {
-            self.answered(&layers, &request);
+            self.answered(&layers, &inner);
         }
     }
 
-    /// The zone of a limit, where it counts by the client's address.
-    fn zone_of_clients(&self, limit: &str, zone: &str) -> Option<&'a Node<'a>> {
+    /// The directive of the zone of a limit.
+    fn zone(&self, limit: &str, zone: &str) -> Option<&'a Node<'a>> {
         let mut all = self.http.iter().flat_map(|http| http.simple());
         all.find(|node| {
             let mut words = node.directive.words();
@@ -303,75 +336,47 @@ impl<'a> Search<'a> {
                     word.strip_prefix("zone=")
                         .is_some_and(|it| it.split(':').next() == Some(zone))
                 })
-                && self.holds_client(node)
         })
     }
 
-    /// Returns true if an argument of a directive depends on the client's address.
-    fn holds_client(&self, node: &Node<'_>) -> bool {
+    /// Adds a directive of which an argument depends on what copies know otherwise of clients.
+    pub(super) fn add_client(&mut self, node: &Node<'_>) {
         let mut words = node.directive.words();
-        words.any(|word| self.variables.depends_on_client(word))
+        if let Some(part) = words.find_map(|word| self.variables.replaced_in(word)) {
+            self.add(part, node);
+        }
     }
 
     /// Adds what a directive that passes the request on loses in the copy.
-    fn pass(&mut self, pass: &'a Node<'a>, layers: &[&'a Node<'a>], request: &Request<'_>) {
-        let targets = self.targets(pass);
+    fn pass(&mut self, pass: &'a Node<'a>, layers: &[&'a Node<'a>], passage: &Passage<'_>) {
+        let targets = self.targets(pass, passage);
         let has_variable = targets.iter().any(|target| target.is_by_variable);
-        if has_variable && self.holds_client(pass) {
-            self.add(ReplacedPart::ClientAddress, pass);
+        if has_variable {
+            self.add_client(pass);
         }
         if has_variable && !targets.iter().all(|target| target.is_kept) {
             self.names(pass, layers);
         }
         for target in &targets {
             self.target(pass, target, layers);
-            let path = passed_path(layers[0], target, request.path);
-            let host = passed_host(layers, target, request.host);
-            let request = request.passed_on(&path, &host);
-            for server in target.own(self) {
+            let path = passed_path(layers[0], target, &passage.path);
+            let host = passed_host(layers, target, passage.request.host);
+            let request = passage.request.passed_on(&path, &host);
+            for (node, server) in target.own(self) {
+                if !server.starts_with("unix:") {
+                    let spot = self.servers.spot(node, "its own listener".to_owned());
+                    self.found.add(ReplacedPart::OwnListener, &spot);
+                }
                 self.behind(&server, &request);
             }
         }
     }
 
     /// Adds a directive whose names are looked up while nginx runs, and how they are.
-    fn names(&mut self, node: &Node<'_>, layers: &[&'a Node<'a>]) {
+    pub(super) fn names(&mut self, node: &Node<'_>, layers: &[&'a Node<'a>]) {
         self.add(ReplacedPart::Names, node);
         for resolver in in_force(layers, |name| is_among(name, NAMES)) {
             self.add(ReplacedPart::Names, resolver);
-        }
-    }
-
-    fn target(&mut self, pass: &Node<'_>, target: &PassTarget<'a>, layers: &[&'a Node<'a>]) {
-        let others = target.others(self);
-        if !others.is_empty() && !target.is_in_clear() {
-            let name = format!("{} {}", pass.directive.name.text, target.scheme);
-            let spot = self.servers.spot(pass, name);
-            self.found.add(ReplacedPart::OriginTls, &spot);
-            for node in in_force(layers, is_of_tls) {
-                self.add(ReplacedPart::OriginTls, node);
-            }
-        }
-        if let (Some(group), 2..) = (target.group, others.len()) {
-            let name = format!("{} servers", others.len());
-            let spot = self.servers.spot(group, name);
-            self.found.add(ReplacedPart::Servers, &spot);
-        }
-        for (node, server) in &others {
-            if server.starts_with("unix:") {
-                let spot = self.servers.spot(node, "server unix:".to_owned());
-                self.found.add(ReplacedPart::Servers, &spot);
-            }
-            if node.directive.words().any(|word| word == "resolve") {
-                self.names(node, layers);
-            }
-        }
-        for node in target.group.into_iter().flat_map(Node::simple) {
-            let is_by_client = node.directive.is("ip_hash")
-                || (node.directive.is("hash") && self.holds_client(node));
-            if is_by_client {
-                self.add(ReplacedPart::ClientAddress, node);
-            }
         }
     }
 
@@ -381,7 +386,7 @@ impl<'a> Search<'a> {
         if let Some(door) = servers.listener_at(server) {
             let way = servers.way(door, request);
             let places = [&way.server, &way.location].map(Option::as_ref);
-            self.server(places, &way.left, request);
+            self.server(door, places, &way.left, request);
         }
     }
 }
@@ -413,16 +418,10 @@ fn passed_host(layers: &[&Node<'_>], target: &PassTarget<'_>, host: &str) -> Str
     }
 }
 
-/// Returns true for a directive about TLS to origin servers.
-fn is_of_tls(name: &str) -> bool {
-    name.starts_with("proxy_ssl_")
-        || name.starts_with("grpc_ssl_")
-        || name.starts_with("uwsgi_ssl_")
-}
-
-/// The directives of a block, and of the conditions in it, that pass requests on.
-fn passes<'n>(block: &'n Node<'n>) -> impl Iterator<Item = &'n Node<'n>> {
-    let conditions = block.children.iter().filter(|it| it.is_block("if"));
+/// The directives of a block, and of the conditions in it that may hold, that pass requests on.
+fn passes<'n>(block: &'n Node<'n>, passage: &Passage<'_>) -> impl Iterator<Item = &'n Node<'n>> {
+    let conditions =
+        (block.children.iter()).filter(|node| node.is_block("if") && !passage.fails(node));
     let blocks = std::iter::once(block).chain(conditions);
     let simple = blocks.flat_map(Node::simple);
     simple.filter(|node| is_pass(&node.directive.name.text))
@@ -430,7 +429,10 @@ fn passes<'n>(block: &'n Node<'n>) -> impl Iterator<Item = &'n Node<'n>> {
 
 /// Finds the directives of these names that hold in the first of some blocks, inner ones first: what a block says of a
 /// name replaces all that those around it say.
-fn in_force<'n>(layers: &[&'n Node<'n>], is_one: impl Fn(&str) -> bool) -> Vec<&'n Node<'n>> {
+pub(super) fn in_force<'n>(
+    layers: &[&'n Node<'n>],
+    is_one: impl Fn(&str) -> bool,
+) -> Vec<&'n Node<'n>> {
     let mut found: Vec<&'n Node<'n>> = Vec::new();
     for layer in layers {
         let inner = found.len();

@@ -1,10 +1,16 @@
 //! What the directives of ngx_http_rewrite_module, `try_files` and `index` make of a request before a location
 //! answers it, as far as the request alone decides it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::syntax::Directive;
 use super::view::Node;
 use crate::answer::Answer;
 use crate::asked::Request;
 use crate::names::{captures, is_found};
+
+/// Variables whose values hold others, one in another; more than anybody writes.
+const MOST_NESTED: usize = 10;
 
 /// A request on its way through a server.
 pub(super) struct Passage<'a> {
@@ -13,6 +19,12 @@ pub(super) struct Passage<'a> {
     pub(super) port: Option<u16>,
     /// Its path, with all that changed it on the way.
     pub(super) path: String,
+    /// The `map` blocks of `http`.
+    maps: &'a [&'a Directive],
+    /// What `set` gave variables on the way; `None`: it is not known.
+    values: BTreeMap<String, Option<String>>,
+    /// Places of the conditions that did not hold on the way.
+    failed: BTreeSet<(usize, usize)>,
 }
 
 /// What ends the directives of the rewrite module in a block.
@@ -30,7 +42,47 @@ pub(super) enum Fallback<'n> {
     Path(String),
 }
 
-impl Passage<'_> {
+/// The `map` blocks of `http`.
+pub(super) fn maps<'n>(http: &'n Node<'n>) -> impl Iterator<Item = &'n Directive> {
+    let maps = http.children.iter().filter(|node| node.is_block("map"));
+    maps.map(|node| node.directive)
+}
+
+impl<'a> Passage<'a> {
+    pub(super) fn new(
+        request: &'a Request<'a>,
+        port: Option<u16>,
+        maps: &'a [&'a Directive],
+    ) -> Passage<'a> {
+        Passage {
+            request,
+            port,
+            path: request.path.to_owned(),
+            maps,
+            values: BTreeMap::new(),
+            failed: BTreeSet::new(),
+        }
+    }
+
+    /// A request within this one, which has its variables.
+    pub(super) fn within<'p>(&'p self, request: &'p Request<'p>) -> Passage<'p> {
+        let values = self.values.clone();
+        Passage {
+            values,
+            ..Passage::new(request, None, self.maps)
+        }
+    }
+
+    /// Returns true for an `if` that is surely not entered.
+    pub(super) fn fails(&self, condition: &Node<'_>) -> bool {
+        self.failed.contains(&condition.place())
+    }
+
+    /// A text with what its variables hold; `None`: one is not known.
+    pub(super) fn text(&self, text: &str) -> Option<String> {
+        self.filled(text, &[], MOST_NESTED)
+    }
+
     /// Follows the directives of the rewrite module in a block; `None`: to its end.
     pub(super) fn rewritten(&mut self, block: &Node<'_>) -> Option<End> {
         for node in &block.children {
@@ -38,7 +90,11 @@ impl Passage<'_> {
                 "return" => Some(End::Answer(returned(node))),
                 "break" => Some(End::Break),
                 "rewrite" => self.rewrite(node),
-                "if" if self.is_true(node) == Some(true) => self.rewritten(node),
+                "if" => self.condition(node),
+                "set" => {
+                    self.set(node, true);
+                    None
+                }
                 _ => None,
             };
             if end.is_some() {
@@ -46,6 +102,28 @@ impl Passage<'_> {
             }
         }
         None
+    }
+
+    fn condition(&mut self, node: &Node<'_>) -> Option<End> {
+        self.failed.remove(&node.place());
+        match self.is_true(node) {
+            Some(true) => return self.rewritten(node),
+            Some(false) => {
+                self.failed.insert(node.place());
+            }
+            None => {
+                for set in node.simple().filter(|it| it.directive.is("set")) {
+                    self.set(set, false);
+                }
+            }
+        }
+        None
+    }
+
+    fn set(&mut self, node: &Node<'_>, is_surely: bool) {
+        let [variable, text] = [0, 1].map(|at| node.directive.argument(at).unwrap_or_default());
+        let value = self.text(text).filter(|_| is_surely);
+        self.values.insert(name_of(variable), value);
     }
 
     fn rewrite(&mut self, node: &Node<'_>) -> Option<End> {
@@ -96,8 +174,13 @@ impl Passage<'_> {
 
     /// A text with what its variables hold, up to its query; `None`: one is not known.
     fn filled_in(&self, text: &str, captures: &[String]) -> Option<String> {
-        let mut pieces = text.split('?').next()?.split('$');
-        let mut path = pieces.next()?.to_owned();
+        let path = self.filled(text.split('?').next()?, captures, MOST_NESTED)?;
+        Some(path.split('?').next().unwrap_or_default().to_owned())
+    }
+
+    fn filled(&self, text: &str, captures: &[String], left: usize) -> Option<String> {
+        let mut pieces = text.split('$');
+        let mut filled = pieces.next()?.to_owned();
         for piece in pieces {
             let (name, rest) = match piece.strip_prefix('{') {
                 Some(inner) => inner.split_once('}')?,
@@ -109,15 +192,66 @@ impl Passage<'_> {
                 }
             };
             match name.parse::<usize>() {
-                Ok(number) => path += captures.get(number)?,
-                Err(_) => path += &self.variable(name)?,
+                Ok(number) => filled += captures.get(number)?,
+                Err(_) => filled += &self.held(name, left)?,
             }
-            path += rest;
+            filled += rest;
         }
-        Some(path.split('?').next().unwrap_or_default().to_owned())
+        Some(filled)
     }
 
-    /// What a variable holds; `None`: more than the request decides it.
+    /// What a variable holds, as of `set`, of `map` or of the request; `None`: it is not known.
+    fn held(&self, name: &str, left: usize) -> Option<String> {
+        let nested = left.checked_sub(1)?;
+        let key = name_of(name);
+        if let Some(value) = self.values.get(&key) {
+            return value.clone();
+        }
+        let mut maps = self.maps.iter();
+        match maps.find(|map| map.argument(1).map(name_of).as_ref() == Some(&key)) {
+            Some(map) => self.mapped(map, nested),
+            None => self.variable(&key),
+        }
+    }
+
+    /// What a `map` gives for the request: an equal text comes before expressions (ngx_http_map_module).
+    fn mapped(&self, map: &Directive, left: usize) -> Option<String> {
+        let key = self.filled(map.argument(0)?, &[], left)?;
+        let entries = map.children();
+        if entries
+            .iter()
+            .any(|it| it.is("include") || it.is("hostnames"))
+        {
+            return None;
+        }
+        let value = |entry: &Directive, groups: &[String]| {
+            self.filled(entry.argument(0).unwrap_or_default(), groups, left)
+        };
+        let is_equal = |entry: &&Directive| {
+            let text = entry.name.text.trim_start_matches('\\');
+            text.eq_ignore_ascii_case(&key) && !entry.is("default") && !entry.is("volatile")
+        };
+        if let Some(entry) = entries.iter().find(is_equal) {
+            return value(entry, &[]);
+        }
+        for entry in entries {
+            let Some(pattern) = entry.name.text.strip_prefix('~') else {
+                continue;
+            };
+            let pattern = match pattern.strip_prefix('*') {
+                Some(pattern) => format!("(?i){pattern}"),
+                None => pattern.to_owned(),
+            };
+            if is_found(&pattern, false, &key)? {
+                let groups = captures(&pattern, &key).unwrap_or_default();
+                return value(entry, &groups);
+            }
+        }
+        let default = entries.iter().find(|entry| entry.is("default"));
+        default.map_or(Some(String::new()), |entry| value(entry, &[]))
+    }
+
+    /// What a variable of nginx's own holds; `None`: more than the request decides it.
     fn variable(&self, name: &str) -> Option<String> {
         let request = self.request;
         let query = request.query();
@@ -136,11 +270,10 @@ impl Passage<'_> {
             "is_args" if query.is_empty() => "",
             "is_args" => "?",
             "server_port" => return self.port.map(|port| port.to_string()),
-            // Of one cookie or argument only where there is none at all.
             name if name.starts_with("cookie_") => {
-                request.field("cookie").filter(|it| it.is_empty())?
+                pair(request.field("cookie")?, &[';', ','], name)
             }
-            name if name.starts_with("arg_") && query.is_empty() => "",
+            name if name.starts_with("arg_") && !query.contains("{{") => pair(query, &['&'], name),
             name => request.field(&name.strip_prefix("http_")?.replace('_', "-"))?,
         };
         Some(text.to_owned())
@@ -159,7 +292,7 @@ impl Passage<'_> {
             Some((variable, rest)) => (variable, rest.trim()),
             None => (condition, ""),
         };
-        let value = self.variable(variable.strip_prefix('$')?)?;
+        let value = self.held(variable.strip_prefix('$')?, MOST_NESTED)?;
         let (sign, word) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
         let word = word.trim();
         match sign {
@@ -173,6 +306,20 @@ impl Passage<'_> {
             _ => None,
         }
     }
+}
+
+/// A variable's name without its signs, in lower case.
+fn name_of(variable: &str) -> String {
+    variable.trim_matches(['$', '{', '}']).to_ascii_lowercase()
+}
+
+/// The value of `a` among `name=value`, which signs separate, for a variable such as `arg_a`.
+fn pair<'t>(text: &'t str, signs: &[char], variable: &str) -> &'t str {
+    let name = variable.split_once('_').map_or("", |(_, name)| name);
+    text.split(signs)
+        .filter_map(|pair| pair.trim().split_once('='))
+        .find(|(named, _)| named.eq_ignore_ascii_case(name))
+        .map_or("", |(_, value)| value)
 }
 
 fn returned(node: &Node<'_>) -> Answer {

@@ -1,10 +1,23 @@
 //! Where directives of nginx pass requests on.
 
+use std::collections::BTreeSet;
+
+use weir_model::record::ReplacedPart;
+
 use super::asked::Servers;
 use super::listen::Socket;
 use super::origin::Target;
-use super::replaced::Search;
+use super::replaced::{Search, in_force};
+use super::rewrite::Passage;
 use super::view::Node;
+use crate::place::is_among;
+
+/// Directives that choose one of several servers; by turns, where none is said.
+const BALANCING: &str = "hash, least_conn, least_time, random, sticky";
+
+/// What directives about TLS to origin servers say by default, without the name of their module.
+const USUAL_TLS: &str = "ssl_ciphers DEFAULT, ssl_name $proxy_host, ssl_server_name off, ssl_session_reuse on, ssl_verify off, \
+     ssl_verify_depth 1";
 
 /// Where a directive passes requests on.
 pub(super) struct PassTarget<'a> {
@@ -35,10 +48,9 @@ impl<'a> PassTarget<'a> {
         self.servers(search, false)
     }
 
-    /// Addresses of its servers that are listeners of the configuration itself.
-    pub(super) fn own(&self, search: &Search<'a>) -> Vec<String> {
-        let own = self.servers(search, true).into_iter();
-        own.map(|(_, server)| server).collect()
+    /// Its servers that are listeners of the configuration itself, and the directives that name them.
+    pub(super) fn own(&self, search: &Search<'a>) -> Vec<(&'a Node<'a>, String)> {
+        self.servers(search, true)
     }
 
     fn servers(&self, search: &Search<'a>, own: bool) -> Vec<(&'a Node<'a>, String)> {
@@ -52,19 +64,20 @@ impl<'a> PassTarget<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// Where a directive passes requests on: of a variable, to all that it is seen to hold.
-    pub(super) fn targets(&self, pass: &'a Node<'a>) -> Vec<PassTarget<'a>> {
+    /// Where a directive passes a request on: of a variable, to what it holds, or else to all that it is seen to hold.
+    pub(super) fn targets(&self, pass: &'a Node<'a>, passage: &Passage<'_>) -> Vec<PassTarget<'a>> {
         let argument = pass.directive.argument(0).unwrap_or_default();
         let target = Target::of(argument);
         let is_by_variable = target.host.contains('$');
         // Each with whether the variable leaves its scheme to the directive, or holds one in clear.
         let mut texts: Vec<(String, bool)> = Vec::new();
         if is_by_variable {
-            let known = self.variables.texts(target.host).into_iter().flatten();
-            texts.extend(known.map(|text| {
-                let is_plain = Target::of(text).is_in_clear();
+            let held = (passage.text(target.host).map(|text| BTreeSet::from([text])))
+                .or_else(|| self.variables.texts(target.host));
+            texts.extend(held.into_iter().flatten().map(|text| {
+                let is_plain = Target::of(&text).is_in_clear();
                 match text.contains("://") {
-                    true => (text.to_owned(), is_plain),
+                    true => (text, is_plain),
                     false => (format!("{}{text}", target.scheme), is_plain),
                 }
             }));
@@ -105,6 +118,98 @@ impl<'a> Search<'a> {
         up.filter_map(|node| Some((node, node.directive.argument(0)?.to_owned())))
             .collect()
     }
+}
+
+impl<'a> Search<'a> {
+    /// Adds what one of the places that a directive passes requests on to loses in the copy.
+    pub(super) fn target(
+        &mut self,
+        pass: &Node<'_>,
+        target: &PassTarget<'a>,
+        layers: &[&'a Node<'a>],
+    ) {
+        let others = target.others(self);
+        if !others.is_empty() && !target.is_in_clear() {
+            let name = format!("{} {}", pass.directive.name.text, target.scheme);
+            let spot = self.servers.spot(pass, name);
+            self.found.add(ReplacedPart::OriginTls, &spot);
+            for node in in_force(layers, is_of_tls) {
+                if !is_usual(node) {
+                    self.add(ReplacedPart::OriginTls, node);
+                }
+            }
+        }
+        if let Some(group) = target.group {
+            self.shares(group, &others);
+        }
+        for (node, server) in &others {
+            if server.starts_with("unix:") && target.group.is_none() {
+                let spot = self.servers.spot(node, "server unix:".to_owned());
+                self.found.add(ReplacedPart::Servers, &spot);
+            }
+            if node.directive.words().any(|word| word == "resolve") {
+                self.names(node, layers);
+            }
+        }
+        if !others.is_empty() {
+            for node in in_force(layers, |name| name.ends_with("_bind")) {
+                if node.directive.argument(0) != Some("off") {
+                    let spot = self.servers.spot(node, node.directive.name.text.clone());
+                    self.found.add(ReplacedPart::LeftOut, &spot);
+                }
+            }
+        }
+    }
+
+    /// Adds what a group of these servers loses, which are one in the copy.
+    fn shares(&mut self, group: &'a Node<'a>, others: &[(&'a Node<'a>, String)]) {
+        let paths: Vec<&Node<'_>> = (others.iter())
+            .filter(|(_, server)| server.starts_with("unix:"))
+            .map(|(node, _)| *node)
+            .collect();
+        let named = match paths[..] {
+            [] => None,
+            [node] => Some((node, "server unix:".to_owned())),
+            _ => Some((group, format!("{} servers unix:", paths.len()))),
+        };
+        let mut parameters: Vec<&str> = (others.iter())
+            .flat_map(|(node, _)| node.directive.words())
+            .filter(|word| *word == "backup" || word.starts_with("weight="))
+            .collect();
+        parameters.sort_unstable();
+        let shares = parameters.iter().map(|word| format!(" {word}"));
+        let count = format!("{} servers{}", others.len(), shares.collect::<String>());
+        let several = (others.len() > 1).then_some((group, count));
+        for (node, name) in named.into_iter().chain(several) {
+            let spot = self.servers.spot(node, name);
+            self.found.add(ReplacedPart::Servers, &spot);
+        }
+        for node in group.simple() {
+            if node.directive.is("ip_hash") {
+                self.add(ReplacedPart::ClientAddress, node);
+            } else if is_among(&node.directive.name.text, BALANCING) {
+                self.add_client(node);
+                if others.len() > 1 {
+                    self.add(ReplacedPart::Servers, node);
+                }
+            }
+        }
+    }
+}
+
+/// Returns true for a directive about TLS to origin servers.
+fn is_of_tls(name: &str) -> bool {
+    name.starts_with("proxy_ssl_")
+        || name.starts_with("grpc_ssl_")
+        || name.starts_with("uwsgi_ssl_")
+}
+
+/// Returns true for a directive about TLS to origin servers that says what nginx does by itself.
+fn is_usual(node: &Node<'_>) -> bool {
+    let name = &*node.directive.name.text;
+    let value: String = node.directive.words().collect();
+    name.split_once('_')
+        .is_some_and(|(_, name)| is_among(&format!("{name} {value}"), USUAL_TLS))
 }
 
 impl Servers<'_> {

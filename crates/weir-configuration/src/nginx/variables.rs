@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use weir_model::record::ReplacedPart;
+
 use super::syntax::{Directive, Tree};
 use super::view::{Node, is_include};
 use crate::Source;
@@ -10,13 +12,10 @@ use crate::Source;
 pub(super) type Texts = BTreeMap<String, BTreeSet<String>>;
 
 /// Variables that hold the client's address or where that is, or begin so.
-const CLIENTS: [&str; 5] = [
-    "remote_addr",
-    "binary_remote_addr",
-    "geoip_",
-    "realip_",
-    "proxy_protocol_addr",
-];
+const CLIENTS: [&str; 4] = ["remote_addr", "binary_remote_addr", "geoip_", "realip_"];
+
+/// Variables that the PROXY protocol gives, or begin so.
+const OF_PROTOCOL: [&str; 1] = ["proxy_protocol_"];
 
 /// Variables to which a configuration gives values.
 #[derive(Default)]
@@ -41,7 +40,7 @@ impl Variables {
 
     /// All texts that a word may be, if it is a variable alone; those of variables in its place are followed. `None` for
     /// another word, and where one of them is not known.
-    pub(super) fn texts(&self, word: &str) -> Option<BTreeSet<&str>> {
+    pub(super) fn texts(&self, word: &str) -> Option<BTreeSet<String>> {
         let mut texts = BTreeSet::new();
         let (mut left, mut seen) = (vec![key(word)], BTreeSet::new());
         while let Some(name) = left.pop() {
@@ -50,7 +49,7 @@ impl Variables {
             }
             for text in self.values.get(&name)? {
                 if !text.contains('$') {
-                    texts.insert(&**text);
+                    texts.insert(text.clone());
                 } else if self.values.contains_key(&key(text)) {
                     left.push(key(text));
                 } else {
@@ -61,12 +60,22 @@ impl Variables {
         Some(texts)
     }
 
-    /// Returns true for a text in which a variable depends on the client's address.
-    pub(super) fn depends_on_client(&self, text: &str) -> bool {
+    /// What copies replace of that on which a variable in a text depends.
+    pub(super) fn replaced_in(&self, text: &str) -> Option<ReplacedPart> {
+        if self.depends(text, &OF_PROTOCOL) {
+            Some(ReplacedPart::ProxyProtocol)
+        } else {
+            self.depends(text, &CLIENTS)
+                .then_some(ReplacedPart::ClientAddress)
+        }
+    }
+
+    /// Returns true for a text in which a variable depends on one of these, by how their names begin.
+    fn depends(&self, text: &str, begins: &[&str]) -> bool {
         let (mut left, mut seen) = (vec![text], BTreeSet::new());
         while let Some(text) = left.pop() {
             for name in names_in(text) {
-                if CLIENTS.iter().any(|client| name.starts_with(client)) {
+                if begins.iter().any(|begin| name.starts_with(begin)) {
                     return true;
                 }
                 let name = format!("${}", name.to_ascii_lowercase());

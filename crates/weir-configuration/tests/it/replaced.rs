@@ -69,16 +69,16 @@ fn nginx_by_what_a_location_has_in_force() {
         "
         :80 => 
         :80 Accept-Encoding=gzip => content 8 gzip on
-        :80 /tls/ => origin_tls 12 proxy_pass https://; origin_tls 12 proxy_ssl_session_reuse on; servers 5 2 servers
+        :80 /tls/ => origin_tls 12 proxy_pass https://; servers 5 2 servers
         :80 /tls/off/ => origin_tls 3 proxy_ssl_session_reuse off; origin_tls 13 proxy_pass https://; origin_tls 13 proxy_ssl_verify on
         :80 /path/ => servers 6 server unix:; client_address 6 ip_hash
         :80 /name/ => names 15 proxy_pass http://$to
         :80 /auth/ => service 16 auth_request /login; client_address 16 allow 192.0.2.0/24
         :80 /limit/ => limit 17 limit_req zone=one; client_address 4 limit_req_zone $binary_remote_addr zone=one:1m rate=10r/s
         :80 /text/ => content 18 sub_filter a b
-        :80 /inner/ => 
-        :80 /again/ => 
-        :80 /deep/ => origin_tls 3 proxy_ssl_session_reuse off; origin_tls 26 proxy_pass https://
+        :80 /inner/ => own_listener 7 its own listener
+        :80 /again/ => own_listener 20 its own listener
+        :80 /deep/ => origin_tls 3 proxy_ssl_session_reuse off; origin_tls 26 proxy_pass https://; own_listener 21 its own listener
         :82 => proxy_protocol 28 listen … proxy_protocol
         ",
     );

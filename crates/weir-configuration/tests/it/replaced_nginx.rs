@@ -82,16 +82,67 @@ fn nginx_by_variables_and_by_locations_that_are_left() {
             :80 => origin_tls 17 proxy_pass https://; service 15 auth_request /auth; service 15 mirror /auth; limit 15 limit_req zone=keyed; client_address 8 limit_req_zone $key zone=keyed:1m rate=10r/s; {allow}; client_address 16 deny 192.0.2.1
             :80 /blocked/ => {allow}; client_address 18 if ($blocked)
             :80 /pool/ => servers 11 2 servers; {allow}; client_address 19 proxy_pass http://$pool
-            :80 /choice/ => servers 11 2 servers; {allow}
+            :80 /choice/ => {allow}
+            :80 /choice/ Cookie=v=b => servers 11 2 servers; {allow}
+            :80 /choice/ Cookie={{{{line:choices}}}} => servers 11 2 servers; {allow}
             :80 /half/ => servers 11 2 servers; {allow}; client_address 21 proxy_pass http://$half
             :80 /value/ => origin_tls 22 proxy_pass https://; names 22 proxy_pass $to; {allow}
             :80 /self/ => client_address 9 limit_conn_zone $binary_remote_addr zone=each:1m; {allow}
             :80 /error/ => client_address 16 deny 192.0.2.1
-            :80 /rewritten/ => servers 11 2 servers; {allow}
+            :80 /rewritten/ => {allow}
             :80 /country/ => {allow}; client_address 27 if ($geoip_country_code = XX)
-            :80 /circle/ => {allow}
+            :80 /circle/ => own_listener 28 its own listener; {allow}
             :80 /post/ => client_address 29 allow 192.0.2.7
-            :80 /asked/ => origin_tls 17 proxy_pass https://; {allow}
+            :80 /asked/ => origin_tls 17 proxy_pass https://; own_listener 31 its own listener; {allow}
+            "
+        ),
+    );
+}
+
+const MET: &str = "\
+error_log syslog:server=192.0.2.5;
+http {
+    access_log syslog:server=192.0.2.5 combined;
+    limit_conn_zone $proxy_protocol_addr zone=each:1m;
+    map $http_authorization $key { \"\" $binary_remote_addr; default \"\"; }
+    limit_req_zone $key zone=named:1m rate=10r/s;
+    upstream paths { server unix:/a; server unix:/b; }
+    upstream spare { hash $request_uri; server 192.0.2.1 weight=2; server 192.0.2.2 backup; }
+    upstream single { least_conn; server 192.0.2.1 weight=2; }
+    server {
+        listen 443 ssl;
+        ssl_stapling on;
+        error_log off;
+        location / { access_log off; limit_conn each 5; proxy_pass http://single; }
+        location /bound/ { proxy_bind 192.0.2.9; proxy_pass http://single; }
+        location /spare/ { access_log off; proxy_bind off; proxy_pass http://spare; }
+        location /paths/ { access_log off; proxy_pass http://paths; }
+        location /post/ { access_log off; if ($request_method = POST) { proxy_pass https://192.0.2.1; } proxy_pass http://single; }
+        location /set/ { access_log off; set $to single; if ($arg_a = b) { set $to paths; } proxy_pass http://$to; }
+        location /known/ { access_log off; limit_req zone=named; set $to single; proxy_pass http://$to; }
+    }
+    server { listen 80; access_log off; location / { proxy_pass http://single; } }
+}
+";
+
+#[test]
+fn nginx_by_what_the_requests_of_the_load_meet() {
+    let configuration = source("nginx.conf", MET);
+    let stapled = "left_out 12 ssl_stapling on";
+    must_be(
+        &|ask| nginx::replaced(&configuration, ask, ""),
+        &format!(
+            "
+            :80 => left_out 1 error_log syslog:
+            tls => {stapled}; proxy_protocol 4 limit_conn_zone $proxy_protocol_addr zone=each:1m
+            tls /bound/ => left_out 3 access_log syslog:; {stapled}; left_out 15 proxy_bind
+            tls /spare/ => servers 8 2 servers backup weight=2; servers 8 hash $request_uri; {stapled}
+            tls /paths/ => servers 7 2 servers; servers 7 2 servers unix:; {stapled}
+            tls /post/ => {stapled}
+            tls /set/ => {stapled}
+            tls /set/?a=b => servers 7 2 servers; servers 7 2 servers unix:; {stapled}
+            tls /known/ => {stapled}; limit 20 limit_req zone=named; client_address 6 limit_req_zone $key zone=named:1m rate=10r/s
+            tls /known/ Authorization=a => {stapled}
             "
         ),
     );

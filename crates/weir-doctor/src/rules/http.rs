@@ -218,9 +218,12 @@ fn redirected(pass: &Pass<'_>, location: &Statement) -> Option<String> {
     } else {
         format!("proxy_redirect {}/ /", pass.target)
     };
-    let said = pass.placed.inherited("proxy_redirect");
-    let is_said = said.iter().any(|set| set.words() == usual);
-    let is_default = said.is_empty() || said.iter().any(|set| set.argument() == Some("default"));
+    let redirects = pass.placed.inherited("proxy_redirect");
+    let is_said = redirects.iter().any(|set| set.words() == usual);
+    let is_default = redirects.is_empty()
+        || redirects
+            .iter()
+            .any(|set| set.argument() == Some("default"));
     (is_default && !is_said).then_some(usual)
 }
 

@@ -141,9 +141,9 @@ pub(super) fn keep(unkept: &[&Pass<'_>]) -> Option<Vec<String>> {
 /// variable would change with the entry, and keeps it.
 pub(super) fn not_closing(pass: &Pass<'_>) -> Option<String> {
     let entry = pass.closes?;
-    let others = "behind this `map`, whose variable is used elsewhere too: a `map` of its own for `Connection`, which has `\"\" \"\"` instead";
+    let remark = "behind this `map`, whose variable is used elsewhere too: a `map` of its own for `Connection`, which has `\"\" \"\"` instead";
     Some(if pass.shares_variable() {
-        format!("# {}:{}: {others}", entry.file, entry.line)
+        format!("# {}:{}: {remark}", entry.file, entry.line)
     } else if entry.name.is_empty() {
         entry.edited("\"*[Cc]lose\"* *;/\"\";", "becomes `\"\" \"\";`")
     } else {

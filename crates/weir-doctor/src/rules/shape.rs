@@ -377,12 +377,11 @@ fn uses_elsewhere(statements: &[Statement], name: &str) -> bool {
                 .argument()
                 .is_some_and(|it| it.eq_ignore_ascii_case("connection")),
             "map" => {
-                one.arguments.get(1).is_some_and(|it| uses(it))
-                    && !one.arguments.first().is_some_and(uses)
+                one.arguments.get(1).is_some_and(&uses) && !one.arguments.first().is_some_and(&uses)
             }
             _ => false,
         };
-        (!is_own && one.arguments.iter().any(uses))
+        (!is_own && one.arguments.iter().any(&uses))
             || uses_elsewhere(&one.entries, name)
             || uses_elsewhere(one.block.as_deref().unwrap_or_default(), name)
     })

@@ -33,6 +33,11 @@ pub enum ReplacedPart {
     Names,
     /// A proxy in the same configuration that passes connections on to the listener.
     Before,
+    /// A TCP port of the configuration's own, which it asks itself.
+    OwnListener,
+    /// What the proxy sends beside requests: answers of a certificate's authority, log lines and figures over the network; and
+    /// addresses to ask from.
+    LeftOut,
     /// The PROXY protocol with clients or origin servers.
     ProxyProtocol,
     /// Agents and peers that the proxy talks to beside requests.
@@ -53,10 +58,12 @@ impl ReplacedPart {
     /// Returns true if nothing of the original is left in the copy, so that configurations that differ in nothing else have the
     /// same copies.
     pub fn is_lost(self) -> bool {
-        use ReplacedPart::{Before, Certificate, Names, OriginTls, Peers, ProxyProtocol, Servers};
+        use ReplacedPart::{
+            Before, Certificate, LeftOut, Names, OriginTls, Peers, ProxyProtocol, Servers,
+        };
         matches!(
             self,
-            Certificate | OriginTls | Servers | Names | Before | ProxyProtocol | Peers
+            Certificate | OriginTls | Servers | Names | Before | LeftOut | ProxyProtocol | Peers
         )
     }
 
@@ -69,7 +76,8 @@ impl ReplacedPart {
             ReplacedPart::OriginTls => "the copy asks its origin server in clear",
             ReplacedPart::Servers => "the copy has one origin server, at one TCP port",
             ReplacedPart::Names => "the copy has a fixed address",
-            ReplacedPart::Before => "left out of the copy",
+            ReplacedPart::Before | ReplacedPart::LeftOut => "left out of the copy",
+            ReplacedPart::OwnListener => "the copy asks it at a Unix socket",
             ReplacedPart::ProxyProtocol => "the copy does without the PROXY protocol",
             ReplacedPart::Peers => "the copy talks to none of them",
             ReplacedPart::Service => "the study's origin server answers in place of that service",

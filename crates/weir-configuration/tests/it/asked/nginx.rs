@@ -156,6 +156,19 @@ http {
     }
     server { listen 89; server_name shop.example; location / { return 204; } }
     server { listen 90; server_name _; location / { proxy_pass http://192.0.2.1; } }
+    map $uri $new { ~^/old/(.*)$ /new/$1; /gone ''; default ''; }
+    map $new$http_x $answer { hidden 404; ~*^/new/hid(.*)$ $1; }
+    server {
+        listen 91;
+        set $away 0;
+        if ($host = a.example) { set $away 1; }
+        if ($away) { return 301 https://b.example/; }
+        if ($answer) { return 404; }
+        if ($new) { return 301 $new; }
+        if ($cookie_c) { set $odd 1; }
+        if ($odd) { return 410; }
+        location / { proxy_pass http://192.0.2.1; }
+    }
 }
 "#;
 
@@ -186,6 +199,14 @@ fn rewrites_variables_and_headers_are_followed_as_far_as_the_load_decides_them()
             ":88",
             "location / | does what the configuration alone does not say",
         ),
+        (":91", "location / | passes it on"),
+        (":91 /gone", "location / | passes it on"),
+        (":91 /?C=1 Cookie=b=2", "location / | passes it on"),
+        (":91 Cookie=b=2;c=1", "- | returns 410"),
+        (":91 a.example", "- | redirects"),
+        (":91 /old/x", "- | redirects"),
+        (":91 X=Hidden", "- | returns 404"),
+        (":91 /old/HIDx", "- | returns 404"),
     ];
     let cases = cases.map(|(ask, shown)| {
         let port = ask[1..].split(' ').next().unwrap();
