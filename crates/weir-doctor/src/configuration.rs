@@ -24,16 +24,20 @@ impl Search {
     pub fn of(directive: &Plain, line: &str) -> Search {
         let name = &*directive.name;
         let first = directive.arguments.first().map_or("", String::as_str);
-        let matches = if name.is_empty() {
+        let is_found = if name.is_empty() {
             // Of an entry without a name its value is searched for, in either case.
-            line.to_lowercase().matches(&first.to_lowercase()).count()
+            line.to_lowercase().matches(&first.to_lowercase()).count() == 1
         } else {
-            line.match_indices(name)
-                .filter(|(at, _)| begins(&line[at + name.len()..], first))
-                .count()
+            let count = |is_it: fn(&str, &str) -> bool| {
+                line.match_indices(name)
+                    .filter(|(at, _)| is_it(&line[at + name.len()..], first))
+                    .count()
+            };
+            // Others that are spelled otherwise are not what sed finds, but this may be one of them.
+            count(begins) == 1 && count(may_begin) == 1
         };
         let has_sign = directive.arguments.iter().any(|word| word.contains(';'));
-        if !directive.on_one_line || has_sign || matches != 1 {
+        if !directive.on_one_line || has_sign || !is_found {
             Search::None
         } else if line.trim_start().starts_with(name) {
             Search::ByName
@@ -52,6 +56,12 @@ fn begins(rest: &str, first: &str) -> bool {
             .next()
             .is_some_and(|found| found == c || !is_plain(c))
     })
+}
+
+/// Whether an argument that is spelled with quotes and escapes may be this one.
+fn may_begin(rest: &str, first: &str) -> bool {
+    let bare = |text: &str| text.replace(['"', '\'', '\\'], "");
+    begins(&bare(rest), &bare(first))
 }
 
 /// Whether a pattern of sed's has a character of an argument as it is.
@@ -120,14 +130,7 @@ impl Statement {
 
     /// A `sed` command that puts `text` in this directive's place.
     pub fn replace_with(&self, text: &str) -> String {
-        // The first of several words tells a directive from others of its name in the line.
-        let pattern = match &self.arguments[..] {
-            [first, _, ..] if first.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') => {
-                format!("{} *{first}", self.name)
-            }
-            _ => self.pattern(),
-        };
-        let script = format!("{pattern}[^;]*;/{};", escaped(text));
+        let script = format!("{}[^;]*;/{};", self.pattern(), escaped(text));
         self.edited(&script, &format!("becomes `{text};`"))
     }
 

@@ -124,7 +124,7 @@ pub(super) fn keep(unkept: &[&Pass<'_>]) -> Option<Vec<String>> {
         }
         // What two of a location's places lack, one of them says for both.
         let location = pass.placed.within.iter().rfind(|it| it.name == "location");
-        if location.is_some_and(|it| !locations.insert((it.file.clone(), it.line))) {
+        if location.is_some_and(|it| !locations.insert((it.file.clone(), it.line, it.words()))) {
             continue;
         }
         for command in speak_1_1(pass) {

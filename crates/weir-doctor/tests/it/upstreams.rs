@@ -44,6 +44,9 @@ const PATCHED: &[(&str, &str, &str)] = &[
     ("upstream u { server a:1; } upstream v { server a:1; }\nserver { location / { FIELDS proxy_pass http://u; } }",
      "upstream u { server a:1; } upstream v { server a:1; }\nserver { location / { FIELDS proxy_pass http://u; } }",
      "default:1: `server a:1` gets `keepalive 64;` behind it"),
+    ("upstream u { server a:1; keepalive 9; }\nserver { proxy_http_version 1.1; location /b { proxy_set_header 'Connection' close; proxy_pass http://u; } location /c { proxy_set_header Connection Upgrade; proxy_pass http://u; } }",
+     "upstream u { server a:1; keepalive 9; }\nserver { proxy_http_version 1.1; location /b { proxy_set_header 'Connection' close; proxy_pass http://u; } location /c { proxy_set_header Connection Upgrade; proxy_pass http://u; } }",
+     "default:2: `proxy_set_header Connection close` becomes"),
     // Of several lines.
     ("upstream u { # server old;\n\tserver 10.0.0.1\n\t\tweight=2; }\nserver { location / { FIELDS proxy_pass http://u; } }",
      "upstream u { # server old;\n\tserver 10.0.0.1\n\t\tweight=2; }\nserver { location / { FIELDS proxy_pass http://u; } }",
