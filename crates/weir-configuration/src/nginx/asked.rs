@@ -7,8 +7,8 @@ use weir_model::study::AskSpec;
 
 use super::listen::{self, Listen, Socket};
 use super::location::{FILES, content, find, forbids, is_one_of};
-use super::rewrite::{End, Fallback, Passage, maps};
-use super::syntax::Directive;
+use super::rewrite::{End, Fallback, MapBlock, Passage, maps};
+use super::syntax::{Directive, Tree};
 use super::view::{self, Node};
 use crate::answer::{Answer, Barrier};
 use crate::asked::{self, Asked, Door, Doors, Map, Missing, Request, Spot, Way};
@@ -40,16 +40,16 @@ pub fn asked(
 ) -> Result<Vec<Asked>, ConfigurationError> {
     let trees = view::parse(source)?;
     let nodes = view::expand(source, &trees)?;
-    asked::look_up(&Servers::of(source, &nodes, build), ask)
+    asked::look_up(&Servers::of(source, (&trees, &nodes), build), ask)
 }
 
 /// The sockets that loads ask, and where the copy has them.
 pub(super) fn sockets(
     source: &Source,
-    nodes: &[Node<'_>],
+    parsed: (&[Tree], &[Node<'_>]),
     (asks, build): (&[Ask], &str),
 ) -> Result<Vec<(Socket, SocketAddr)>, ConfigurationError> {
-    let servers = Servers::of(source, nodes, build);
+    let servers = Servers::of(source, parsed, build);
     let addresses = asked::addresses(&servers, asks)?.into_iter();
     Ok(addresses
         .map(|(door, at)| (servers.listens[door].socket.clone(), at))
@@ -63,7 +63,7 @@ pub(super) struct Servers<'a> {
     /// What `http` itself says.
     http: Vec<&'a Node<'a>>,
     /// The `map` blocks of `http`.
-    maps: Vec<&'a Directive>,
+    maps: Vec<MapBlock<'a>>,
     /// The listeners of `stream`, and the blocks themselves.
     streams: (Vec<Listen<'a>>, Vec<&'a Node<'a>>),
     /// Whether HTTP/2 in clear is told from HTTP/1.1 by how a connection begins.
@@ -92,7 +92,11 @@ fn tells_http2(build: &str) -> bool {
 }
 
 impl<'a> Servers<'a> {
-    pub(super) fn of(source: &'a Source, nodes: &'a [Node<'a>], build: &str) -> Servers<'a> {
+    pub(super) fn of(
+        source: &'a Source,
+        (trees, nodes): (&'a [Tree], &'a [Node<'a>]),
+        build: &str,
+    ) -> Servers<'a> {
         let (listens, others) = listen::all(nodes)
             .into_iter()
             .partition::<Vec<_>, _>(|listen| listen.is_http);
@@ -118,7 +122,7 @@ impl<'a> Servers<'a> {
             streams: (others, blocks("stream").collect()),
             listens,
             http: blocks("http").flat_map(Node::simple).collect(),
-            maps: blocks("http").flat_map(maps).collect(),
+            maps: (blocks("http").flat_map(|http| maps(source, trees, http))).collect(),
             tells_http2: tells_http2(build),
         }
     }
@@ -189,12 +193,11 @@ impl<'a> Servers<'a> {
             return None;
         }
         let socket = &self.listens[door].socket;
-        let here = self
-            .listens
-            .iter()
-            .filter(|listen| listen.socket == *socket);
-        let all = here.flat_map(|listen| names(listen.server));
-        let all: Vec<&str> = all.filter(|name| !name.is_empty()).collect();
+        let here = (self.listens.iter()).filter(|listen| listen.socket == *socket);
+        let all: Vec<&str> = here
+            .flat_map(|listen| names(listen.server))
+            .filter(|name| !name.is_empty())
+            .collect();
         Some(format!(
             "no server there has the name `{}`; the names there are {}",
             request.host,

@@ -66,7 +66,7 @@ pub fn replaced(
 ) -> Result<Vec<ReplacedRecord>, ConfigurationError> {
     let trees = view::parse(source)?;
     let nodes = view::expand(source, &trees)?;
-    let servers = Servers::of(source, &nodes, build);
+    let servers = Servers::of(source, (&trees, &nodes), build);
     let asked = look_up(&servers, ask)?;
     let http = nodes.iter().find(|node| node.is_block("http"));
     let variables = http.map(|http| Variables::of(source, &trees, &http.children));
@@ -104,7 +104,7 @@ pub fn certificates(
 ) -> Result<Vec<ShownCertificate>, ConfigurationError> {
     let trees = view::parse(source)?;
     let nodes = view::expand(source, &trees)?;
-    let servers = Servers::of(source, &nodes, build);
+    let servers = Servers::of(source, (&trees, &nodes), build);
     let asked = look_up(&servers, ask)?;
     let https: Vec<&Node<'_>> = nodes.iter().filter(|node| node.is_block("http")).collect();
     let server = asked.first().and_then(|asked| asked.server.as_ref());

@@ -3,8 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::syntax::Directive;
+use super::syntax::{Directive, Tree};
+use super::variables::entries;
 use super::view::Node;
+use crate::Source;
 use crate::answer::Answer;
 use crate::asked::Request;
 use crate::names::{captures, is_found};
@@ -20,7 +22,7 @@ pub(super) struct Passage<'a> {
     /// Its path, with all that changed it on the way.
     pub(super) path: String,
     /// The `map` blocks of `http`.
-    maps: &'a [&'a Directive],
+    maps: &'a [MapBlock<'a>],
     /// What `set` gave variables on the way; `None`: it is not known.
     values: BTreeMap<String, Option<String>>,
     /// Places of the conditions that did not hold on the way.
@@ -42,17 +44,34 @@ pub(super) enum Fallback<'n> {
     Path(String),
 }
 
+/// A `map` block with all its entries, those of included files too.
+pub(super) struct MapBlock<'t> {
+    block: &'t Directive,
+    entries: Vec<&'t Directive>,
+}
+
 /// The `map` blocks of `http`.
-pub(super) fn maps<'n>(http: &'n Node<'n>) -> impl Iterator<Item = &'n Directive> {
-    let maps = http.children.iter().filter(|node| node.is_block("map"));
-    maps.map(|node| node.directive)
+pub(super) fn maps<'t>(source: &Source, trees: &'t [Tree], http: &Node<'t>) -> Vec<MapBlock<'t>> {
+    let blocks = http.children.iter().filter(|node| node.is_block("map"));
+    let map = |node: &Node<'t>| {
+        let mut all = Vec::new();
+        let block = node.directive;
+        entries(source, trees, block.children(), &mut |entry| {
+            all.push(entry);
+        });
+        MapBlock {
+            block,
+            entries: all,
+        }
+    };
+    blocks.map(map).collect()
 }
 
 impl<'a> Passage<'a> {
     pub(super) fn new(
         request: &'a Request<'a>,
         port: Option<u16>,
-        maps: &'a [&'a Directive],
+        maps: &'a [MapBlock<'a>],
     ) -> Passage<'a> {
         Passage {
             request,
@@ -208,20 +227,17 @@ impl<'a> Passage<'a> {
             return value.clone();
         }
         let mut maps = self.maps.iter();
-        match maps.find(|map| map.argument(1).map(name_of).as_ref() == Some(&key)) {
+        match maps.find(|map| map.block.argument(1).map(name_of).as_ref() == Some(&key)) {
             Some(map) => self.mapped(map, nested),
             None => self.variable(&key),
         }
     }
 
     /// What a `map` gives for the request: an equal text comes before expressions (ngx_http_map_module).
-    fn mapped(&self, map: &Directive, left: usize) -> Option<String> {
-        let key = self.filled(map.argument(0)?, &[], left)?;
-        let entries = map.children();
-        if entries
-            .iter()
-            .any(|it| it.is("include") || it.is("hostnames"))
-        {
+    fn mapped(&self, map: &MapBlock<'_>, left: usize) -> Option<String> {
+        let key = self.filled(map.block.argument(0)?, &[], left)?;
+        let entries = &map.entries;
+        if entries.iter().any(|entry| entry.is("hostnames")) {
             return None;
         }
         let value = |entry: &Directive, groups: &[String]| {
@@ -231,7 +247,7 @@ impl<'a> Passage<'a> {
             let text = entry.name.text.trim_start_matches('\\');
             text.eq_ignore_ascii_case(&key) && !entry.is("default") && !entry.is("volatile")
         };
-        if let Some(entry) = entries.iter().find(is_equal) {
+        if let Some(entry) = entries.iter().copied().find(is_equal) {
             return value(entry, &[]);
         }
         for entry in entries {

@@ -185,7 +185,12 @@ fn captured(directive: &Directive, values: &mut Texts) {
 }
 
 /// Tells of all entries, those of included files too.
-fn entries(source: &Source, trees: &[Tree], all: &[Directive], tell: &mut dyn FnMut(&Directive)) {
+pub(super) fn entries<'t>(
+    source: &Source,
+    trees: &'t [Tree],
+    all: &'t [Directive],
+    tell: &mut dyn FnMut(&'t Directive),
+) {
     for entry in all {
         let argument = entry.argument(0).unwrap_or_default();
         let files = source.includes.get(argument).filter(|_| is_include(entry));

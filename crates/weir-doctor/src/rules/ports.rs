@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::numbers::{KEPT, REUSED_AFTER_S, TIME_WAIT_S, WIDEST};
-use super::shape::{BEFORE_KEEPALIVE, LocalPorts, Pass, Shape, field, is_upgrade};
+use super::shape::{BEFORE_KEEPALIVE, LocalPorts, Pass, Shape, field, is_upgrade, variable};
 use super::sources::IP_SYSCTL;
 use super::{counted, figure, rate};
+use crate::configuration::Statement;
 use crate::finding::{Finding, Room};
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
@@ -142,12 +143,33 @@ pub(super) fn keep(unkept: &[&Pass<'_>]) -> Option<Vec<String>> {
 pub(super) fn not_closing(pass: &Pass<'_>) -> Option<String> {
     let entry = pass.closes?;
     let remark = "behind this `map`, whose variable is used elsewhere too: a `map` of its own for `Connection`, which has `\"\" \"\"` instead";
-    Some(if pass.shares_variable() {
+    let value = field(&pass.placed, "connection")?.arguments.get(1)?;
+    let (name, _) = variable(value.trim_start_matches('$'));
+    Some(if uses_elsewhere(pass.placed.main, name) {
         format!("# {}:{}: {remark}", entry.file, entry.line)
     } else if entry.name.is_empty() {
         entry.edited("\"*[Cc]lose\"* *;/\"\";", "becomes `\"\" \"\";`")
     } else {
         entry.precede_with("\"\" \"\"")
+    })
+}
+
+/// Whether a variable is in something else than headers `Connection` and the `map` that has it.
+fn uses_elsewhere(statements: &[Statement], name: &str) -> bool {
+    let uses = |word: &String| word.split('$').skip(1).any(|part| variable(part).0 == name);
+    statements.iter().any(|one| {
+        let is_own = match &*one.name {
+            "proxy_set_header" => one
+                .argument()
+                .is_some_and(|it| it.eq_ignore_ascii_case("connection")),
+            "map" => {
+                one.arguments.get(1).is_some_and(&uses) && !one.arguments.first().is_some_and(&uses)
+            }
+            _ => false,
+        };
+        (!is_own && one.arguments.iter().any(&uses))
+            || uses_elsewhere(&one.entries, name)
+            || uses_elsewhere(one.block.as_deref().unwrap_or_default(), name)
     })
 }
 

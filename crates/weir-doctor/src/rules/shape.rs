@@ -343,13 +343,6 @@ impl<'a> Pass<'a> {
         replaced_keepalive(self.upstream?)
     }
 
-    /// Whether the variable that its header `Connection` has is used for more than such headers.
-    pub(super) fn shares_variable(&self) -> bool {
-        let value = field(&self.placed, "connection").and_then(|set| set.arguments.get(1));
-        let name = value.map(|value| variable(value.trim_start_matches('$')).0);
-        name.is_some_and(|name| uses_elsewhere(self.placed.main, name))
-    }
-
     /// Whether all its origin servers are on this host's loopback interface.
     pub(super) fn is_loopback(&self) -> bool {
         let local = |origin: &String| {
@@ -368,25 +361,6 @@ fn replaced_keepalive(upstream: &Statement) -> Option<(&Statement, &Statement)> 
     Some((&all[at], all[at..].iter().rfind(is_method)?))
 }
 
-/// Whether a variable is in something else than headers `Connection` and the `map` that has it.
-fn uses_elsewhere(statements: &[Statement], name: &str) -> bool {
-    let uses = |word: &String| word.split('$').skip(1).any(|part| variable(part).0 == name);
-    statements.iter().any(|one| {
-        let is_own = match &*one.name {
-            "proxy_set_header" => one
-                .argument()
-                .is_some_and(|it| it.eq_ignore_ascii_case("connection")),
-            "map" => {
-                one.arguments.get(1).is_some_and(&uses) && !one.arguments.first().is_some_and(&uses)
-            }
-            _ => false,
-        };
-        (!is_own && one.arguments.iter().any(&uses))
-            || uses_elsewhere(&one.entries, name)
-            || uses_elsewhere(one.block.as_deref().unwrap_or_default(), name)
-    })
-}
-
 /// What a `proxy_pass` names, with the values of variables in place of those that have one alone.
 fn with_constants(placed: &Placed<'_>) -> String {
     let mut parts = placed.statement.argument().unwrap_or_default().split('$');
@@ -402,7 +376,7 @@ fn with_constants(placed: &Placed<'_>) -> String {
 }
 
 /// Name of the variable that begins behind a `$`, and the text behind it.
-fn variable(part: &str) -> (&str, &str) {
+pub(super) fn variable(part: &str) -> (&str, &str) {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let braced = part.strip_prefix('{').and_then(|part| part.split_once('}'));
     braced.unwrap_or_else(|| part.split_at(part.find(|c| !is_of_name(c)).unwrap_or(part.len())))

@@ -55,7 +55,7 @@ pub fn adapt(
     let trees = view::parse(source)?;
     let nodes = view::expand(source, &trees)?;
     known::check(source, &nodes)?;
-    let sockets = Sockets::choose(source, (surroundings, build), &nodes)?;
+    let sockets = Sockets::choose(source, (surroundings, build), (&trees, &nodes))?;
     let mut adaptation = Adaptation {
         source,
         surroundings,

@@ -6,7 +6,7 @@ use super::Adaptation;
 use crate::nginx::asked;
 use crate::nginx::listen::{self, Socket};
 use crate::nginx::origin::Target;
-use crate::nginx::syntax::quoted;
+use crate::nginx::syntax::{Tree, quoted};
 use crate::nginx::view::Node;
 use crate::place::{self, is_among};
 use crate::{ConfigurationError, Source, Surroundings};
@@ -32,14 +32,14 @@ impl Sockets {
     pub(super) fn choose(
         source: &Source,
         (surroundings, build): (&Surroundings<'_>, &str),
-        nodes: &[Node<'_>],
+        parsed: (&[Tree], &[Node<'_>]),
     ) -> Result<Sockets, ConfigurationError> {
-        let all = listen::all(nodes);
+        let all = listen::all(parsed.1);
         let mut sockets = Sockets {
             new: BTreeMap::new(),
             asked: Vec::new(),
         };
-        for (socket, address) in asked::sockets(source, nodes, (&surroundings.asks, build))? {
+        for (socket, address) in asked::sockets(source, parsed, (&surroundings.asks, build))? {
             sockets.new.insert(socket.clone(), address.to_string());
             sockets.asked.push(socket);
         }

@@ -1,4 +1,4 @@
-use weir_configuration::nginx;
+use weir_configuration::{Answer, nginx};
 
 use super::{all_must_be, ask, must_be};
 use crate::support::source;
@@ -234,14 +234,18 @@ fn listeners_of_nginx_are_found_through_includes() {
         "nginx.conf",
         "events { }\nhttp { include conf.d/*.conf; include sites-enabled/*; }\n",
     );
-    write("conf.d/10-log.conf", "access_log off;\n");
+    write(
+        "conf.d/10-log.conf",
+        "access_log off;\nmap $uri $gone { include gone.map; }\n",
+    );
+    write("gone.map", "/gone 1;\n");
     write(
         "sites-enabled/a-tls",
         "server {\n    listen 443 ssl;\n    location / { include proxy.conf; }\n}\n",
     );
     write(
         "sites-enabled/b-clear",
-        "server { listen 80; location / { include proxy.conf; } }\n",
+        "server { listen 80; if ($gone) { return 410; } location / { include proxy.conf; } }\n",
     );
     write("proxy.conf", "proxy_pass http://192.0.2.1;\n");
     let user = nginx::read(&folder.path().join("nginx.conf"), None).unwrap();
@@ -254,6 +258,8 @@ fn listeners_of_nginx_are_found_through_includes() {
         );
         assert_eq!(asked.location.unwrap().name, "location /");
     }
+    let asked = nginx::asked(&user, &ask(":80 /gone"), "").unwrap();
+    assert_eq!(asked[0].answer, Answer::Returns(410));
 }
 
 /// A role that answers from files is looked for among files first.
