@@ -104,6 +104,18 @@ impl<'a> Passage<'a> {
 
     /// Follows the directives of the rewrite module in a block; `None`: to its end.
     pub(super) fn rewritten(&mut self, block: &Node<'_>) -> Option<End> {
+        let end = self.followed(block);
+        // A service says it later, before the content is asked for.
+        for node in block
+            .simple()
+            .filter(|it| it.directive.is("auth_request_set"))
+        {
+            self.set(node, false);
+        }
+        end
+    }
+
+    fn followed(&mut self, block: &Node<'_>) -> Option<End> {
         for node in &block.children {
             let end = match &*node.directive.name.text {
                 "return" => Some(End::Answer(returned(node))),

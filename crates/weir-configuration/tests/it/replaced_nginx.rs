@@ -119,6 +119,7 @@ http {
         location /paths/ { access_log off; proxy_pass http://paths; }
         location /post/ { access_log off; if ($request_method = POST) { proxy_pass https://192.0.2.1; } proxy_pass http://single; }
         location /set/ { access_log off; set $to single; if ($arg_a = b) { set $to paths; } proxy_pass http://$to; }
+        location /told/ { access_log off; set $to single; auth_request_set $to $upstream_http_x; proxy_pass http://$to; }
         location /known/ { access_log off; limit_req zone=named; set $to single; proxy_pass http://$to; }
     }
     server { listen 80; access_log off; location / { proxy_pass http://single; } }
@@ -141,7 +142,8 @@ fn nginx_by_what_the_requests_of_the_load_meet() {
             tls /post/ => {stapled}
             tls /set/ => {stapled}
             tls /set/?a=b => servers 7 2 servers; servers 7 2 servers unix:; {stapled}
-            tls /known/ => {stapled}; limit 20 limit_req zone=named; client_address 6 limit_req_zone $key zone=named:1m rate=10r/s
+            tls /told/ => names 20 proxy_pass http://$to; {stapled}
+            tls /known/ => {stapled}; limit 21 limit_req zone=named; client_address 6 limit_req_zone $key zone=named:1m rate=10r/s
             tls /known/ Authorization=a => {stapled}
             "
         ),
