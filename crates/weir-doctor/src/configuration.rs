@@ -60,8 +60,8 @@ fn begins(rest: &str, first: &str) -> bool {
 
 /// Whether an argument that is spelled with quotes and escapes may be this one.
 fn may_begin(rest: &str, first: &str) -> bool {
-    let bare = |text: &str| text.replace(['"', '\'', '\\'], "");
-    begins(&bare(rest), &bare(first))
+    let signs = ['"', '\'', '\\'];
+    begins(&rest.replace(signs, ""), &first.replace(signs, ""))
 }
 
 /// Whether a pattern of sed's has a character of an argument as it is.

@@ -52,19 +52,20 @@ pub(super) struct MapBlock<'t> {
 
 /// The `map` blocks of `http`.
 pub(super) fn maps<'t>(source: &Source, trees: &'t [Tree], http: &Node<'t>) -> Vec<MapBlock<'t>> {
-    let blocks = http.children.iter().filter(|node| node.is_block("map"));
-    let map = |node: &Node<'t>| {
-        let mut all = Vec::new();
-        let block = node.directive;
-        entries(source, trees, block.children(), &mut |entry| {
-            all.push(entry);
-        });
-        MapBlock {
-            block,
-            entries: all,
-        }
-    };
-    blocks.map(map).collect()
+    (http.children.iter())
+        .filter(|node| node.is_block("map"))
+        .map(|node| {
+            let mut all = Vec::new();
+            let block = node.directive;
+            entries(source, trees, block.children(), &mut |entry| {
+                all.push(entry);
+            });
+            MapBlock {
+                block,
+                entries: all,
+            }
+        })
+        .collect()
 }
 
 impl<'a> Passage<'a> {

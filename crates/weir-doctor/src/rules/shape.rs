@@ -357,8 +357,9 @@ impl<'a> Pass<'a> {
 fn replaced_keepalive(upstream: &Statement) -> Option<(&Statement, &Statement)> {
     let all = upstream.block.as_deref()?;
     let at = all.iter().position(|one| one.name == "keepalive")?;
-    let is_method = |one: &&Statement| BEFORE_KEEPALIVE[1..].contains(&&*one.name);
-    Some((&all[at], all[at..].iter().rfind(is_method)?))
+    let methods = &BEFORE_KEEPALIVE[1..];
+    let mut behind = all[at..].iter();
+    Some((&all[at], behind.rfind(|one| methods.contains(&&*one.name))?))
 }
 
 /// What a `proxy_pass` names, with the values of variables in place of those that have one alone.
