@@ -105,7 +105,7 @@ impl Search<'_, '_, '_> {
     pub(super) fn left_out(&mut self, at: &Pointer) {
         let value = get(self.json, at).unwrap_or(&Json::Null).to_string();
         if !matches!(&*value, "null" | "[]" | "{}") {
-            self.add_whole(ReplacedPart::Before, at);
+            self.add_whole(ReplacedPart::LeftOut, at);
         }
     }
 

@@ -10,10 +10,10 @@ use weir_model::study::AskSpec;
 
 use super::conditions::Conditions;
 use super::listeners::{is_own, is_tls, last_port, plain, port};
+use super::maps::{Files, Rewritten};
 use super::options::options;
-use super::rewritten::{Files, Rewritten};
-use super::sections::{Section, Statement, Tree};
-use super::sides::{by_itself, first, looks_into_tls, mode, served};
+use super::sections::{Section, Statement, Tree, first, mode};
+use super::sides::{by_itself, looks_into_tls, served};
 use super::steps::{Step, step};
 use crate::answer::{Answer, Barrier};
 use crate::asked::{self, Asked, Door, Doors, Map, Missing, Request, Spot, Way};
@@ -413,7 +413,7 @@ impl<'s, 't> Frontends<'s, 't> {
             request: *request,
             port: named.or(own.listener.port),
             files: &self.files,
-            rewritten: Rewritten::new(),
+            rewritten: Rewritten::default(),
             met: Vec::new(),
         };
         let tls = match request.is_tls() {

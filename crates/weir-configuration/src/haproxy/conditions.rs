@@ -2,10 +2,9 @@
 //! over TLS, and what rules have made of it ([`super::rewritten`]). What needs anything else (addresses, rates, chance,
 //! stick tables) is not decided.
 
-use super::rewritten::{Files, Rewritten, Value, call};
-use super::sections::{Section, Statement, Tree};
+use super::maps::{Files, Rewritten, Value, call};
+use super::sections::{Section, Statement, Tree, mode};
 use super::servers::{Server, servers};
-use super::sides::mode;
 use crate::asked::Request;
 use crate::names::is_found;
 
@@ -252,7 +251,7 @@ impl<'c, 't> Conditions<'c, 't> {
                 .to_owned(),
             "base" => format!("{}{}", self.header("host")?.unwrap_or_default(), path()?),
             "method" => match self.rewritten.get("method") {
-                Some(method) => return method.clone(),
+                Some(method) => return method,
                 None => request.method.to_owned(),
             },
             "nbsrv" => {
@@ -279,7 +278,7 @@ impl<'c, 't> Conditions<'c, 't> {
             .rewritten
             .get(&format!("hdr {}", name.to_ascii_lowercase()))
         {
-            return value.clone();
+            return value;
         }
         if name.eq_ignore_ascii_case("host") {
             return Some(Some(self.request.authority.to_owned()));

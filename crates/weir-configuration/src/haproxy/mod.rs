@@ -9,6 +9,7 @@ mod edit;
 mod keywords;
 mod known;
 mod listeners;
+mod maps;
 mod options;
 mod paths;
 mod replaced;

@@ -1,33 +1,23 @@
 //! What rules make of a request before others ask about it: target, method, headers and variables, as far as the
 //! configuration and its map files say so.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::rc::Rc;
-
 use super::asked::Tls;
 use super::conditions::{Conditions, METHODS, split_outside};
 use super::listeners::port;
-use super::paths::Bases;
-use super::sections::{Statement, Tree};
-use crate::Source;
+use super::maps::{Value, call};
+use super::sections::Statement;
 use crate::names::{captures, is_found, without_port};
-use crate::place::bytes;
-
-/// A value: `None` if it cannot be told, `Some(None)` if there is none.
-pub(super) type Value = Option<Option<String>>;
-
-/// Values that rules have written, by `target`, `method`, `hdr NAME` in small letters and `var NAME`.
-pub(super) type Rewritten = BTreeMap<String, Value>;
-
-/// Rules that write into what maps and lists of patterns hold.
-const WRITERS: [&str; 4] = ["set-map(", "del-map(", "add-acl(", "del-acl("];
 
 impl Conditions<'_, '_> {
     /// Takes in what a rule writes whose action is a word of it; nothing of that is certain if its condition is not.
     pub(super) fn rewrite(&mut self, rule: &Statement<'_>, action: usize, is_sure: bool) {
-        if let Some((key, value)) = self.written(rule, action) {
+        let programs = ["lua.", "send-spoe-group"];
+        if programs
+            .iter()
+            .any(|program| rule.word(action).starts_with(program))
+        {
+            self.rewritten.open();
+        } else if let Some((key, value)) = self.written(rule, action) {
             self.rewritten.insert(key, value.filter(|_| is_sure));
         }
     }
@@ -53,6 +43,7 @@ impl Conditions<'_, '_> {
             "del-header" if rule.word(action + 2) != "-m" => (header, Some(None)),
             "add-header" | "del-header" | "replace-header" | "replace-value" => (header, None),
             "set-var" | "set-var-fmt" if !condition.is_empty() => (variable, None),
+            "do-resolve" => (variable, None),
             "set-var" => {
                 let value = self.value(rule.word(action + 1));
                 (variable, value.map(|(value, _)| value))
@@ -97,7 +88,7 @@ impl Conditions<'_, '_> {
     /// The target as rules have left it.
     pub(super) fn target(&self) -> Option<String> {
         match self.rewritten.get("target") {
-            Some(target) => target.clone()?,
+            Some(target) => target?,
             None => Some(self.request.target.to_owned()),
         }
     }
@@ -105,7 +96,7 @@ impl Conditions<'_, '_> {
     /// A variable, if a rule has set it. Those of the process are set elsewhere.
     pub(super) fn variable(&self, name: &str) -> Value {
         match self.rewritten.get(&format!("var {name}")) {
-            Some(value) => value.clone(),
+            Some(value) => value,
             None if name.contains(',') || name.starts_with("proc.") => None,
             None => Some(None),
         }
@@ -168,46 +159,6 @@ impl Conditions<'_, '_> {
             }
         }
         Some(found.map(|(_, value)| value.to_owned()))
-    }
-}
-
-/// Files of maps and patterns, each read once.
-pub(super) struct Files {
-    folder: PathBuf,
-    /// Some rule writes into what such files give.
-    are_written: bool,
-    read: RefCell<BTreeMap<String, Option<Rc<str>>>>,
-}
-
-impl Files {
-    pub(super) fn of(source: &Source, tree: &Tree<'_>) -> Files {
-        let mut all = tree.sections.iter().flat_map(|it| &it.statements);
-        Files {
-            folder: Bases::of(source, tree).folder,
-            are_written: all
-                .any(|it| it.has(|word| WRITERS.iter().any(|writer| word.starts_with(writer)))),
-            read: RefCell::default(),
-        }
-    }
-
-    /// A file without comments and empty lines; `None`: it cannot be read, or its content may be another one.
-    pub(super) fn lines(&self, file: &str) -> Option<Rc<str>> {
-        let mut read = self.read.borrow_mut();
-        let text = read.entry(file.to_owned()).or_insert_with(|| {
-            let text = String::from_utf8(bytes(&self.folder.join(file)).ok()?).ok()?;
-            let lines = text.lines().map(str::trim);
-            let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-            Some(lines.collect::<Vec<_>>().join("\n").into())
-        });
-        text.clone().filter(|_| !self.are_written)
-    }
-}
-
-/// A name and its argument in brackets, empty if it has none; `None`: they are not closed.
-pub(super) fn call(text: &str) -> Option<(&str, &str)> {
-    match text.split_once('(') {
-        Some((name, argument)) => Some((name, argument.strip_suffix(')')?)),
-        None => Some((text, "")),
     }
 }
 

@@ -303,3 +303,17 @@ impl<'t> Reader<'t, '_> {
 fn line_end_after(text: &str, at: usize) -> usize {
     text[at..].find('\n').map_or(text.len(), |i| at + i + 1)
 }
+
+/// The first statement of a chain that begins with these words.
+pub(super) fn first<'s, 't>(
+    chain: &[&'s Section<'t>],
+    words: &[&str],
+) -> Option<&'s Statement<'t>> {
+    let mut all = chain.iter().flat_map(|section| &section.statements);
+    all.find(|statement| statement.begins_with(words))
+}
+
+/// `http`, or `tcp` where nothing is said.
+pub(super) fn mode<'s>(chain: &[&'s Section<'_>]) -> &'s str {
+    first(chain, &["mode"]).map_or("tcp", |statement| statement.word(1))
+}

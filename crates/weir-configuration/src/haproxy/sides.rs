@@ -1,23 +1,9 @@
 //! What a section does with a request by itself: its mode, its rules, its statistics, its servers.
 
 use super::conditions::Conditions;
-use super::sections::{Section, Statement};
+use super::sections::{Section, Statement, first, mode};
 use super::servers::servers;
 use crate::answer::Answer;
-
-/// The first statement of a chain that begins with these words.
-pub(super) fn first<'s, 't>(
-    chain: &[&'s Section<'t>],
-    words: &[&str],
-) -> Option<&'s Statement<'t>> {
-    let mut all = chain.iter().flat_map(|section| &section.statements);
-    all.find(|statement| statement.begins_with(words))
-}
-
-/// `http`, or `tcp` where nothing is said.
-pub(super) fn mode<'s>(chain: &[&'s Section<'_>]) -> &'s str {
-    first(chain, &["mode"]).map_or("tcp", |statement| statement.word(1))
-}
 
 /// Whether a section in TCP looks into handshakes, to pass TLS on as it is.
 pub(super) fn looks_into_tls(section: &Section<'_>) -> bool {

@@ -183,9 +183,9 @@ fn envoy_is_followed_through_its_own_listeners_and_clusters() {
     std::fs::write(&secrets, file).unwrap();
     let layers = LAYERS.replace("SDS", &secrets.display().to_string());
     let configuration = source("envoy.yaml", &layers);
-    let sinks = r#"before 2 stats_sinks [{"name":"statsd"}]"#;
+    let sinks = r#"left_out 2 stats_sinks [{"name":"statsd"}]"#;
     let tls = r#"origin_tls 63 transport_socket {"name":"tls"}; origin_tls 64 auto_config {}"#;
-    let bind = r#"before 65 upstream_bind_config {"freebind":true}"#;
+    let bind = r#"left_out 65 upstream_bind_config {"freebind":true}"#;
     let before = r#"before 44 filters [{"typed_config":{"@type":"type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy","cluster":"inner"}}]"#;
     let wrapped = r#"68 transport_socket {"typed_config":{"@type":"a.ProxyProtocolUpstreamTransport","transport_socket":{"name":"tls"}}}"#;
     must_be(
@@ -200,7 +200,7 @@ fn envoy_is_followed_through_its_own_listeners_and_clusters() {
             :80 /header => {tls}; origin_tls {wrapped}; {sinks}; {bind}; proxy_protocol {wrapped}; service 31 HttpGrpcAccessLogConfig
             :80 /wrapped => origin_tls {wrapped}; {sinks}; proxy_protocol {wrapped}
             :80 /some => {tls}; {sinks}; {bind}
-            :81 => {sinks}; {before}; proxy_protocol 26 use_proxy_proto; service 31 HttpGrpcAccessLogConfig
+            :81 => {before}; {sinks}; proxy_protocol 26 use_proxy_proto; service 31 HttpGrpcAccessLogConfig
             :82 => {tls}; {sinks}; {bind}; service 31 HttpGrpcAccessLogConfig
             "
         ),

@@ -35,25 +35,20 @@ pub(super) fn prepare(
 ) -> Result<Prepared, Failure> {
     let (spec, url) = (&flow.spec, &flow.url);
     let trace = engine::trace(spec).map_err(|error| Failure::input(format!("--trace {error}")))?;
-    if let Some(fault) = trace
+    let fault = trace
         .as_ref()
-        .and_then(|trace| engine::overridden(spec, trace))
-    {
+        .and_then(|trace| engine::overridden(spec, trace));
+    if let Some(fault) = fault {
         return Err(describe::refused(fault, url));
     }
     let mut files = Files::default();
     let requests =
         RequestSet::of_flow(spec, trace.as_ref(), &url.authority, &mut files).map_err(refused)?;
-    let tls = match &spec.tls {
-        Some(tls) => {
-            let connector = Connector::new(tls, &url.host).map_err(|error| {
-                let hint = error.hint();
-                Failure::input(error).maybe_hint(hint)
-            })?;
-            Some(Arc::new(connector))
-        }
-        None => None,
-    };
+    let connector = spec.tls.as_ref().map(|tls| Connector::new(tls, &url.host));
+    let tls = connector.transpose().map_err(|error| {
+        let hint = error.hint();
+        Failure::input(error).maybe_hint(hint)
+    })?;
     let peers = match &flow.to {
         Some(_) => addresses,
         None => vec![url.one_of(addresses, is_here.then_some(spec.timeout))?],
@@ -71,7 +66,7 @@ pub(super) fn prepare(
         (sources, _) => routes(&peers, sources)?,
     };
     let mut plan = Flow::described(spec, requests, routes, arrivals, trace.as_ref());
-    plan.tls = tls;
+    plan.tls = tls.map(Arc::new);
     if is_here {
         room::enough_ports(&plan)?;
     }
