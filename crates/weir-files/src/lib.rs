@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
-pub use ours::{NotOurs, only_ours, only_ours_file, only_ours_named};
+pub use ours::{NotOurs, note_what_is_root_s, only_ours, only_ours_file, only_ours_named};
 
 /// Mode of a file of weir's.
 const FILE: u32 = 0o600;

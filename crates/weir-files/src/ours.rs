@@ -1,9 +1,11 @@
 //! Whether others could have written a file.
 
+use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use rustix::process::geteuid;
 
@@ -13,6 +15,10 @@ const WRITABLE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 /// As whom files show whose owner has no number in a user namespace (user_namespaces(7)).
 const UNMAPPED: u32 = 65_534;
+
+/// Files and folders, by device and number, that were seen to be root's before this process entered a user namespace of its
+/// own, in which the owners of all others' files show as the same.
+static SEEN_AS_ROOT_S: OnceLock<BTreeSet<(u64, u64)>> = OnceLock::new();
 
 /// Somebody else could have written what is in a file or a folder.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +73,31 @@ pub fn only_ours_file(path: &Path) -> Result<(), NotOurs> {
     }
     let folder = path.parent().filter(|path| !path.as_os_str().is_empty());
     only_ours(folder.unwrap_or(Path::new(".")))
+}
+
+/// Notes which of these paths, and of the folders above them and where they lead, are root's, before this process enters a
+/// user namespace. From then on, whatever has no owner there counts as another user's, unless it has been noted.
+pub fn note_what_is_root_s(paths: impl IntoIterator<Item = PathBuf>) {
+    let mut seen = BTreeSet::new();
+    for path in paths {
+        let Ok(path) = std::path::absolute(path) else {
+            continue;
+        };
+        // What is to be made there is in the folder that is.
+        let real = path
+            .ancestors()
+            .find_map(|path| fs::canonicalize(path).ok());
+        for path in path
+            .ancestors()
+            .chain(real.iter().flat_map(|real| real.ancestors()))
+        {
+            let found = fs::symlink_metadata(path)
+                .ok()
+                .filter(|found| found.uid() == 0);
+            seen.extend(found.map(|found| (found.dev(), found.ino())));
+        }
+    }
+    let _ = SEEN_AS_ROOT_S.set(seen);
 }
 
 /// Judges a folder and all above it; `is_last` says that there is nothing below it to be judged by itself.
@@ -126,7 +157,11 @@ fn is_own_group(group: u32) -> bool {
 /// That a file is neither this user's nor root's.
 fn stranger(found: &Metadata) -> Option<String> {
     let owner = found.uid();
-    let is_unmapped = owner == UNMAPPED && !has_all_users();
+    let may_be_root_s = || match SEEN_AS_ROOT_S.get() {
+        Some(seen) => seen.contains(&(found.dev(), found.ino())),
+        None => !has_all_users(),
+    };
+    let is_unmapped = owner == UNMAPPED && may_be_root_s();
     match owner == 0 || own_users().contains(&owner) || is_unmapped {
         true => None,
         false => Some(format!("belongs to another user (number {owner})")),
@@ -143,7 +178,7 @@ fn own_users() -> Vec<u32> {
     [own.as_raw()].into_iter().chain(before).collect()
 }
 
-/// Whether every user has a number here: not so in a user namespace of somebody's, whose root has no
+/// Whether every user has a number here: not so in a user namespace that somebody else has made, whose root has no
 /// more rights than that user, and where the host's root has no number either.
 fn has_all_users() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();

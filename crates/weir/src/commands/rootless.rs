@@ -1,8 +1,10 @@
 //! Network namespaces without root: where this user may have a user namespace, weir moves into one before anything else.
 
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
 use rustix::process::geteuid;
+use weir_host::journal::Journal;
 use weir_host::{enter_user_namespace, may_have_networks};
 
 use crate::failure::Failure;
@@ -27,9 +29,30 @@ pub(super) fn begin() {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     if attempt.status().is_ok_and(|status| status.success()) {
+        weir_files::note_what_is_root_s(paths());
         // What worked there works here; if not, the run says that it has no namespaces, and why.
         let _ = enter_user_namespace();
     }
+}
+
+/// Folders that weir will want to know the owners of: those of its own, and whatever the command line may name.
+fn paths() -> impl Iterator<Item = PathBuf> {
+    let own = [
+        "HOME",
+        "XDG_STATE_HOME",
+        "XDG_RUNTIME_DIR",
+        "XDG_CONFIG_HOME",
+    ];
+    let own = own
+        .into_iter()
+        .filter_map(std::env::var_os)
+        .map(PathBuf::from);
+    let own = own.chain([".".into(), std::env::temp_dir(), Journal::default_folder()]);
+    let words = std::env::args_os().skip(1).map(|word| {
+        let word = word.to_string_lossy().into_owned();
+        PathBuf::from(word.rsplit('=').next().unwrap_or_default())
+    });
+    own.chain(words.collect::<Vec<_>>())
 }
 
 /// Tries whether a user namespace brings network namespaces.

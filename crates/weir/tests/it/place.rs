@@ -17,8 +17,8 @@ use weir_record::Run;
 
 use crate::program::{Ended, Running, behind, wait_until, weir};
 
-/// The user of nobody, who may not make namespaces.
-const NOBODY: u32 = 65534;
+/// A user of no name, who may not make namespaces. Not the one as whom strangers show in a user namespace.
+const NOBODY: u32 = 54_321;
 
 /// A study of a proxy under some loads, with more lines.
 pub(crate) fn study(proxy: &str, loads: &str, more: &str) -> String {

@@ -2,6 +2,7 @@
 //! or, where none may be made, left out and said so.
 
 use std::fs;
+use std::os::unix::fs::chown;
 use std::process::Command;
 
 use rustix::process::geteuid;
@@ -49,8 +50,8 @@ fn each_arm_has_the_kernel_settings_that_it_asks_for() {
 fn arms_of_a_user_who_is_not_root_have_them_too() {
     let tried = Command::new("setpriv")
         .args([
-            "--reuid=65534",
-            "--regid=65534",
+            "--reuid=54321",
+            "--regid=54321",
             "--clear-groups",
             "unshare",
             "-Un",
@@ -65,6 +66,15 @@ fn arms_of_a_user_who_is_not_root_have_them_too() {
     let run = has_its_settings(&place, Running::start(&mut command));
     let told = &run.header.environment.privileges;
     assert_eq!(told, "unprivileged, in a user namespace");
+
+    // There, all that is others' shows as the same user's.
+    if geteuid().is_root() {
+        let place = Place::new();
+        let mut command = place.without_root(&study());
+        chown(place.temporary(), Some(54_322), None).expect("own folder");
+        let ended = Running::start(&mut command).end().with_code(1);
+        ended.says(&["belongs to another user", "set TMPDIR to another folder"]);
+    }
 }
 
 fn has_its_settings(place: &Place, run: Running) -> Run {
