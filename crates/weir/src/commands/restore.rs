@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use weir_agent::message::Restore;
 use weir_host::journal::{self, Journal, JournalError, Outcome, Restored, put_back_command};
-use weir_kube::{KubeError, PutBack};
+use weir_kube::PutBack;
 use weir_model::foreign::in_a_line;
 use weir_sut::WorkFolder;
 
@@ -94,20 +94,27 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode, Failure> {
 fn in_cluster(on: &str, args: &RestoreArgs) -> Result<ExitCode, Failure> {
     let cluster = kube::connect(on)?;
     cluster.check_namespace().map_err(kube::refused)?;
-    // A run that goes on ends with its pods, and puts its objects back itself.
-    let (removed, kept) = match weir_kube::remove(&cluster, args.dry_run) {
-        Ok(removed) => (removed, None),
-        // What does not go in time, as on a node that is lost, keeps nothing else from being put back.
-        Err(error @ (KubeError::Node { .. } | KubeError::Overdue { .. })) => {
-            (Vec::new(), Some(kube::refused(error)))
-        }
-        Err(error) => return Err(kube::refused(error)),
+    let undo = || {
+        let undone = weir_kube::undo(&cluster, &Journal::default_folder(), args.dry_run);
+        undone.map_err(kube::refused)
     };
-    let undone = weir_kube::undo(&cluster, &Journal::default_folder(), args.dry_run);
-    let (objects, failed) = match undone {
-        Ok(objects) => (objects, kept),
-        Err(error) => (Vec::new(), Some(kube::refused(error))),
-    };
+    // First of all, so that nothing that cannot be listed or does not go keeps objects changed.
+    let mut undone = undo();
+    let removal = weir_kube::remove(&cluster, args.dry_run).map_err(kube::refused);
+    if undone.is_err() {
+        // A run that goes on has them in hand, and ends with its pods.
+        undone = undo();
+    }
+    let mut failures = Vec::new();
+    let removed = removal.unwrap_or_else(|failure| {
+        failures.push(failure);
+        Vec::new()
+    });
+    let objects = undone.unwrap_or_else(|failure| {
+        failures.push(failure);
+        Vec::new()
+    });
+    let failed = Failure::all(failures);
     let removed = removed.into_iter().map(|one| Object {
         kind: one.kind,
         name: one.name,
