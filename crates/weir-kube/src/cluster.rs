@@ -4,16 +4,23 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex};
 
+use http::Response;
+use http_body_util::Limited;
 use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::client::ClientBuilder;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
-use kube::{Api, Client};
 use tokio::runtime::Builder;
+use tower::util::MapResponseLayer;
 
 use crate::asked::{Target, Wanted};
 use crate::error::KubeError;
 use crate::generators::Generators;
 use crate::inner::Inner;
 use crate::rights::{self, Used};
+
+/// Most bytes of one answer of an API server: lists of thousands of objects have some tens of MiB.
+const LARGEST_ANSWER: usize = 64 << 20;
 
 /// A namespace of a cluster. Copies reach it the same way.
 #[derive(Clone)]
@@ -70,9 +77,12 @@ impl Cluster {
             .map_err(|error| KubeError::NoConfiguration(format!("context `{context}`: {error}")))?;
         let namespace = namespace.unwrap_or_else(|| config.default_namespace.clone());
         let server = config.cluster_url.to_string();
+        let bounded = MapResponseLayer::new(|answer: Response<_>| {
+            answer.map(|content| Limited::new(content, LARGEST_ANSWER))
+        });
         let client = {
             let _inside = runtime.enter();
-            Client::try_from(config)
+            ClientBuilder::try_from(config).map(|builder| builder.with_layer(&bounded).build())
         };
         let client = client
             .map_err(|error| KubeError::NoConfiguration(format!("context `{context}`: {error}")))?;
@@ -206,6 +216,9 @@ fn chosen(
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
     use super::*;
 
     #[test]
@@ -224,5 +237,40 @@ mod tests {
         assert!(error.hint().unwrap().contains("a, b"));
         let error = choose("kubernetes:c", true).unwrap_err();
         assert!(matches!(error, KubeError::UnknownContext { .. }), "{error}");
+    }
+
+    #[test]
+    fn an_answer_without_an_end_is_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = format!("http://{}", listener.local_addr().unwrap());
+        let endless = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{\"major\": \"";
+            stream.read(&mut [0; 4096]).unwrap();
+            let mut sent = stream.write(head).unwrap_or(0);
+            while let Ok(more) = stream.write(&[b'1'; 1 << 16]) {
+                sent += more;
+            }
+            sent
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config");
+        let text = format!(
+            "current-context: a\ncontexts: [{{name: a, context: {{cluster: a, user: a}}}}]\n\
+             clusters: [{{name: a, cluster: {{server: \"{server}\"}}}}]\nusers: [{{name: a}}]\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        let target = "kubernetes".parse().unwrap();
+        let error = Cluster::connect(Some(&file), &target, true).unwrap_err();
+        assert!(
+            error.to_string().contains("length limit exceeded"),
+            "{error}"
+        );
+        // What its client has read, and what was on the way.
+        let sent = endless.join().unwrap();
+        assert!(
+            (LARGEST_ANSWER..2 * LARGEST_ANSWER).contains(&sent),
+            "{sent}"
+        );
     }
 }
