@@ -6,11 +6,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
+use http_body_util::LengthLimitError;
 use kube::Client;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 use crate::error::KubeError;
+
+/// Most bytes of one answer of an API server: lists of thousands of objects have some tens of MiB.
+pub(crate) const LARGEST_ANSWER: usize = 64 << 20;
 
 /// How long the API server may take to answer.
 const ANSWER: Duration = Duration::from_secs(15);
@@ -97,12 +101,31 @@ impl Inner {
                 context,
                 what: chain(&error),
             },
+            error if is_too_large(&error) => KubeError::Request {
+                doing: format!("cannot {doing}"),
+                why: format!(
+                    "the API server's answer is larger than {} MiB",
+                    LARGEST_ANSWER >> 20
+                ),
+            },
             error => KubeError::Unreachable {
                 context,
                 what: format!("{}: {}", self.server, innermost(&chain(&error))),
             },
         }
     }
+}
+
+/// Whether an answer has gone beyond its bound.
+fn is_too_large(error: &kube::Error) -> bool {
+    let mut error: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(one) = error {
+        if one.is::<LengthLimitError>() {
+            return true;
+        }
+        error = one.source();
+    }
+    false
 }
 
 /// Without the names that the client's layers have for themselves.
