@@ -38,6 +38,22 @@ pub fn in_a_line(text: &str) -> String {
     visible(text).replace('\n', "\\n")
 }
 
+/// A cell of a CSV file that no spreadsheet takes for a formula: behind an apostrophe if it begins like one (OWASP, CSV
+/// injection). [`from_cell`] takes it off.
+pub fn as_cell(text: &str) -> Cow<'_, str> {
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\'']) {
+        Cow::Owned(format!("'{text}"))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// The text of a cell that [`as_cell`] has made.
+pub fn from_cell(cell: &str) -> &str {
+    let text = cell.strip_prefix('\'').unwrap_or(cell);
+    if as_cell(text) == cell { text } else { cell }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,6 +69,22 @@ mod tests {
         ] {
             assert_eq!(visible(text), shown);
         }
+    }
+
+    #[test]
+    fn no_cell_is_a_formula() {
+        for (text, cell) in [
+            ("nginx: worker", "nginx: worker"),
+            ("=1+1", "'=1+1"),
+            ("@a", "'@a"),
+            ("'=1", "''=1"),
+            ("'s", "''s"),
+            ("", ""),
+        ] {
+            assert_eq!((&*as_cell(text), from_cell(cell)), (cell, text));
+        }
+        // As older versions wrote it.
+        assert_eq!(from_cell("'s"), "'s");
     }
 
     #[test]

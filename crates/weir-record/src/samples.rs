@@ -5,10 +5,10 @@
 //! not be read. Lines end with a newline and are appended whole, as those of records are.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use weir_model::foreign::{as_cell, from_cell};
 use weir_model::sample::{Counters, MissingCounter, SampleRow, Table};
 
 use crate::RecordError;
@@ -180,7 +180,7 @@ fn each_line(
     mut take: impl FnMut(&[String], &[String]) -> Option<()>,
 ) -> Result<(), RecordError> {
     let path = dir.join(SAMPLES_FOLDER).join(format!("{name}.csv"));
-    let bytes = match fs::read(&path) {
+    let bytes = match weir_files::read(&path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(RecordError::io("read", &path)(error)),
@@ -242,8 +242,9 @@ fn corrupt(path: &Path, line: usize, message: &str) -> RecordError {
 
 /// Names of processes and reasons are others' text: what would end a line is a blank here.
 fn push_quoted(text: &mut String, word: &str) {
+    let word = as_cell(word);
     if !word.contains([',', '"']) && !word.contains(char::is_control) {
-        return text.push_str(word);
+        return text.push_str(&word);
     }
     text.push('"');
     for character in word.chars() {
@@ -272,11 +273,14 @@ fn cells(line: &str) -> Vec<String> {
             character => cell.push(character),
         }
     }
-    cells
+    let cells = cells.iter().map(|cell| from_cell(cell).to_owned());
+    cells.collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn row(table: &str, at_ns: u64, keys: &[&str], values: &[Option<u64>]) -> SampleRow {
@@ -296,7 +300,7 @@ mod tests {
         let none = Samples::default();
         assert_eq!(read_samples(dir).unwrap(), none, "an old run has none");
         let rows = [
-            row("proxy", 1_500_000_000, &["a, \"b\""], &[Some(7)]),
+            row("proxy", 1_500_000_000, &["=a, \"b\""], &[Some(7)]),
             row("proxy", 2_000_001_000, &["x"], &[Some(u64::MAX)]),
             row(
                 "listeners",
@@ -310,7 +314,7 @@ mod tests {
             .unwrap();
         let file = dir.join("samples/proxy.csv");
         let text = fs::read_to_string(&file).unwrap();
-        let line = "1.500000,here,stock,\"a, \"\"b\"\"\",7\n";
+        let line = "1.500000,here,stock,\"'=a, \"\"b\"\"\",7\n";
         assert_eq!(text, format!("t_s,host,arm,counter,value\n{line}"));
         // Killed in the middle of a line; the next session goes on behind the last whole one.
         fs::write(&file, text + "1.6,he").unwrap();
@@ -324,6 +328,11 @@ mod tests {
         fs::write(&file, broken).unwrap();
         let error = read_samples(dir).unwrap_err().to_string();
         assert!(error.contains("proxy.csv:4: this is no row"), "{error}");
+        // Endless, though in a folder of one's own.
+        fs::remove_file(&file).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+        let error = read_samples(dir).unwrap_err().to_string();
+        assert!(error.ends_with("it is not a file"), "{error}");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use weir_analysis::findings::{
     ArmFindings, Capacity, CapacityFindings, Comparison, Findings, LoadFindings, NEVER_NS, Verdict,
 };
+use weir_model::foreign::as_cell;
 use weir_model::load_report::{Counts, FlowReport, LoadReport, Rates, Target, TimeReport};
 use weir_model::record::Validity;
 use weir_model::study::Metric;
@@ -29,7 +30,7 @@ struct Row(Vec<String>);
 
 impl Row {
     fn text(mut self, text: impl ToString) -> Row {
-        self.0.push(text.to_string());
+        self.0.push(as_cell(&text.to_string()).into_owned());
         self
     }
 
@@ -38,7 +39,9 @@ impl Row {
     fn number(self, figure: impl Into<Option<f64>>) -> Row {
         let figure = figure.into().filter(|figure| figure.is_finite());
         let rounded = figure.and_then(|figure| format!("{figure:.11e}").parse::<f64>().ok());
-        self.text(rounded.map_or_else(String::new, |figure| figure.to_string()))
+        let Row(mut cells) = self;
+        cells.push(rounded.map_or_else(String::new, |figure| figure.to_string()));
+        Row(cells)
     }
 
     /// Quantiles of a distribution, by its whole histogram or those that the document states; empty without values.
