@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -31,6 +31,9 @@ pub const SILENCE: Duration = Duration::from_secs(10);
 /// ten minutes at most.
 const PATIENCE: Duration = Duration::from_secs(1800);
 
+/// The same once somebody has asked for an end: what takes longest is to end proxies and put settings back.
+const PATIENCE_AT_THE_END: Duration = Duration::from_secs(30);
+
 /// A part of the answer to a question.
 #[derive(Debug)]
 pub enum Part<Q: Question> {
@@ -55,6 +58,8 @@ struct Book {
     waiting: HashMap<u64, Waiting>,
     lost: Option<String>,
     heard: Instant,
+    /// Since when an end is asked for, as far as anybody has looked.
+    ending: Option<Instant>,
 }
 
 /// Somebody who waits.
@@ -81,6 +86,8 @@ struct Line {
     next: AtomicU64,
     /// Whether it is another host's, so that a failure must say whose.
     is_distant: AtomicBool,
+    /// Set when somebody asks for an end.
+    stop: OnceLock<Arc<AtomicBool>>,
 }
 
 /// An agent that can be asked. When it is dropped the agent is told to end, and is waited for.
@@ -153,9 +160,11 @@ impl Client {
                 waiting: HashMap::new(),
                 lost: None,
                 heard: Instant::now(),
+                ending: None,
             }),
             next: AtomicU64::new(1),
             is_distant: AtomicBool::new(false),
+            stop: OnceLock::new(),
         });
         let of_reader = Arc::clone(&line);
         let (send, tid) = channel();
@@ -177,10 +186,16 @@ impl Client {
     /// every two seconds whether it lives, and given up after [`SILENCE`]; after half an hour, too, in which it
     /// lives and tells nothing of what it was asked.
     pub fn distant(self) -> Client {
-        self.watched(HEARTBEAT, PATIENCE)
+        self.watched(HEARTBEAT, [PATIENCE, PATIENCE_AT_THE_END])
     }
 
-    fn watched(mut self, heartbeat: Duration, patience: Duration) -> Client {
+    /// Waits half a minute at most for any answer of a distant agent from when `stop` is set.
+    pub fn until(self, stop: &Arc<AtomicBool>) -> Client {
+        let _ = self.line.stop.set(Arc::clone(stop));
+        self
+    }
+
+    fn watched(mut self, heartbeat: Duration, patience: [Duration; 2]) -> Client {
         self.line.is_distant.store(true, Ordering::Relaxed);
         let (open, closed) = channel::<()>();
         let line = Arc::clone(&self.line);
@@ -361,12 +376,21 @@ impl Line {
         }
     }
 
-    /// Lets the agent say that it lives, or gives it up.
-    fn heartbeat(&self, patience: Duration) {
-        let book = self.book();
+    /// Lets the agent say that it lives, or gives it up. The second patience is that for the end.
+    fn heartbeat(&self, [patience, at_the_end]: [Duration; 2]) {
+        let mut book = self.book();
+        if self
+            .stop
+            .get()
+            .is_some_and(|stop| stop.load(Ordering::Relaxed))
+        {
+            book.ending.get_or_insert_with(Instant::now);
+        }
         let is_silent = book.heard.elapsed() > SILENCE;
+        let patience = book.ending.map_or(patience, |_| at_the_end);
+        let since = |waiting: &Waiting| Some(waiting.since).max(book.ending);
         let mut waiting = book.waiting.values();
-        let is_overdue = waiting.any(|waiting| waiting.since.elapsed() > patience);
+        let is_overdue = waiting.any(|one| since(one).is_some_and(|it| it.elapsed() > patience));
         drop(book);
         if is_silent || is_overdue {
             let (what, limit) = match is_silent {

@@ -195,6 +195,7 @@ impl Host {
         address: Option<IpAddr>,
         options: &Options,
     ) -> Result<Host, LabError> {
+        let agent = agent.until(&options.stop);
         let is = agent.ask(Describe)?;
         agent.ask(Rows(options.catalog.user_rows().to_vec()))?;
         Ok(Host {
