@@ -27,6 +27,7 @@ mod regular;
 mod replaced;
 mod shown;
 mod source;
+mod vanished;
 
 pub use answer::{Answer, Barrier};
 pub use asked::{Asked, Spot};
@@ -36,3 +37,4 @@ pub use record::record;
 pub use regular::{read_regular, read_regular_below};
 pub use shown::{PemLocation, ShownCertificate};
 pub use source::{Ask, Pem, Source, SourceFile, Splice, Surroundings, Wanted, diff, former_line};
+pub use vanished::{Copied, vanished};

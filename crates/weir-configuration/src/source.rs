@@ -266,7 +266,7 @@ const AROUND: usize = 3;
 
 /// What of the lines is the same and what is not, best found by `deadline`. One algorithm alone: `similar::TextDiff` brings
 /// all that there are, with a copy for each way of asking.
-fn changes(before: &[&str], after: &[&str], deadline: Option<Instant>) -> Vec<DiffOp> {
+pub(crate) fn changes(before: &[&str], after: &[&str], deadline: Option<Instant>) -> Vec<DiffOp> {
     let mut seen = Compact::new(Replace::new(Capture::new()), before, after);
     let ranges = (0..before.len(), 0..after.len());
     let Ok(()) = myers::diff_deadline(&mut seen, before, ranges.0, after, ranges.1, deadline);

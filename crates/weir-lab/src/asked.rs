@@ -165,6 +165,7 @@ pub fn asked(study: &Study, options: &Options) -> Result<(AskedByArm, Vec<Remark
     let found = hosts.host(Role::Proxy).ask(wanted)?;
     let (_, mut remarks) = without(study, no_copies(study, &found)?)?;
     remarks.extend(about_answers(study, &found));
+    remarks.extend(about_vanished(study, &found));
     let named = |(name, records): (String, Vec<AskedRecord>)| {
         let arm = study.arms.iter().find(|arm| arm.name == name)?;
         let records = with_loads(study, study.proxy_of(arm), records);
@@ -172,6 +173,49 @@ pub fn asked(study: &Study, options: &Options) -> Result<(AskedByArm, Vec<Remark
     };
     let asked = found.asked.into_iter().filter_map(named).collect();
     Ok((asked, remarks))
+}
+
+/// Places that a remark names at most.
+const MOST_PLACES: usize = 8;
+
+/// Differences of arms' configurations that their copies do not have, but for those that are told as replaced.
+pub(crate) fn about_vanished(study: &Study, missing: &Missing) -> Vec<Remark> {
+    let changes = study.arms.iter().filter(|arm| arm.role == ArmRole::Change);
+    changes
+        .filter_map(|arm| vanished_from(&study.arms[arm.against], arm, missing))
+        .collect()
+}
+
+fn vanished_from(base: &Arm, arm: &Arm, missing: &Missing) -> Option<Remark> {
+    let replaced = [base, arm].map(|arm| missing.asked.get(&arm.name));
+    let replaced = replaced.into_iter().flatten().flatten();
+    let told: Vec<&SpotRecord> = replaced
+        .flat_map(|record| &record.replaced)
+        .map(|record| &record.original)
+        .collect();
+    let is_told = |spot: &SpotRecord| {
+        told.iter()
+            .any(|told| (&told.file, told.line) == (&spot.file, spot.line))
+    };
+    let all = missing.vanished.get(&base.name)?.get(&arm.name)?;
+    let places: Vec<String> = all
+        .iter()
+        .filter(|spot| !is_told(spot))
+        .map(ToString::to_string)
+        .collect();
+    let first = places.get(..MOST_PLACES).unwrap_or(&places);
+    let more = match places.len() - first.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!places.is_empty()).then(|| Remark {
+        arm: Some(arm.name.clone()),
+        text: format!(
+            "its copy is like that of `{}` in what differs in the originals at {}{more}, so the comparison shows nothing of it",
+            base.name,
+            first.join(", ")
+        ),
+    })
 }
 
 /// Answers that are seldom meant: those of a reverse proxy from files, so that nobody asks the origin server (a

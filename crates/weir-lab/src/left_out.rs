@@ -8,7 +8,7 @@ use weir_model::study::{Arm, ArmRole, LauncherSpec, ProxyRole, Study};
 use weir_parameters::{Catalog, Hop};
 
 use crate::LabError;
-use crate::asked::{about_answers, copies, no_copies};
+use crate::asked::{about_answers, about_vanished, copies, no_copies};
 use crate::hosts::Hosts;
 use crate::options::Role;
 
@@ -44,6 +44,7 @@ pub(crate) fn by_host(
     }
     let (study, mut remarks) = without(study, refused)?;
     remarks.extend(about_answers(&study, &missing));
+    remarks.extend(about_vanished(&study, &missing));
     Ok((study, remarks))
 }
 

@@ -60,7 +60,7 @@ pub use logged::LoggedRequest;
 pub use met::Meeting;
 pub use observed::ObservedProxy;
 pub use own_counters::OwnCounters;
-pub use placed::PlacedCopy;
+pub use placed::{PlacedCopy, vanished};
 pub use port::{free_port, free_ports};
 pub use proxy::{Effective, Proxy, Started, start};
 pub use request_log::RequestLog;

@@ -1,10 +1,11 @@
 //! Whether there can be a copy of a user's configuration, and what loads would ask of it.
 
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use weir_configuration::{Ask, Source, Surroundings, record};
-use weir_model::record::AskedRecord;
+use weir_configuration::{Ask, Copied, Source, Surroundings, record};
+use weir_model::record::{AskedRecord, SpotRecord};
 use weir_model::study::{AskSpec, Settings};
 use weir_parameters::Catalog;
 
@@ -22,6 +23,28 @@ pub struct PlacedCopy {
     pub asked: Vec<AskedRecord>,
     /// Hashes of the configuration with its settings and of its copy, to be compared with others of this process.
     pub hashes: [u64; 2],
+    /// The configuration with its settings, and its copy.
+    pub sides: [Source; 2],
+}
+
+/// By two arms with configurations of their own, where these differ and their copies do not.
+pub fn vanished(
+    placed: &BTreeMap<String, PlacedCopy>,
+) -> BTreeMap<String, BTreeMap<String, Vec<SpotRecord>>> {
+    let all = placed.iter().map(|(arm, PlacedCopy { sides, .. })| {
+        let [original, copy] = sides;
+        (arm, &original.files[0].path, Copied::of(original, copy))
+    });
+    let all: Vec<_> = all.collect();
+    let of = |first: &Copied<'_>, main: &PathBuf| {
+        let others = all.iter().filter(|(_, other, _)| *other != main);
+        let spots = others
+            .map(|(arm, _, second)| (arm.to_string(), weir_configuration::vanished(first, second)));
+        spots.filter(|(_, spots)| !spots.is_empty()).collect()
+    };
+    all.iter()
+        .map(|(arm, main, first)| (arm.to_string(), of(first, main)))
+        .collect()
 }
 
 impl dyn Proxy + '_ {
@@ -68,6 +91,7 @@ impl dyn Proxy + '_ {
         Ok(PlacedCopy {
             asked: records,
             hashes: [hash_of(&changed, None), hash_of(&copy, Some(kind))],
+            sides: [changed, copy],
         })
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use weir_model::record::AskedRecord;
+use weir_model::record::{AskedRecord, SpotRecord};
 use weir_model::study::{AskSpec, LauncherSpec, ProxyKind, Settings};
 
 /// What the host does not have of this, with which arms are to be started besides a proxy.
@@ -50,4 +50,7 @@ pub struct Missing {
     /// By arm, hashes of the user's configuration with the arm's settings and of its copy.
     #[serde(default)]
     pub hashes: BTreeMap<String, [u64; 2]>,
+    /// By two arms with configurations of their own, where these differ and their copies do not.
+    #[serde(default)]
+    pub vanished: BTreeMap<String, BTreeMap<String, Vec<SpotRecord>>>,
 }

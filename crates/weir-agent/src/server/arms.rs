@@ -312,24 +312,25 @@ impl Hands for Bench {
     }
 
     fn missing(&mut self, wanted: Wanted) -> Result<Missing, Failure> {
-        let launchers = wanted.launchers.iter();
         let missing = |(name, spec): (&String, &LauncherSpec)| {
-            let why = weir_sut::launcher_missing(spec)?;
-            Some((name.clone(), why))
+            Some((name.clone(), weir_sut::launcher_missing(spec)?))
         };
         let mut missing = Missing {
-            launchers: launchers.filter_map(missing).collect(),
+            launchers: wanted.launchers.iter().filter_map(missing).collect(),
             sockmap: wanted.sockmap.then(unavailable).flatten(),
             ..Missing::default()
         };
+        let mut all = BTreeMap::new();
         for (arm, job) in wanted.copies {
             match self.place(&job) {
-                Ok(placed) => {
-                    missing.hashes.insert(arm.clone(), placed.hashes);
-                    missing.asked.insert(arm, placed.asked);
-                }
-                Err(error) => drop((missing.copies).insert(arm, (error.to_string(), error.hint()))),
+                Ok(placed) => drop(all.insert(arm, placed)),
+                Err(e) => drop(missing.copies.insert(arm, (e.to_string(), e.hint()))),
             }
+        }
+        missing.vanished = weir_sut::vanished(&all);
+        for (arm, placed) in all {
+            missing.hashes.insert(arm.clone(), placed.hashes);
+            missing.asked.insert(arm, placed.asked);
         }
         Ok(missing)
     }
@@ -396,9 +397,7 @@ impl Hands for Bench {
                 let open = || origin.server.open(at.slot, origin_address(at.slot));
                 own.origin.within(open)?
             }
-            None => origin
-                .server
-                .open(at.slot, SocketAddr::new(origin.address, 0)),
+            None => (origin.server).open(at.slot, SocketAddr::new(origin.address, 0)),
         };
         opened.map_err(|error| Failure::other(format!("the origin server: {error}")))
     }

@@ -16,3 +16,4 @@ mod replaced_envoy;
 mod replaced_haproxy;
 mod replaced_nginx;
 mod support;
+mod vanished;

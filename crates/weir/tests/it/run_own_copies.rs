@@ -112,6 +112,25 @@ fn arms_whose_copies_are_the_same_are_refused() {
     }
 }
 
+/// Whatever it is: no list of directives has it.
+#[test]
+fn what_differs_in_the_originals_alone_is_said() {
+    let place = Place::new();
+    let one = NGINX.replace("PART", "proxy_pass http://192.0.2.1;");
+    let other = format!("working_directory /;\n{one}").replace("proxy_pass", "gzip on; proxy_pass");
+    let user = User::new(&place, &[("nginx.conf", &one), ("other.conf", &other)]);
+    place.write(
+        "study.yaml",
+        &pair("nginx", &user, ["nginx.conf", "other.conf"]),
+    );
+    let checked = place.ends("run study.yaml --check").with_code(0);
+    let path = user.path("other.conf");
+    checked.stdout.has(&format!(
+        "its copy is like that of `baseline` in what differs in the originals at working_directory ({}:1), so the comparison",
+        path.display()
+    ));
+}
+
 /// Said before the run and beside its answer; what both have is compared all the same.
 #[test]
 fn what_copies_have_otherwise_is_said() {

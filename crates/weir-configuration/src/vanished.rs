@@ -1,0 +1,165 @@
+//! In what two configurations differ, and their copies do not.
+//!
+//! What a copy replaces or leaves out is known by name where it matters ([`crate::nginx::replaced`] and its like). This is
+//! told without any knowledge of a language, from the words of four texts, so that nothing is lost in silence.
+
+use std::ops::Range;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use similar::DiffOp;
+use weir_model::record::SpotRecord;
+
+use crate::Source;
+use crate::source::changes;
+
+/// How long a comparison of two texts may look for the best one.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Characters that part words of a statement, besides white space.
+const PARTS: [char; 5] = [',', '[', ']', '"', '\''];
+
+/// Finds where two configurations differ and their copies do not: places of the second, or of the first where the second
+/// has nothing.
+pub fn vanished(first: &Copied<'_>, second: &Copied<'_>) -> Vec<SpotRecord> {
+    let ops = compared(&keys(&first.words), &keys(&second.words));
+    let differing = ops.iter().filter(|op| !matches!(op, DiffOp::Equal { .. }));
+    let mut spots = Vec::new();
+    for op in differing {
+        let (old, new) = (op.old_range(), op.new_range());
+        if first.copied(&old) != second.copied(&new) {
+            spots.extend(first.left_out(&old));
+            spots.extend(second.left_out(&new));
+        } else if new.is_empty() {
+            spots.push(first.spot(old.start, first.words[old.start].first));
+        } else {
+            spots.push(second.spot(new.start, second.words[new.start].first));
+        }
+    }
+    spots.dedup();
+    spots
+}
+
+fn compared(before: &[&str], after: &[&str]) -> Vec<DiffOp> {
+    changes(before, after, Some(Instant::now() + PATIENCE))
+}
+
+fn keys<'w>(words: &'w [Word<'_>]) -> Vec<&'w str> {
+    words.iter().map(|word| &*word.key).collect()
+}
+
+/// A configuration and what became of its words in the copy.
+pub struct Copied<'s> {
+    words: Vec<Word<'s>>,
+    copy: Vec<Word<'s>>,
+    /// Words, and the words of the copy that stand in their place, in order.
+    placed: Vec<(Range<usize>, Range<usize>)>,
+}
+
+impl<'s> Copied<'s> {
+    /// Finds what stands in a copy in place of each word.
+    pub fn of(original: &'s Source, copy: &'s Source) -> Copied<'s> {
+        let mut side = Copied {
+            words: words(original),
+            copy: words(copy),
+            placed: Vec::new(),
+        };
+        for op in compared(&keys(&side.words), &keys(&side.copy)) {
+            let (old, new) = (op.old_range(), op.new_range());
+            if matches!(op, DiffOp::Equal { .. }) {
+                let each = old.zip(new).map(|(old, new)| (old..old + 1, new..new + 1));
+                side.placed.extend(each);
+            } else {
+                side.placed.push((old, new));
+            }
+        }
+        side
+    }
+
+    /// Parts of the original that have words among these, and what stands in the copy in place of each.
+    fn touched(&self, words: &Range<usize>) -> &[(Range<usize>, Range<usize>)] {
+        let begin = self
+            .placed
+            .partition_point(|(old, _)| old.end <= words.start);
+        let count = self.placed[begin..].partition_point(|(old, _)| old.start < words.end);
+        if words.is_empty() {
+            return &[];
+        }
+        &self.placed[begin..begin + count]
+    }
+
+    /// The words of the copy in place of some of the original.
+    fn copied(&self, words: &Range<usize>) -> Vec<&str> {
+        let touched = self.touched(words).iter();
+        let copied = touched.flat_map(|(old, new)| self.of_same_statements(old, new));
+        copied.map(|word| &*word.key).collect()
+    }
+
+    /// Words of the copy in place of others, without statements that the copy adds there.
+    fn of_same_statements(
+        &self,
+        old: &Range<usize>,
+        new: &Range<usize>,
+    ) -> impl Iterator<Item = &Word<'s>> {
+        let old = &self.words[old.clone()];
+        let new = self.copy[new.clone()].iter();
+        new.filter(move |word| old.iter().any(|old| old.first == word.first))
+    }
+
+    /// Parts of some words that the copy has nothing for.
+    fn left_out(&self, words: &Range<usize>) -> impl Iterator<Item = SpotRecord> {
+        let parts = self.touched(words).iter();
+        let parts = parts.filter(|(old, _)| old.start >= words.start);
+        let left_out =
+            parts.filter(|(old, new)| self.of_same_statements(old, new).next().is_none());
+        left_out.map(|(old, _)| self.spot(old.start, self.words[old.start].text))
+    }
+
+    /// The line of a word, and a name for it: that of a statement, for what follows may be a secret.
+    fn spot(&self, word: usize, name: &str) -> SpotRecord {
+        let word = &self.words[word];
+        SpotRecord {
+            name: name.trim_end_matches(':').to_owned(),
+            file: word.file.to_owned(),
+            line: word.line,
+        }
+    }
+}
+
+/// A word of a file.
+struct Word<'s> {
+    /// Itself behind the first word of its statement: `on` of one is not that of another.
+    key: String,
+    text: &'s str,
+    first: &'s str,
+    file: &'s Path,
+    line: usize,
+}
+
+/// All words that are no comments.
+fn words(source: &Source) -> Vec<Word<'_>> {
+    let mut words = Vec::new();
+    for file in &source.files {
+        let lines = file.text.lines().enumerate();
+        let lines = lines.filter(|(_, text)| !text.trim_start().starts_with('#'));
+        let statements = lines.flat_map(|(line, text)| {
+            let statements = text.split([';', '{', '}']);
+            statements.map(move |statement| (line + 1, statement))
+        });
+        for (line, statement) in statements {
+            let all = statement.split(|c: char| c.is_whitespace() || PARTS.contains(&c));
+            let mut all = all
+                .filter(|word| !matches!(*word, "" | ":" | "-"))
+                .peekable();
+            let first = all.peek().copied().unwrap_or_default();
+            words.extend(all.map(|word| Word {
+                key: format!("{first} {word}"),
+                text: word,
+                first,
+                file: &file.path,
+                line,
+            }));
+        }
+    }
+    words
+}
