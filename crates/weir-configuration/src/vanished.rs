@@ -23,11 +23,24 @@ const PARTS: [char; 5] = [',', '[', ']', '"', '\''];
 /// has nothing.
 pub fn vanished(first: &Copied<'_>, second: &Copied<'_>) -> Vec<SpotRecord> {
     let ops = compared(&keys(&first.words), &keys(&second.words));
-    let differing = ops.iter().filter(|op| !matches!(op, DiffOp::Equal { .. }));
     let mut spots = Vec::new();
-    for op in differing {
+    for (place, op) in ops.iter().enumerate() {
+        if is_equal(op) {
+            continue;
+        }
         let (old, new) = (op.old_range(), op.new_range());
-        if first.copied(&old) != second.copied(&new) {
+        // Words beside it that both have, and whose place in a copy is that of some of these.
+        let beside = |place: Option<usize>| {
+            let beside = place.and_then(|place| ops.get(place));
+            beside
+                .filter(|op| is_equal(op))
+                .map_or(0, |op| op.new_range().len())
+        };
+        let room = [beside(place.checked_sub(1)), beside(Some(place + 1))];
+        let (reach, other) = (first.reach(&old), second.reach(&new));
+        let [before, behind] = [0, 1].map(|side| reach[side].max(other[side]).min(room[side]));
+        let whole = |words: &Range<usize>| words.start - before..words.end + behind;
+        if first.copied(&whole(&old)) != second.copied(&whole(&new)) {
             spots.extend(first.left_out(&old));
             spots.extend(second.left_out(&new));
         } else if new.is_empty() {
@@ -38,6 +51,10 @@ pub fn vanished(first: &Copied<'_>, second: &Copied<'_>) -> Vec<SpotRecord> {
     }
     spots.dedup();
     spots
+}
+
+fn is_equal(op: &DiffOp) -> bool {
+    matches!(op, DiffOp::Equal { .. })
 }
 
 fn compared(before: &[&str], after: &[&str]) -> Vec<DiffOp> {
@@ -66,7 +83,7 @@ impl<'s> Copied<'s> {
         };
         for op in compared(&keys(&side.words), &keys(&side.copy)) {
             let (old, new) = (op.old_range(), op.new_range());
-            if matches!(op, DiffOp::Equal { .. }) {
+            if is_equal(&op) {
                 let each = old.zip(new).map(|(old, new)| (old..old + 1, new..new + 1));
                 side.placed.extend(each);
             } else {
@@ -86,6 +103,17 @@ impl<'s> Copied<'s> {
             return &[];
         }
         &self.placed[begin..begin + count]
+    }
+
+    /// How many words before and behind some have their place in the copy together with some of them.
+    fn reach(&self, words: &Range<usize>) -> [usize; 2] {
+        let (first, last) = match self.touched(words) {
+            [] => return [0; 2],
+            [only] => (only, only),
+            [first, .., last] => (first, last),
+        };
+        let behind = last.0.end.saturating_sub(words.end);
+        [words.start.saturating_sub(first.0.start), behind]
     }
 
     /// The words of the copy in place of some of the original.

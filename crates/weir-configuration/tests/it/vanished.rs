@@ -62,7 +62,7 @@ const CADDY: &str = r#"{"apps": {"http": {"servers": {"web": {"listen": [":80"],
 
 /// The language; the configuration; what stands in one and in the other; where they differ and the copies do not.
 #[rustfmt::skip]
-const ROWS: [(&str, &str, [&str; 2], &[&str]); 13] = [
+const ROWS: [(&str, &str, [&str; 2], &[&str]); 14] = [
     ("nginx", NGINX, ["gzip on;", "gzip on;"], &[]),
     ("nginx", NGINX, ["gzip on;", "gzip off;"], &[]),
     ("nginx", NGINX, ["", "proxy_buffering off;"], &[]),
@@ -72,6 +72,7 @@ const ROWS: [(&str, &str, [&str; 2], &[&str]); 13] = [
     ("nginx", NGINX, ["limit_except GET { deny all; }", "gzip on; proxy_bind 192.0.2.9;\n limit_except GET { deny all; }"], &["9 proxy_bind"]),
     ("haproxy", HAPROXY, ["", "http-reuse never"], &[]),
     ("haproxy", HAPROXY, ["server b 192.0.2.2:443 ssl verify none", "server b 192.0.2.2:80"], &["10 server"]),
+    ("haproxy", HAPROXY, ["server b 192.0.2.2:80", "server b 192.0.2.2:80 socks4 192.0.2.3:1080"], &["10 server"]),
     ("envoy", ENVOY, ["connect_timeout: 1s", "connect_timeout: 2s"], &[]),
     ("envoy", ENVOY, ["", "upstream_bind_config: {freebind: true}"], &["18 upstream_bind_config"]),
     ("caddy", CADDY, ["", "\"flush_interval\": -1,"], &[]),
