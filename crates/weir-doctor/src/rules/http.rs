@@ -79,7 +79,10 @@ fn no_keepalive(shape: &Shape<'_>) -> Option<Finding> {
     // Without an upstream block there is no place for `keepalive`.
     let (grouped, direct): (Vec<&Pass<'_>>, Vec<&Pass<'_>>) =
         places.into_iter().partition(|pass| pass.upstream.is_some());
-    let direct = direct.first().and_then(|pass| Some((*pass, group(pass)?)));
+    let name = free_name(shape);
+    let direct = direct
+        .first()
+        .and_then(|pass| Some((*pass, group(pass, &name)?)));
     let mut commands = keep(&grouped).unwrap_or_default();
     let finding = match direct {
         Some((pass, group)) => {
@@ -97,7 +100,7 @@ fn no_keepalive(shape: &Shape<'_>) -> Option<Finding> {
 
 /// What to write so that an origin server that a place names by its address is in an upstream block: the block, and what
 /// the place becomes. A name that a variable has nginx look up for each request is looked up on.
-fn group(pass: &Pass<'_>) -> Option<[String; 2]> {
+fn group(pass: &Pass<'_>, group: &str) -> Option<[String; 2]> {
     let origin = pass.origins.first()?;
     let (scheme, rest) = pass.target.split_once("://")?;
     let uri = &rest[host(&pass.target).len()..];
@@ -117,22 +120,35 @@ fn group(pass: &Pass<'_>) -> Option<[String; 2]> {
     let resolver = pass.placed.inherited("resolver");
     let resolver = resolver.first().map(|set| format!("{}; ", set.words()));
     let (since, zone, resolve) = if is_looked_up {
-        let zone = format!("zone origin 64k; {}", resolver.unwrap_or_default());
+        let zone = format!("zone {group} 64k; {}", resolver.unwrap_or_default());
         (" of nginx 1.27.3 or later", zone, " resolve")
     } else {
         ("", String::new(), "")
     };
     Some([
         format!(
-            "# in http{since}: upstream origin {{ {zone}server {origin}{port}{resolve}; {KEPT}; }}"
+            "# in http{since}: upstream {group} {{ {zone}server {origin}{port}{resolve}; {KEPT}; }}"
         ),
         format!(
-            "# {}:{}: `{};` becomes `proxy_pass {scheme}://origin{uri};`",
+            "# {}:{}: `{};` becomes `proxy_pass {scheme}://{group}{uri};`",
             statement.file,
             statement.line,
             statement.words()
         ),
     ])
+}
+
+/// A name for an upstream block that no other has.
+fn free_name(shape: &Shape<'_>) -> String {
+    let taken = shape
+        .configuration
+        .map(Configuration::upstreams)
+        .unwrap_or_default();
+    let numbered = (2..).map(|number| format!("origin_{number}"));
+    let mut names = std::iter::once("origin".to_owned()).chain(numbered);
+    names
+        .find(|name| !taken.contains_key(&**name))
+        .unwrap_or_default()
 }
 
 /// `a.example` and `:80` of `a.example:80`; an address of IPv6 without its brackets.

@@ -2,22 +2,26 @@
 
 use crate::host::{Host, SITE};
 
-/// What to write is about the place that has no upstream block, and its scheme stays.
+/// What to write is about the place that has no upstream block, and its scheme stays. The site has an upstream `origin` already,
+/// and nginx takes no second one of that name.
 #[test]
 fn an_origin_server_behind_tls_gets_an_upstream_of_its_port() {
     let host = Host::debian();
     let behind = "location /b { proxy_pass https://back.example; } location / {";
     host.site(&SITE.replace("location / {", behind));
     let change = host.finding("origin-keepalive-missing").change.join("\n");
-    let group = "upstream origin { server back.example:443; keepalive 64; }";
+    let group = "upstream origin_2 { server back.example:443; keepalive 64; }";
     assert!(change.contains(group), "{change}");
-    assert!(change.contains("proxy_pass https://origin;"), "{change}");
+    assert!(change.contains("proxy_pass https://origin_2;"), "{change}");
     let host = Host::debian();
     let behind =
         "location /b { proxy_set_header Host b; proxy_pass https://[2001:db8::1]/x; } location / {";
     host.site(&SITE.replace("location / {", behind));
     let change = host.finding("origin-keepalive-missing").change.join("\n");
-    let expected = ["server [2001:db8::1]:443;", "proxy_pass https://origin/x;"];
+    let expected = [
+        "server [2001:db8::1]:443;",
+        "proxy_pass https://origin_2/x;",
+    ];
     assert!(
         expected.iter().all(|part| change.contains(part)),
         "{change}"
