@@ -8,6 +8,7 @@ use super::envoy::{CHAIN_TLS, chains, is_of_type, tls_chains};
 use super::find::{field, get, is_constant, is_true, items};
 use super::listening::Listening;
 use super::pointer::Pointer;
+use super::tree::camel;
 use crate::answer::{Answer, Barrier};
 use crate::asked::{Request, Way};
 use crate::names::{is_found, wildcard};
@@ -18,7 +19,7 @@ pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -
         let listener = &document.found[door];
         let is_by_rules = get(document.json, &listener.at.child(MATCHER)).is_some();
         return Way::end(
-            if is_by_rules || candidates(document, door, request).is_empty() {
+            if is_by_rules || taken.len() > 1 || candidates(document, door, request).is_empty() {
                 Answer::Unknown
             } else {
                 untaken(document, listener, request)
@@ -45,7 +46,18 @@ fn candidates(document: &Document<'_>, door: usize, request: &Request<'_>) -> Ve
     all
 }
 
-/// The filter chain that a request takes; all that it could take where the rules of the listener decide.
+/// Whether a filter chain is for some clients, addresses or protocols, of which a request says nothing.
+fn is_by_more(json: &Json, chain: &Pointer) -> bool {
+    let known = ["destination_port", "server_names", "transport_protocol"];
+    let matching = get(json, &chain.child("filter_chain_match")).and_then(Json::as_object);
+    let mut keys = matching
+        .into_iter()
+        .flatten()
+        .filter(|(_, value)| !value.is_null());
+    keys.any(|(name, _)| !is_any(name, &known))
+}
+
+/// The filter chain that a request takes; all that it could take where more than the request decides.
 pub(super) fn chains_taken(
     document: &Document<'_>,
     door: usize,
@@ -53,7 +65,8 @@ pub(super) fn chains_taken(
 ) -> Vec<Pointer> {
     let listener = &document.found[door];
     let all = candidates(document, door, request);
-    if get(document.json, &listener.at.child(MATCHER)).is_some() {
+    let is_by_rules = get(document.json, &listener.at.child(MATCHER)).is_some();
+    if is_by_rules || all.iter().any(|chain| is_by_more(document.json, chain)) {
         return all;
     }
     let chain = chain(document, &all, listener.port, request);
@@ -218,14 +231,13 @@ fn managed(document: &Document<'_>, manager: &Pointer, request: &Request<'_>) ->
     }
 }
 
-/// The first route that takes a request, and whether that is sure: one whose conditions are not decided is taken not
-/// to match, unless no other does.
+/// The first route that may take a request, and whether that is sure.
 fn taken(json: &Json, routes: &[Pointer], request: &Request<'_>) -> (Option<Pointer>, bool) {
-    let mut may = may_take(json, routes.to_vec(), request);
-    match may.last() {
-        Some(last) if is_taken(json, last, request) == Some(true) => (may.pop(), true),
-        _ => (may.into_iter().next(), false),
-    }
+    let first = may_take(json, routes.to_vec(), request).into_iter().next();
+    let is_sure = first
+        .as_ref()
+        .is_some_and(|first| is_taken(json, first, request) == Some(true));
+    (first, is_sure)
 }
 
 /// Those of some routes that may take a request: the first that surely does, and those before it whose conditions are not
@@ -278,6 +290,24 @@ fn domain_rank(domain: &str, host: &str) -> Option<(u8, usize)> {
     }
 }
 
+/// Conditions of a route that are decided by path and headers.
+const DECIDED: [&str; 7] = [
+    "prefix",
+    "path",
+    "safe_regex",
+    "path_separated_prefix",
+    "connect_matcher",
+    "case_sensitive",
+    "headers",
+];
+
+/// Whether a field is one of these, in either spelling of protobuf's JSON.
+fn is_any(field: &str, names: &[&str]) -> bool {
+    names
+        .iter()
+        .any(|name| field == *name || field == camel(name))
+}
+
 /// Whether a route takes a request; `None`: more than the request decides it.
 fn is_taken(json: &Json, route: &Pointer, request: &Request<'_>) -> Option<bool> {
     let Some(matching) = get(json, &route.child("match")) else {
@@ -291,16 +321,18 @@ fn is_taken(json: &Json, route: &Pointer, request: &Request<'_>) -> Option<bool>
         .iter()
         .map(|header| has_header(header, request))
         .collect();
-    let undecided = ["dynamic_metadata", "filter_state", "tls_context"];
     for (name, value) in matching.as_object().into_iter().flatten() {
-        said.push(match name.as_str() {
+        said.push(if is_any(name, &DECIDED) {
+            continue;
+        } else if is_any(name, &["grpc"]) {
             // No load of weir's is gRPC.
-            "grpc" => Some(false),
-            "runtime_fraction" | "runtimeFraction" => share(json, value),
-            "query_parameters" | "queryParameters" if request.query().is_empty() => Some(false),
-            "query_parameters" | "queryParameters" => None,
-            name if undecided.contains(&name) => None,
-            _ => continue,
+            Some(false)
+        } else if is_any(name, &["runtime_fraction"]) {
+            share(json, value)
+        } else if is_any(name, &["query_parameters"]) && request.query().is_empty() {
+            Some(false)
+        } else {
+            None
         });
     }
     match said.contains(&Some(false)) {

@@ -124,6 +124,8 @@ fn envoy_chooses_by_headers_and_shares_of_requests() {
         r#"              - {match: {prefix: /, headers: [{name: ":authority", string_match: {exact: admin.example}}]}, redirect: {https_redirect: true}}
               - {match: {prefix: /all, runtime_fraction: {default_value: {numerator: 100, denominator: HUNDRED}, runtime_key: x}}, route: {cluster: app}}
               - {match: {prefix: /half, runtime_fraction: {default_value: {numerator: 50}}}, route: {cluster: app}}
+              - {match: {prefix: /half/sure}, route: {cluster: app}}
+              - {match: {prefix: /cookie, cookies: [{name: beta, string_match: {exact: x}}]}, route: {cluster: app}}
               - {match: {prefix: /get, headers: [{name: ":method", exact_match: GET}]}, route: {cluster: app}}
               - {match: {prefix: /mine, headers: [{name: x-mine, present_match: true}]}, route: {cluster: app}}
               - {match: {prefix: /not, headers: [{name: x-mine, string_match: {prefix: a}, invert_match: true}]}, direct_response: {status: 404}}
@@ -146,6 +148,14 @@ fn envoy_chooses_by_headers_and_shares_of_requests() {
             ":8080 /half",
             any(&format!("route with prefix /half | {unknown}")),
         ),
+        (
+            ":8080 /half/sure",
+            any(&format!("route with prefix /half | {unknown}")),
+        ),
+        (
+            ":8080 /cookie",
+            any(&format!("route with prefix /cookie | {unknown}")),
+        ),
         (":8080 /get", any("route with prefix /get | passes it on")),
         (
             ":8080 /mine x-mine=1",
@@ -167,6 +177,12 @@ fn envoy_chooses_by_headers_and_shares_of_requests() {
     ];
     let cases: Vec<(&str, &str)> = cases.iter().map(|(ask, shown)| (*ask, &**shown)).collect();
     must_be(&|ask| document::asked(&source, Dialect::Envoy, ask), &cases);
+    let names = r#"server_names: ["a.example"]"#;
+    let text = ENVOY.replace(names, &format!("{names}, source_type: EXTERNAL"));
+    let source = crate::support::source("envoy.yaml", &text);
+    let unknown = format!("0.0.0.0:443 | - | - | {unknown}");
+    let asked = |ask: &_| document::asked(&source, Dialect::Envoy, ask);
+    must_be(&asked, &[("tls :443 a.example", &*unknown)]);
 }
 
 const CADDY: &str = r#"{"apps": {"http": {"servers": {
