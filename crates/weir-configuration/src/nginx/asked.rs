@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 
 use weir_model::study::AskSpec;
 
+use super::access::refusal;
 use super::listen::{self, Listen, Socket};
-use super::location::{FILES, content, find, forbids, is_one_of};
+use super::location::{FILES, content, find, is_one_of, way_out};
 use super::rewrite::{End, Fallback, MapBlock, Passage, maps};
 use super::syntax::{Directive, Tree};
 use super::view::{self, Node};
@@ -282,8 +283,10 @@ impl<'a> Servers<'a> {
                 }
                 _ => {}
             }
-            if location.is_some_and(|location| forbids(location, passage.request.method)) {
-                return self.way_to(server, location, left, Answer::Returns(403));
+            let is_first = left.is_empty() && !has_failed && passage.path == passage.request.path;
+            let in_force = |names: &str| self.in_force((server, location), names);
+            if let Some(status) = refusal(location, in_force, passage.request, is_first) {
+                return self.way_to(server, location, left, Answer::Returns(status));
             }
             let here = location.unwrap_or(server);
             let spot = location.map(|node| self.spot(node, location_name(node)));
@@ -327,6 +330,24 @@ impl<'a> Servers<'a> {
         }
     }
 
+    /// The directives of some names that are in force: those of the innermost level that has any.
+    fn in_force(
+        &self,
+        (server, location): (&'a Node<'a>, Option<&Node<'_>>),
+        names: &str,
+    ) -> Vec<&'a Node<'a>> {
+        let inside = location.and_then(|node| way_out(server, node.place()));
+        let inside = inside.unwrap_or_else(|| vec![server]);
+        let of = |node: &&'a Node<'a>| is_one_of(node, names);
+        let levels = inside
+            .iter()
+            .map(|block| block.simple().filter(of).collect());
+        let mut levels = levels.chain([self.http.iter().copied().filter(of).collect()]);
+        levels
+            .find(|level: &Vec<_>| !level.is_empty())
+            .unwrap_or_default()
+    }
+
     /// Where `error_page` sends a request on that a location would answer with a status, and takes the answer's own status
     /// (`=`).
     fn error_page(
@@ -335,14 +356,7 @@ impl<'a> Servers<'a> {
         location: Option<&Node<'_>>,
         status: u16,
     ) -> Option<Page<'a>> {
-        let inside = location.and_then(|node| way_out(server, node.place()));
-        let inside = inside.unwrap_or_else(|| vec![server]);
-        let is_it = |node: &&'a Node<'a>| node.directive.is("error_page");
-        let levels = inside
-            .iter()
-            .map(|block| block.simple().filter(is_it).collect());
-        let mut levels = levels.chain([self.http.iter().copied().filter(is_it).collect()]);
-        let said: Vec<&Node<'_>> = levels.find(|level: &Vec<_>| !level.is_empty())?;
+        let said = self.in_force((server, location), "error_page");
         let status = status.to_string();
         said.into_iter().find_map(|node| {
             let words: Vec<&str> = node.directive.words().collect();
@@ -450,20 +464,6 @@ impl Map for Servers<'_> {
             None => self.in_server(server, &mut self.passage(door, request)),
         }
     }
-}
-
-/// From a block of a server outwards, up to the server.
-pub(super) fn way_out<'n, 't>(
-    from: &'n Node<'t>,
-    place: (usize, usize),
-) -> Option<Vec<&'n Node<'t>>> {
-    if from.place() == place {
-        return Some(vec![from]);
-    }
-    let mut locations = from.children.iter().filter(|it| it.is_block("location"));
-    let mut way = locations.find_map(|inner| way_out(inner, place))?;
-    way.push(from);
-    Some(way)
 }
 
 /// Whether something but a `listen` names a socket.

@@ -102,13 +102,6 @@ pub(super) fn content(location: &Node<'_>) -> Answer {
     }
 }
 
-/// Returns true for a block in which nobody is let in.
-fn is_closed(block: &Node<'_>) -> bool {
-    let denies_all =
-        |node: &Node<'_>| node.directive.is("deny") && node.directive.argument(0) == Some("all");
-    block.simple().any(denies_all) && !block.simple().any(|node| node.directive.is("allow"))
-}
-
 /// Returns true for a location that passes requests on under a condition.
 fn passes_if(location: &Node<'_>) -> bool {
     let conditions = location.children.iter().filter(|it| it.is_block("if"));
@@ -116,20 +109,16 @@ fn passes_if(location: &Node<'_>) -> bool {
     inner.any(|node| is_one_of(node, PASSING))
 }
 
-/// Returns true where rules of access let nobody in: `deny all`, or `limit_except` for other methods.
-pub(super) fn forbids(location: &Node<'_>, method: &str) -> bool {
-    let mut limits = location
-        .children
-        .iter()
-        .filter(|it| it.is_block("limit_except"));
-    is_closed(location) || limits.any(|limit| !is_for(limit, method) && is_closed(limit))
-}
-
-/// Returns true for a `limit_except` that names a method, in letters of any case; HEAD goes with GET.
-pub(super) fn is_for(limit: &Node<'_>, method: &str) -> bool {
-    let mut methods = limit.directive.words();
-    methods.any(|named| {
-        named.eq_ignore_ascii_case(method)
-            || (named.eq_ignore_ascii_case("GET") && method == "HEAD")
-    })
+/// From a block of a server outwards, up to the server.
+pub(super) fn way_out<'n, 't>(
+    from: &'n Node<'t>,
+    place: (usize, usize),
+) -> Option<Vec<&'n Node<'t>>> {
+    if from.place() == place {
+        return Some(vec![from]);
+    }
+    let mut locations = from.children.iter().filter(|it| it.is_block("location"));
+    let mut way = locations.find_map(|inner| way_out(inner, place))?;
+    way.push(from);
+    Some(way)
 }

@@ -5,6 +5,7 @@
 //! [`asked`] what answers a load there, [`replaced`] what of that a copy has otherwise. All of them
 //! but [`read`] work on text alone and touch no file.
 
+mod access;
 mod adapt;
 mod asked;
 mod change;

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use weir_model::record::{ReplacedPart, ReplacedRecord};
 use weir_model::study::AskSpec;
 
+use super::access::is_for;
 use super::adapt::is_pass;
-use super::asked::{Servers, way_out};
-use super::location::is_for;
+use super::asked::Servers;
+use super::location::way_out;
 use super::rewrite::Passage;
 use super::targets::PassTarget;
 use super::variables::Variables;

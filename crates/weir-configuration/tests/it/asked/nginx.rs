@@ -292,7 +292,13 @@ fn what_sends_a_request_on_or_does_not_is_followed() {
          location /get {{ limit_except get {{ deny all; }} {pass} }}\n        \
          location /tried {{ deny all; try_files $uri @app; }}\n        \
          location /away {{ error_page 404 = https://a.example/; return 404; }}\n        \
-         location /args {{ error_page 404 = /get?a=b; return 404; }}\n    }}\n}}\n"
+         location /args {{ error_page 404 = /get?a=b; return 404; }}\n        \
+         location /inner {{ internal; {pass} }}\n        \
+         location /to-inner {{ try_files /nothing /inner; }}\n        \
+         location /login {{ auth_basic a; {pass} }}\n        \
+         location /either {{ satisfy any; auth_basic a; deny all; {pass} }}\n    }}\n    \
+         server {{ listen 81; deny all; auth_basic a; location / {{ {pass} }} \
+         location /open {{ allow 192.0.2.0/24; deny all; auth_basic off; {pass} }} }}\n}}\n"
     );
     let source = source("nginx.conf", &conf);
     all_must_be(
@@ -306,6 +312,13 @@ fn what_sends_a_request_on_or_does_not_is_followed() {
             :80 /tried => 80 | server | location /tried | returns 403
             :80 /away => 80 | server | location /away | redirects
             :80 /args => 80 | server | location /get | passes it on
+            :80 /inner => 80 | server | location /inner | returns 404
+            :80 /to-inner => 80 | server | location /inner | passes it on
+            :80 /login => 80 | server | location /login | returns 401
+            :80 /login Authorization=x => 80 | server | location /login | passes it on
+            :80 /either => 80 | server | location /either | passes it on
+            :81 => 81 | server | location / | returns 403
+            :81 /open => 81 | server | location /open | passes it on
         ",
     );
 }
