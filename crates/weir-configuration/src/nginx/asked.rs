@@ -7,7 +7,7 @@ use weir_model::study::AskSpec;
 
 use super::access::refusal;
 use super::listen::{self, Listen, Socket};
-use super::location::{FILES, content, find, is_one_of, way_out};
+use super::location::{FILES, content, find, is_one_of, named_location, way_out};
 use super::rewrite::{End, Fallback, MapBlock, Passage, maps};
 use super::syntax::{Directive, Tree};
 use super::view::{self, Node};
@@ -246,10 +246,7 @@ impl<'a> Servers<'a> {
             return self.way_to(server, None, Vec::new(), answer);
         }
         let taking = |path: &str| find(&server.children, path).map(|(location, _)| location);
-        let named = |name: &str| {
-            let mut locations = server.children.iter().filter(|it| it.is_block("location"));
-            locations.find(|node| node.directive.argument(0) == Some(name))
-        };
+        let named = |name: &str| named_location(server, name);
         // Locations that had the request when their rules of access were asked.
         let mut left: Vec<Spot> = Vec::new();
         // Without `recursive_error_pages` a page is looked for once.
@@ -270,10 +267,10 @@ impl<'a> Servers<'a> {
                         None => None,
                     };
                     has_failed = true;
-                    if next.is_none() {
+                    let Some(next) = next else {
                         return self.way_to(server, location, left, Answer::Returns(status));
-                    }
-                    location = next;
+                    };
+                    location = Some(next);
                     continue;
                 }
                 Some(End::Answer(answer)) => return self.way_to(server, location, left, answer),

@@ -122,3 +122,9 @@ pub(super) fn way_out<'n, 't>(
     way.push(from);
     Some(way)
 }
+
+/// The location of a server that is called so.
+pub(super) fn named_location<'n>(server: &'n Node<'n>, name: &str) -> Option<&'n Node<'n>> {
+    let mut locations = server.children.iter().filter(|it| it.is_block("location"));
+    locations.find(|node| node.directive.argument(0) == Some(name))
+}
