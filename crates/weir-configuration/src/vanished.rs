@@ -25,11 +25,8 @@ pub fn vanished(first: &Copied<'_>, second: &Copied<'_>) -> Vec<SpotRecord> {
     let ops = compared(&keys(&first.words), &keys(&second.words));
     let mut spots = Vec::new();
     for (place, op) in ops.iter().enumerate() {
-        if is_equal(op) {
-            continue;
-        }
         let (old, new) = (op.old_range(), op.new_range());
-        // Words beside it that both have, and whose place in a copy is that of some of these.
+        // Words beside it that both have.
         let beside = |place: Option<usize>| {
             let beside = place.and_then(|place| ops.get(place));
             beside
@@ -37,16 +34,22 @@ pub fn vanished(first: &Copied<'_>, second: &Copied<'_>) -> Vec<SpotRecord> {
                 .map_or(0, |op| op.new_range().len())
         };
         let room = [beside(place.checked_sub(1)), beside(Some(place + 1))];
-        let (reach, other) = (first.reach(&old), second.reach(&new));
-        let [before, behind] = [0, 1].map(|side| reach[side].max(other[side]).min(room[side]));
-        let whole = |words: &Range<usize>| words.start - before..words.end + behind;
-        if first.copied(&whole(&old)) != second.copied(&whole(&new)) {
-            spots.extend(first.left_out(&old));
-            spots.extend(second.left_out(&new));
-        } else if new.is_empty() {
-            spots.push(first.spot(old.start, first.words[old.start].first));
-        } else {
-            spots.push(second.spot(new.start, second.words[new.start].first));
+        match op {
+            DiffOp::Equal { .. } => {}
+            DiffOp::Delete { .. } => spots.extend(first.lost(&old, (second, new.start), room)),
+            DiffOp::Insert { .. } => spots.extend(second.lost(&new, (first, old.start), room)),
+            DiffOp::Replace { .. } => {
+                let reach = [first.reach(&old), second.reach(&new)];
+                let [before, behind] =
+                    [0, 1].map(|side| reach[0][side].max(reach[1][side]).min(room[side]));
+                let whole = |words: &Range<usize>| words.start - before..words.end + behind;
+                if first.copied(&whole(&old)) == second.copied(&whole(&new)) {
+                    spots.push(second.spot(new.start, second.words[new.start].first));
+                } else {
+                    spots.extend(first.lost(&old, (second, new.start), [0; 2]));
+                    spots.extend(second.lost(&new, (first, old.start), [0; 2]));
+                }
+            }
         }
     }
     spots.dedup();
@@ -107,13 +110,13 @@ impl<'s> Copied<'s> {
 
     /// How many words before and behind some have their place in the copy together with some of them.
     fn reach(&self, words: &Range<usize>) -> [usize; 2] {
-        let (first, last) = match self.touched(words) {
-            [] => return [0; 2],
-            [only] => (only, only),
-            [first, .., last] => (first, last),
-        };
-        let behind = last.0.end.saturating_sub(words.end);
-        [words.start.saturating_sub(first.0.start), behind]
+        let parts = self.touched(words);
+        let begin = parts.first().map_or(words.start, |(old, _)| old.start);
+        let end = parts.last().map_or(words.end, |(old, _)| old.end);
+        [
+            words.start.saturating_sub(begin),
+            end.saturating_sub(words.end),
+        ]
     }
 
     /// The words of the copy in place of some of the original.
@@ -134,13 +137,34 @@ impl<'s> Copied<'s> {
         new.filter(move |word| old.iter().any(|old| old.first == word.first))
     }
 
-    /// Parts of some words that the copy has nothing for.
-    fn left_out(&self, words: &Range<usize>) -> impl Iterator<Item = SpotRecord> {
+    /// Finds parts of some words that another configuration does not have at a place, and the copy has nothing for: nothing
+    /// at all, or no more than the other one's for the words beside them, of which both have as many as `room` says.
+    fn lost(
+        &self,
+        words: &Range<usize>,
+        (other, at): (&Copied<'_>, usize),
+        room: [usize; 2],
+    ) -> Vec<SpotRecord> {
         let parts = self.touched(words).iter();
-        let parts = parts.filter(|(old, _)| old.start >= words.start);
-        let left_out =
-            parts.filter(|(old, new)| self.of_same_statements(old, new).next().is_none());
-        left_out.map(|(old, _)| self.spot(old.start, self.words[old.start].text))
+        let is_lost = |(old, new): &&(Range<usize>, Range<usize>)| {
+            let before = words.start.saturating_sub(old.start);
+            let behind = old.end.saturating_sub(words.end);
+            if before > room[0] || behind > room[1] {
+                return false;
+            }
+            let copied = self.of_same_statements(old, new).map(|word| &*word.key);
+            copied.eq(other.copied(&(at - before..at + behind)))
+        };
+        let spot = |(old, _): &(Range<usize>, Range<usize>)| {
+            let word = &self.words[old.start.max(words.start)];
+            let name = if old.start < words.start {
+                word.first
+            } else {
+                word.text
+            };
+            self.spot(old.start.max(words.start), name)
+        };
+        parts.filter(is_lost).map(spot).collect()
     }
 
     /// The line of a word, and a name for it: that of a statement, for what follows may be a secret.

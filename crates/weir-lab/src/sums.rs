@@ -1,7 +1,7 @@
 //! Sums of users' files, and of what the run folder says of the run, by which a run that goes on knows them
 //! again: blocks that were measured with others do not mix.
 
-use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use serde_json::Value;
@@ -75,7 +75,7 @@ fn of_header(folder: &Path) -> Result<String, LabError> {
 /// # Errors
 /// What differs, by name; or a file cannot be read.
 pub(crate) fn must_have_same_header(folder: &Path) -> Result<(), LabError> {
-    must_be_as_before(&folder.join(OF_HEADER), &of_header(folder)?)
+    must_be_known_and_as_before(&folder.join(OF_HEADER), &of_header(folder)?)
 }
 
 /// A line for each file that the study's loads name.
@@ -112,7 +112,7 @@ pub(crate) fn of_loads(study: &Study) -> Result<String, LabError> {
 /// A file has changed or is gone.
 pub(crate) fn must_have_same_loads(header: &RunHeader, folder: &Path) -> Result<(), LabError> {
     let before = folder.join(OF_LOADS);
-    let same = of_loads(&header.study).and_then(|now| must_be_as_before(&before, &now));
+    let same = of_loads(&header.study).and_then(|now| must_be_known_and_as_before(&before, &now));
     let is_here = std::env::current_dir().is_ok_and(|here| here == header.folder);
     match same {
         Err(error) if !is_here && header.folder.is_absolute() => Err(LabError::Resume(format!(
@@ -123,12 +123,16 @@ pub(crate) fn must_have_same_loads(header: &RunHeader, folder: &Path) -> Result<
     }
 }
 
-/// The files are those that the run was begun with. A run of before there were sums has none.
+/// The files are those whose sums are in `file`; where there is none, nothing has been begun with them.
 ///
 /// # Errors
-/// Some have changed.
+/// Some have changed, or nobody can tell.
 pub(crate) fn must_be_as_before(file: &Path, sums: &str) -> Result<(), LabError> {
-    let before = fs::read_to_string(file).unwrap_or_else(|_| sums.to_owned());
+    let before = match weir_files::read(file) {
+        Ok(before) => String::from_utf8_lossy(&before).into_owned(),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(unknown(file, &error)),
+    };
     match &changed(&before, sums)[..] {
         [] => Ok(()),
         [one] => Err(LabError::Resume(format!(
@@ -139,6 +143,23 @@ pub(crate) fn must_be_as_before(file: &Path, sums: &str) -> Result<(), LabError>
             all.join(", ")
         ))),
     }
+}
+
+/// As [`must_be_as_before`], of what every run is begun with.
+fn must_be_known_and_as_before(file: &Path, sums: &str) -> Result<(), LabError> {
+    if !sums.is_empty()
+        && let Err(error) = file.symlink_metadata()
+    {
+        return Err(unknown(file, &error));
+    }
+    must_be_as_before(file, sums)
+}
+
+fn unknown(file: &Path, error: &io::Error) -> LabError {
+    LabError::Resume(format!(
+        "{}: {error}; without it nobody can tell whether files have changed since the run started",
+        file.display()
+    ))
 }
 
 /// What has another sum than before, is not among them any more, or was not.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::exit;
@@ -30,7 +30,7 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-/// A flag that SIGUSR1 sets: somebody wants to know how things are. It is the same one for whoever asks, from the start of
+/// A flag that SIGUSR1 and SIGUSR2 set: somebody wants to know how things are. It is the same one for whoever asks, from the start of
 /// the program on: a question never ends a command, whether that has an answer or not.
 ///
 /// # Errors
@@ -42,8 +42,12 @@ pub(crate) fn asked_flag() -> Result<Arc<AtomicBool>, Failure> {
     }
     let asked = Arc::new(AtomicBool::new(false));
     let _ = ASKED.set(Arc::clone(&asked));
-    flag::register(SIGUSR1, Arc::clone(&asked))
-        .map_err(|error| Failure::failed(format!("cannot watch for SIGUSR1: {error}")))?;
+    for signal in [SIGUSR1, SIGUSR2] {
+        flag::register(signal, Arc::clone(&asked))
+            .map_err(|error| Failure::failed(format!("cannot watch for SIGUSR1: {error}")))?;
+    }
+    // A file that may not grow is an error of whoever writes it (setrlimit(2)), and not the end.
+    let _ = flag::register(SIGXFSZ, Arc::default());
     Ok(asked)
 }
 
@@ -53,6 +57,8 @@ fn watch(stop: &Arc<AtomicBool>, is_ending: &Arc<AtomicBool>) -> std::io::Result
         flag::register_conditional_shutdown(signal, i32::from(INTERRUPTED), Arc::clone(is_ending))?;
         flag::register(signal, Arc::clone(stop))?;
     }
+    // Comes every second until the hard limit of CPU time ends the process (setrlimit(2)): no further wish.
+    flag::register(SIGXCPU, Arc::clone(stop))?;
     let (mut signals, is_ending) = (Signals::new(SIGNALS)?, Arc::clone(is_ending));
     let builder = std::thread::Builder::new().name("weir-signals".to_owned());
     builder.spawn(move || {

@@ -62,7 +62,7 @@ const CADDY: &str = r#"{"apps": {"http": {"servers": {"web": {"listen": [":80"],
 
 /// The language; the configuration; what stands in one and in the other; where they differ and the copies do not.
 #[rustfmt::skip]
-const ROWS: [(&str, &str, [&str; 2], &[&str]); 14] = [
+const ROWS: [(&str, &str, [&str; 2], &[&str]); 16] = [
     ("nginx", NGINX, ["gzip on;", "gzip on;"], &[]),
     ("nginx", NGINX, ["gzip on;", "gzip off;"], &[]),
     ("nginx", NGINX, ["", "proxy_buffering off;"], &[]),
@@ -75,6 +75,9 @@ const ROWS: [(&str, &str, [&str; 2], &[&str]); 14] = [
     ("haproxy", HAPROXY, ["server b 192.0.2.2:80", "server b 192.0.2.2:80 socks4 192.0.2.3:1080"], &["10 server"]),
     ("envoy", ENVOY, ["connect_timeout: 1s", "connect_timeout: 2s"], &[]),
     ("envoy", ENVOY, ["", "upstream_bind_config: {freebind: true}"], &["18 upstream_bind_config"]),
+    // Beside something that copies keep.
+    ("envoy", ENVOY, ["", "upstream_bind_config: {freebind: true}\n    lb_policy: RANDOM"], &["18 upstream_bind_config"]),
+    ("haproxy", HAPROXY, ["server b 192.0.2.2:80", "server b 192.0.2.2:80 weight 7 socks4 192.0.2.3:1080"], &["10 socks4"]),
     ("caddy", CADDY, ["", "\"flush_interval\": -1,"], &[]),
     ("caddy", CADDY, ["", "\"transport\": {\"protocol\": \"http\", \"tls\": {}},"], &["3 tls"]),
 ];

@@ -282,10 +282,25 @@ fn a_thread_that_cannot_start_is_the_end_and_no_bug() {
         assert!(matches!(code, Some(0 | 1)), "{code:?}: {}", ended.stderr);
         if code == Some(1) {
             ended_early += 1;
-            ended.says(&["thread: ", "Resource temporarily unavailable"]);
+            let ended = ended.says(&["Resource temporarily unavailable"]);
+            ended.stderr.has_none(&["a bug in weir"]);
         }
     }
     if ended_early == 0 {
         println!("skipped: no control groups may be made here");
     }
+}
+
+#[test]
+fn limits_of_the_process_are_errors_or_an_orderly_end() {
+    let server = origin();
+    let folder = tempfile::tempdir().expect("a folder");
+    let result = folder.path().join("result.json");
+    let line = format!("load -q -n 1 -o {} {}", result.display(), server.url());
+    let ended = Running::start(&mut behind("ulimit -f 0", &line)).end();
+    ended.with_code(1).says(&["File too large"]);
+    // Of CPU time, softly: what was measured until then is reported.
+    let line = format!("load -q -c 8 -d 60s {}", server.url());
+    let ended = Running::start(&mut behind("ulimit -S -t 1", &line)).end();
+    ended.with_code(130).stdout.has("interrupted");
 }

@@ -93,11 +93,18 @@ pub(crate) fn remarks_of(run: &Run) -> String {
 
 /// Peak resident set of a process (proc_pid_status(5)), in KiB; none when it has ended.
 pub(crate) fn peak_kib(pid: u32) -> Option<u64> {
+    status_kib(pid, "VmHWM:")
+}
+
+/// The same without the pages of its program, of which a build with symbols has many.
+pub(crate) fn peak_of_its_own_kib(pid: u32) -> Option<u64> {
+    peak_kib(pid)?.checked_sub(status_kib(pid, "RssFile:")?)
+}
+
+fn status_kib(pid: u32, field: &str) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.split_whitespace().next()?.parse().ok()
+    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
+    line.trim().trim_end_matches(" kB").parse().ok()
 }
 
 /// Tries up to three times what rests on how fast things are: beside other tests and other users of the machine, one trial may

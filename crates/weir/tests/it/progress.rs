@@ -52,6 +52,8 @@ fn a_load_writes_a_line_for_each_interval_and_the_result_as_the_last_one() {
     load.wait_until("the answer", |load| {
         load.stderr().contains("So far, after ")
     });
+    // Another program's signal for another purpose does no harm.
+    load.signal(Signal::USR2);
     let ended = load.end().with_code(0);
     let (lines, last) = ended.stdout.trim_end().rsplit_once('\n').expect("lines");
     let result: LoadReport = serde_json::from_str(last).expect("the result");

@@ -113,6 +113,12 @@ fn a_run_whose_header_was_edited_is_not_resumed_and_says_what_differs() {
     let refused = place.resume();
     refused.refused_in_a_line(&["cannot resume this run: study.yaml has changed"]);
     place.write("a run/study.yaml", &long());
+    let sums = place.run_folder().join("run.sha256");
+    let kept = fs::read(&sums).expect("own folder");
+    fs::remove_file(&sums).expect("own folder");
+    let refused = place.resume();
+    refused.refused_in_a_line(&["run.sha256: No such file", "nobody can tell whether files"]);
+    fs::write(&sums, kept).expect("own folder");
     place.resume().with_code(0);
     place.assert_clean();
 }
