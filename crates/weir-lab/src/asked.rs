@@ -209,9 +209,10 @@ fn vanished_from(base: &Arm, arm: &Arm, missing: &Missing) -> Option<Remark> {
         more => format!(" and {more} more"),
     };
     (!places.is_empty()).then(|| Remark {
-        arm: Some(arm.name.clone()),
+        arm: None,
         text: format!(
-            "its copy is like that of `{}` in what differs in the originals at {}{more}, so the comparison shows nothing of it",
+            "the copies of `{}` and `{}` are alike in what differs in the originals at {}{more}, so the comparison shows nothing of it",
+            arm.name,
             base.name,
             first.join(", ")
         ),

@@ -126,7 +126,7 @@ fn what_differs_in_the_originals_alone_is_said() {
     let checked = place.ends("run study.yaml --check").with_code(0);
     let path = user.path("other.conf");
     checked.stdout.has(&format!(
-        "its copy is like that of `baseline` in what differs in the originals at working_directory ({}:1), so the comparison",
+        "the copies of `other` and `baseline` are alike in what differs in the originals at working_directory ({}:1), so the comparison",
         path.display()
     ));
 }
