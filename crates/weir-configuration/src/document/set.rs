@@ -103,7 +103,7 @@ fn put(
     finder.check()?;
     // From the end: where several objects end on one line, what is in the inner one comes first.
     for (place, values) in missing.into_values().rev() {
-        setter.insert(place, &values);
+        setter.insert(place, &values)?;
     }
     setter.done(source)
 }

@@ -117,11 +117,7 @@ impl<'n> Setter<'n> {
                 self.splice(node.span.clone(), self.layout.scalar(value, *style));
                 Ok(())
             }
-            _ if node.anchor.is_some() => {
-                let what =
-                    "this value has an anchor, and its place would be taken by one of another kind";
-                Err(error(self.file, node.span.start, what).hint("write the value out"))
-            }
+            _ if node.anchor.is_some() => Err(self.of_another_kind(node)),
             Value::Alias(_) if !is_collection => {
                 self.splice(node.span.clone(), self.layout.scalar(value, Style::Plain));
                 Ok(())
@@ -169,8 +165,17 @@ impl<'n> Setter<'n> {
         self.splice(colon..end, written);
     }
 
+    fn of_another_kind(&self, anchored: &Node) -> ConfigurationError {
+        let what = "this value has an anchor, and its place would be taken by one of another kind";
+        error(self.file, anchored.span.start, what).hint("write the value out")
+    }
+
     /// Writes entries into an object that does not have them, or items behind the last one of a list.
-    pub(super) fn insert(&mut self, place: Place<'_>, values: &Map<String, Json>) {
+    pub(super) fn insert(
+        &mut self,
+        place: Place<'_>,
+        values: &Map<String, Json>,
+    ) -> Result<(), ConfigurationError> {
         let node = self.tree.resolve(place.node);
         match &node.value {
             Value::Map {
@@ -202,11 +207,12 @@ impl<'n> Setter<'n> {
                     let entries = more(layout, values, lines.then(|| self.indent(start)));
                     self.splice(end..end, entries);
                 }
-                None => self.fill(place, values),
+                None => return self.fill(place, values),
             },
             Value::List(items) => self.append(node, items, values.values()),
-            _ => self.fill(place, values),
+            _ => return self.fill(place, values),
         }
+        Ok(())
     }
 
     /// Writes items behind the last one of a list.
@@ -259,13 +265,20 @@ impl<'n> Setter<'n> {
     }
 
     /// Entries for an object that has none, or for a null that becomes one.
-    fn fill(&mut self, place: Place<'_>, values: &Map<String, Json>) {
+    fn fill(
+        &mut self,
+        place: Place<'_>,
+        values: &Map<String, Json>,
+    ) -> Result<(), ConfigurationError> {
+        if place.node.anchor.is_some() {
+            return Err(self.of_another_kind(place.node));
+        }
         let values = Json::Object(values.clone());
         let in_block = place.holder.map(|(holder, _)| &holder.value);
-        if let Some(Value::Map { flow: false, .. }) = in_block {
-            return self.replace_after_colon(place, &values);
-        }
         match self.layout.format {
+            _ if matches!(in_block, Some(Value::Map { flow: false, .. })) => {
+                self.replace_after_colon(place, &values);
+            }
             Format::Json => {
                 let span = place.node.span.clone();
                 let text = self.layout.brackets(&values, &self.indent(span.start));
@@ -273,6 +286,7 @@ impl<'n> Setter<'n> {
             }
             Format::Yaml => self.splice_flow(place, self.layout.flow(&values)),
         }
+        Ok(())
     }
 
     /// Writes a value of YAML in brackets. Where there is none yet, it goes behind the colon; `{key}` has no colon either.

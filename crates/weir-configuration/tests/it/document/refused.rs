@@ -57,6 +57,19 @@ fn every_bad_document_has_its_place() {
     }
 }
 
+/// Its aliases would lose it.
+#[test]
+fn what_has_an_anchor_is_not_made_another_kind_of_value() {
+    for (text, column) in [("a: &x ", 6), ("a: &x {}", 7), ("a: {b: &x }", 10)] {
+        let error = not_set(&source("a.yaml", text), "/a/b", "77");
+        assert!(
+            error.what.contains("this value has an anchor"),
+            "{text}: {error}"
+        );
+        assert_eq!((error.line, error.column), (1, column), "{text}: {error}");
+    }
+}
+
 #[test]
 fn depth_is_bounded() {
     for (open, close, format) in [
