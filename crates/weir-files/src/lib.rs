@@ -24,7 +24,7 @@ const FOLDER: u32 = 0o700;
 /// The bits of a mode that are not the owner's.
 const OTHERS: u32 = 0o077;
 /// The longest file that is read whole, in bytes: a file without content can claim any length.
-const LONGEST: u64 = 1 << 30;
+const LONGEST: u64 = 4 << 30;
 
 /// Has whatever this process and those that it starts make from now on be its user's alone, unless they ask
 /// for other modes after it is made (umask(2)): proxies that check a configuration make logs too.
@@ -182,7 +182,7 @@ fn is_unread(error: &io::Error) -> bool {
 /// could have made it, and nothing is waited for, as a FIFO would have it.
 ///
 /// # Errors
-/// It is a link in a folder that others may write, no file, or longer than 1 GiB; or the kernel refuses.
+/// It is a link in a folder that others may write, no file, or longer than 4 GiB; or the kernel refuses.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let open = |more: OFlags| {
         let flags = (OFlags::NONBLOCK | more).bits().cast_signed();

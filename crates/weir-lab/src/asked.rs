@@ -178,7 +178,7 @@ pub fn asked(study: &Study, options: &Options) -> Result<(AskedByArm, Vec<Remark
 /// Places that a remark names at most.
 const MOST_PLACES: usize = 8;
 
-/// Differences of arms' configurations that their copies do not have, but for those that are told as replaced.
+/// Remarks about what differs in the configurations of two arms and not in their copies, without what is listed as replaced.
 pub(crate) fn about_vanished(study: &Study, missing: &Missing) -> Vec<Remark> {
     let changes = study.arms.iter().filter(|arm| arm.role == ArmRole::Change);
     changes

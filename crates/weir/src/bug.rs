@@ -26,7 +26,7 @@ use crate::{signals, terminal};
 
 /// The first argument of the process that puts things back; behind it are the exit code to end with, and clusters in which
 /// the process before had pods.
-const PUT_BACK: &str = "put-back";
+const PUT_BACK: &str = "put-back-before-the-end";
 
 /// How the standard library begins its panic when a thread cannot be started (std::thread::spawn).
 const NO_THREAD: &str = "failed to spawn thread";

@@ -44,7 +44,7 @@ pub(crate) fn asked_flag() -> Result<Arc<AtomicBool>, Failure> {
     let _ = ASKED.set(Arc::clone(&asked));
     for signal in [SIGUSR1, SIGUSR2] {
         flag::register(signal, Arc::clone(&asked))
-            .map_err(|error| Failure::failed(format!("cannot watch for SIGUSR1: {error}")))?;
+            .map_err(|error| Failure::failed(format!("cannot watch for signals: {error}")))?;
     }
     // A file that may not grow is an error of whoever writes it (setrlimit(2)), and not the end.
     let _ = flag::register(SIGXFSZ, Arc::default());
