@@ -44,7 +44,7 @@ pub fn vanished(first: &Copied<'_>, second: &Copied<'_>) -> Vec<SpotRecord> {
                     [0, 1].map(|side| reach[0][side].max(reach[1][side]).min(room[side]));
                 let whole = |words: &Range<usize>| words.start - before..words.end + behind;
                 if first.copied(&whole(&old)) == second.copied(&whole(&new)) {
-                    spots.push(second.spot(new.start, second.words[new.start].first));
+                    spots.push(second.spot(new.start));
                 } else {
                     spots.extend(first.lost(&old, (second, new.start), [0; 2]));
                     spots.extend(second.lost(&new, (first, old.start), [0; 2]));
@@ -155,21 +155,14 @@ impl<'s> Copied<'s> {
             let copied = self.of_same_statements(old, new).map(|word| &*word.key);
             copied.eq(other.copied(&(at - before..at + behind)))
         };
-        let spot = |(old, _): &(Range<usize>, Range<usize>)| {
-            let word = &self.words[old.start.max(words.start)];
-            let name = if old.start < words.start {
-                word.first
-            } else {
-                word.text
-            };
-            self.spot(old.start.max(words.start), name)
-        };
+        let spot = |(old, _): &(Range<usize>, Range<usize>)| self.spot(old.start.max(words.start));
         parts.filter(is_lost).map(spot).collect()
     }
 
-    /// The line of a word, and a name for it: that of a statement, for what follows may be a secret.
-    fn spot(&self, word: usize, name: &str) -> SpotRecord {
+    /// The line of a word, and a name for it: itself if it is a key, or that of its statement, for a value may be a secret.
+    fn spot(&self, word: usize) -> SpotRecord {
         let word = &self.words[word];
+        let name = if word.is_key { word.text } else { word.first };
         SpotRecord {
             name: name.trim_end_matches(':').to_owned(),
             file: word.file.to_owned(),
@@ -183,6 +176,8 @@ struct Word<'s> {
     /// Itself behind the first word of its statement: `on` of one is not that of another.
     key: String,
     text: &'s str,
+    /// A colon stands behind it.
+    is_key: bool,
     first: &'s str,
     file: &'s Path,
     line: usize,
@@ -207,6 +202,7 @@ fn words(source: &Source) -> Vec<Word<'_>> {
             words.extend(all.map(|word| Word {
                 key: format!("{first} {word}"),
                 text: word,
+                is_key: is_key(statement, word),
                 first,
                 file: &file.path,
                 line,
@@ -214,4 +210,11 @@ fn words(source: &Source) -> Vec<Word<'_>> {
         }
     }
     words
+}
+
+/// Returns true if a colon stands behind a word of a statement, perhaps with a quote before it.
+fn is_key(statement: &str, word: &str) -> bool {
+    let end = word.as_ptr().addr() - statement.as_ptr().addr() + word.len();
+    let behind = statement[end..].trim_start_matches(['"', '\'']);
+    word.ends_with(':') || behind.trim_start().starts_with(':')
 }

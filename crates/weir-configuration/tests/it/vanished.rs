@@ -77,7 +77,7 @@ const ROWS: [(&str, &str, [&str; 2], &[&str]); 16] = [
     ("envoy", ENVOY, ["", "upstream_bind_config: {freebind: true}"], &["18 upstream_bind_config"]),
     // Beside something that copies keep.
     ("envoy", ENVOY, ["", "upstream_bind_config: {freebind: true}\n    lb_policy: RANDOM"], &["18 upstream_bind_config"]),
-    ("haproxy", HAPROXY, ["server b 192.0.2.2:80", "server b 192.0.2.2:80 weight 7 socks4 192.0.2.3:1080"], &["10 socks4"]),
+    ("haproxy", HAPROXY, ["server b 192.0.2.2:80", "server b 192.0.2.2:80 weight 7 socks4 192.0.2.3:1080"], &["10 server"]),
     ("caddy", CADDY, ["", "\"flush_interval\": -1,"], &[]),
     ("caddy", CADDY, ["", "\"transport\": {\"protocol\": \"http\", \"tls\": {}},"], &["3 tls"]),
 ];
