@@ -17,7 +17,8 @@ const SLICES: f64 = 2.0;
 const GROWS: f64 = 1.5;
 /// With half of them it completes half as much at least. One that does not has broken, or is another now.
 const LEAST: f64 = 0.25;
-/// Loops in which the machine stood still for more of the time do not tell what connections let through.
+/// Loops in which the machine stood still for more of the time, or a quota let the generator do nothing, do not tell what
+/// connections let through.
 const HELD_UP: f64 = 0.1;
 /// More connections than the server takes are not tried again: of its answers this share were errors.
 const REFUSED: f64 = 0.01;
@@ -176,11 +177,12 @@ impl ClosedLoops {
     }
 }
 
-/// Whether the machine stood still for much of the time of a loop.
+/// Whether the machine stood still for much of the time of a loop, or the generator was throttled.
 fn is_held_up(slices: &[SliceRecord]) -> bool {
-    let held_up_ns: u64 = slices.iter().map(|slice| slice.held_up.worst_ns()).sum();
-    let measured_ns: u64 = slices.iter().map(|slice| slice.measured_ns).sum();
-    held_up_ns as f64 > HELD_UP * measured_ns as f64
+    let sum = |of: fn(&SliceRecord) -> u64| slices.iter().map(of).sum::<u64>() as f64;
+    let held_up_ns = sum(|slice| slice.held_up.worst_ns());
+    let throttled_ns = sum(|slice| slice.throttled_ns);
+    held_up_ns.max(throttled_ns) > HELD_UP * sum(|slice| slice.measured_ns)
 }
 
 /// Responses per second.
@@ -197,12 +199,13 @@ mod tests {
 
     use super::*;
 
-    /// A block whose connections completed so much, while the generator stood still for so long.
-    fn block(completed: u64, held_up_ms: u64) -> TrialRecord {
+    /// A block whose connections completed so much, while the generator stood still and was throttled for so long.
+    fn block(completed: u64, held_up_ms: u64, throttled_ms: u64) -> TrialRecord {
         let slice = SliceRecord {
             measured_ns: 500_000_000,
             completed,
             completed_whole: completed,
+            throttled_ns: throttled_ms * 1_000_000,
             held_up: HoldUps {
                 generator: Some(HeldUp {
                     late_ns: held_up_ms * 1_000_000,
@@ -220,16 +223,20 @@ mod tests {
 
     #[test]
     fn loops_of_a_machine_that_stands_still_do_not_tell_what_connections_let_through() {
-        for (held_up_ms, are_the_limit) in [(20, true), (200, false)] {
+        for (held_up_ms, throttled_ms, are_the_limit) in
+            [(20, 20, true), (200, 0, false), (0, 200, false)]
+        {
             let mut loops = ClosedLoops::new(10, None);
             let settled = loop {
                 let (connections, _) = loops.wanted();
                 let completed = u64::from(connections) * 100;
-                if let Some(settled) = loops.take(&block(completed, held_up_ms), 0.5) {
+                if let Some(settled) = loops.take(&block(completed, held_up_ms, throttled_ms), 0.5)
+                {
                     break settled;
                 }
             };
-            assert_eq!(settled.are_the_limit, are_the_limit, "{held_up_ms} ms");
+            let held = format!("held up {held_up_ms} ms, throttled {throttled_ms} ms");
+            assert_eq!(settled.are_the_limit, are_the_limit, "{held}");
         }
     }
 }
