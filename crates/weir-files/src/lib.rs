@@ -14,6 +14,7 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt,
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 pub use ours::{NotOurs, note_what_is_root_s, only_ours, only_ours_file, only_ours_named};
 
@@ -30,6 +31,32 @@ const LONGEST: u64 = 4 << 30;
 /// for other modes after it is made (umask(2)): proxies that check a configuration make logs too.
 pub fn keep_to_oneself() {
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
+}
+
+/// Descriptors that putting things back needs at a time, generously.
+const DESCRIPTORS_TO_RESTORE: u64 = 256;
+
+/// Lets files open where the limit of descriptors lets none open any more: raises the soft limit as far as this process
+/// may. What puts settings back and removes folders calls it first, since somebody may have lowered the limit meanwhile.
+pub fn let_files_open() {
+    let Err(error) = File::open("/dev/null") else {
+        return;
+    };
+    if error.raw_os_error() != Some(rustix::io::Errno::MFILE.raw_os_error()) {
+        return;
+    }
+    let limit = getrlimit(Resource::Nofile);
+    let raised = |maximum| Rlimit {
+        current: maximum,
+        maximum,
+    };
+    // Only root may raise the hard limit (setrlimit(2)).
+    let higher = limit
+        .maximum
+        .map(|maximum| maximum + DESCRIPTORS_TO_RESTORE);
+    if setrlimit(Resource::Nofile, raised(higher)).is_err() {
+        let _ = setrlimit(Resource::Nofile, raised(limit.maximum));
+    }
 }
 
 /// Makes a file, or empties the one that is there. A link is not followed.

@@ -44,12 +44,12 @@ pub enum SutError {
         /// What it printed.
         words: String,
     },
-    /// A file or folder of weir's own could not be written or read.
+    /// A file, folder or socket of weir's own could not be written, read or opened.
     #[error("cannot {doing} {}: {source}", path.display())]
     File {
-        /// `create`, `write`, `read` or `remove`.
+        /// `create`, `write`, `read`, `remove` or `open a socket for`.
         doing: &'static str,
-        /// The path.
+        /// The path, or the socket's address.
         path: PathBuf,
         /// The kernel's words.
         source: io::Error,

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Debug;
 use std::fs::{self, File};
+use std::io;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -393,7 +394,17 @@ fn wait_until_ready(
         if let Some(status) = running.exit_status() {
             return Err(ended_early(proxy, configuration, status));
         }
-        if TcpStream::connect_timeout(&configuration.listen(), PATIENCE).is_ok() {
+        let address = configuration.listen();
+        let connected = TcpStream::connect_timeout(&address, PATIENCE);
+        let refused_here = connected
+            .as_ref()
+            .err()
+            .is_some_and(is_short_of_descriptors);
+        if refused_here {
+            let failed = SutError::file("open a socket for", address.to_string());
+            return connected.map(drop).map_err(failed);
+        }
+        if connected.is_ok() {
             let started = Started {
                 configuration,
                 proxy: running,
@@ -413,6 +424,15 @@ fn wait_until_ready(
         }
         std::thread::sleep(POLL);
     }
+}
+
+/// Returns true if this process or the whole host may open no more descriptors: no proxy's fault.
+fn is_short_of_descriptors(error: &io::Error) -> bool {
+    let errno = rustix::io::Errno::from_io_error(error);
+    matches!(
+        errno,
+        Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE)
+    )
 }
 
 fn ended_early(proxy: &dyn Proxy, configuration: &Configuration, status: String) -> SutError {

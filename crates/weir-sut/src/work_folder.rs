@@ -148,6 +148,7 @@ impl WorkFolder {
 
 impl Drop for WorkFolder {
     fn drop(&mut self) {
+        weir_files::let_files_open();
         // Nobody is left to tell; the next run's sweep tries again.
         let _ = fs::remove_dir_all(&self.path);
     }

@@ -28,8 +28,12 @@ use crate::{signals, terminal};
 /// the process before had pods.
 const PUT_BACK: &str = "put-back-before-the-end";
 
-/// How the standard library begins its panic when a thread cannot be started (std::thread::spawn).
-const NO_THREAD: &str = "failed to spawn thread";
+/// How the standard library begins its panic when a thread cannot be started (std::thread::spawn), or has no memory for the
+/// stack of its signal handlers.
+const NO_THREAD: [&str; 2] = [
+    "failed to spawn thread",
+    "failed to allocate an alternative stack",
+];
 
 /// Has panics dealt with from now on.
 pub(crate) fn watch() {
@@ -51,7 +55,7 @@ fn end(panic: &PanicHookInfo<'_>) -> ! {
         std::thread::park();
     }
     let what = message(panic);
-    let (code, told) = if what.starts_with(NO_THREAD) {
+    let (code, told) = if NO_THREAD.iter().any(|words| what.starts_with(words)) {
         (FAILED, no_thread(what))
     } else {
         (BUG, told(panic, what))

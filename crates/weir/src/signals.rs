@@ -4,7 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGXFSZ};
+use signal_hook::consts::{
+    SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM,
+    SIGXCPU, SIGXFSZ,
+};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::exit;
@@ -16,7 +19,15 @@ use crate::progress::view::screen;
 use crate::terminal;
 
 /// What asks for an end.
-const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+const SIGNALS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+
+/// Signals that would end weir at once, though nobody sends them on purpose (signal(7)): SIGSTKFLT, SIGPWR, those of timers
+/// and of real time. The first two of the latter are the C library's.
+fn stray_signals() -> impl Iterator<Item = i32> {
+    [SIGALRM, SIGVTALRM, SIGPROF, SIGIO, 16, 30]
+        .into_iter()
+        .chain(34..=64)
+}
 
 /// Signals that follow the first one as soon as that are the same wish: timeout(1) asks a process and its group.
 const ONE_WISH: Duration = Duration::from_millis(500);
@@ -59,6 +70,9 @@ fn watch(stop: &Arc<AtomicBool>, is_ending: &Arc<AtomicBool>) -> std::io::Result
     }
     // Comes every second until the hard limit of CPU time ends the process (setrlimit(2)): no further wish.
     flag::register(SIGXCPU, Arc::clone(stop))?;
+    for signal in stray_signals() {
+        flag::register(signal, Arc::clone(stop))?;
+    }
     let (mut signals, is_ending) = (Signals::new(SIGNALS)?, Arc::clone(is_ending));
     let builder = std::thread::Builder::new().name("weir-signals".to_owned());
     builder.spawn(move || {

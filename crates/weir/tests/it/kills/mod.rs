@@ -8,6 +8,7 @@
 //! people, use the machine meanwhile. The one exception are settings of the whole host, which must not
 //! be changed by others; each seed has one that it changes, and several seeds may run at once.
 
+mod limits;
 mod panics;
 mod records;
 mod scene;

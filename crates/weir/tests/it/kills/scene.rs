@@ -177,6 +177,22 @@ impl<'a> Scene<'a> {
         Running::start(&mut command)
     }
 
+    /// The same, in a mount namespace of its own, by a shell that does something first.
+    pub(crate) fn run_behind(&self, before: &str) -> Running {
+        self.place.write("study.yaml", &self.study);
+        let arguments = ["run", "study.yaml", "--out", "a run"];
+        let weir = self.command(&arguments, &self.options);
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c"]);
+        command.arg(format!("{before} && exec \"$0\" \"$@\""));
+        command.arg(weir.get_program()).args(weir.get_args());
+        for (name, value) in weir.get_envs() {
+            command.env(name, value.unwrap_or_default());
+        }
+        command.current_dir(self.place.path(""));
+        Running::start(&mut command)
+    }
+
     pub(crate) fn resume(&self) -> Running {
         self.weir(&["run", "--resume", "a run"], &self.options)
     }

@@ -41,6 +41,10 @@ impl Row {
         self.faults.push(words);
     }
 
+    pub(crate) fn faults(&self) -> &[String] {
+        &self.faults
+    }
+
     pub(crate) fn recovered(&mut self, mut records: Recovered) {
         self.faults.append(&mut records.faults);
         self.records = records;
