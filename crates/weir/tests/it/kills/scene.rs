@@ -394,11 +394,16 @@ fn study(
     };
     let (name, value) = setting;
     let tls = rng.below(4) == 0;
-    let slice = if has_pilot { "auto" } else { "50ms" };
+    let (slice, duration) = if has_pilot {
+        ("auto", "4s")
+    } else {
+        ("50ms", "2s")
+    };
     let instances = 2 + rng.below(2);
     let proxy = format!("{{kind: {first}, settings: {{{settings}}}}}");
-    let load =
-        format!("- {{name: closed, closed: true, connections: 4, duration: 2s, tls: {tls}}}");
+    let load = format!(
+        "- {{name: closed, closed: true, connections: 4, duration: {duration}, tls: {tls}}}"
+    );
     let more = format!(
         "a/a: false\nnetwork: {{kind: {network}}}\narms:\n\
          - {{name: of-its-own, settings: {{{own}}}}}\n\
