@@ -1,6 +1,6 @@
 //! What is known of a measurement before its outcome is looked at: the rules of `validity` judge nothing else.
 
-use weir_model::load::{Censored, ErrorCount};
+use weir_model::load::{Censored, ErrorCount, LeftOut};
 use weir_model::record::{
     ConnectionCounts, GeneratorShare, LostNode, Phase, RunHeader, SliceRecord, TrialRecord,
 };
@@ -34,6 +34,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) censored: Option<Censored>,
     /// Of an open loop.
     pub(crate) schedule: Option<Due>,
+    /// Arrivals of a recorded trace, and the lines of its file that are left out.
+    pub(crate) recorded: Option<(u64, &'a [LeftOut])>,
     /// Name of a quantile, dispatch lag and response time there, in nanoseconds.
     pub(crate) lag: Vec<(&'static str, u64, u64)>,
     /// Lateness up to here is below what a response time is claimed to be known to; 0 in a study, which

@@ -201,6 +201,12 @@ impl<'a> Figures<'a> {
                 queued: counts.queued,
                 dropped: counts.dropped,
             }),
+            recorded: match &load.arrivals {
+                Arrivals::Trace {
+                    arrivals, left_out, ..
+                } => Some((*arrivals, left_out)),
+                _ => None,
+            },
             lag: lag(self.dispatch_lag, self.response_time, is_open),
             resolution_ns: RESOLUTION_NS,
             asking: (is_kept && !self.is_held()).then_some(connections),

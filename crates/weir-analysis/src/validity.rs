@@ -11,6 +11,7 @@ use crate::evidence::Evidence;
 use crate::names;
 
 mod grade;
+mod recorded;
 mod table;
 
 use grade::Grade;

@@ -29,6 +29,7 @@ pub mod expect;
 pub mod files;
 pub mod floor;
 mod gate;
+pub mod har;
 pub mod ledger;
 pub mod null_server;
 pub mod plan;

@@ -347,6 +347,7 @@ impl FlowSpec {
                     arrivals: 0,
                     length_ns: 0,
                     every_ns: None,
+                    left_out: Vec::new(),
                 };
             }
             ArrivalsSpec::Varied(segments) => segments.clone(),

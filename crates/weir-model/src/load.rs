@@ -34,6 +34,9 @@ pub enum Arrivals {
         /// are left out; `None`: they come once.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         every_ns: Option<u64>,
+        /// Lines of the file that are not sent, by kind.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        left_out: Vec<LeftOut>,
     },
     /// No requests: connections are opened and held.
     Held,
@@ -69,15 +72,38 @@ impl Arrivals {
                 file,
                 arrivals,
                 length_ns,
+                left_out,
                 ..
             } => Arrivals::Trace {
                 file,
                 arrivals,
                 length_ns,
+                left_out,
                 every_ns: Some(every_ns),
             },
             other => other,
         }
+    }
+}
+
+/// Lines of one kind that a recorded trace has and a load does not send.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LeftOut {
+    /// What they have instead of a request that can be sent, in words.
+    pub what: String,
+    /// How many.
+    pub lines: u64,
+    /// Number of the first one, from 1; of a HAR file the number of its entry.
+    pub first: u64,
+}
+
+impl LeftOut {
+    /// How many lines all kinds have together, and their list in a sentence's words.
+    pub fn told(all: &[LeftOut]) -> (u64, String) {
+        let each = |one: &LeftOut| format!("{} {} (first: {})", one.lines, one.what, one.first);
+        let list: Vec<String> = all.iter().map(each).collect();
+        (all.iter().map(|one| one.lines).sum(), list.join("; "))
     }
 }
 

@@ -10,6 +10,7 @@ use weir_load::template::{self, Files, Part};
 use weir_load::{Trace, TraceError};
 use weir_model::flow::words::{Fault, Key};
 use weir_model::flow::{ArrivalsSpec, FlowSpec};
+use weir_model::load::LeftOut;
 use weir_model::request::WeightedRequest;
 use weir_study::{Engine, RequestFault, read_small};
 
@@ -102,12 +103,35 @@ fn flow(spec: &FlowSpec) -> Vec<Fault> {
     trace.into_iter().chain(files).collect()
 }
 
+/// Name of standard input.
+pub(crate) const STDIN: &str = "-";
+
 /// The recorded arrivals of a flow, where it repeats some.
 pub(crate) fn trace(spec: &FlowSpec) -> Result<Option<Trace>, TraceError> {
     match &spec.arrivals {
+        // What is read only once.
+        ArrivalsSpec::Trace(named) if named.file == STDIN => Err(TraceError::Read {
+            file: STDIN.to_owned(),
+            source: io::Error::other("studies and generators on other hosts need a file"),
+        }),
         ArrivalsSpec::Trace(named) => Trace::read(Path::new(&named.file), named.speed).map(Some),
         _ => Ok(None),
     }
+}
+
+/// What of a log is not sent, a sentence each.
+pub(crate) fn left_out(file: &str, trace: &Trace) -> Vec<String> {
+    let (lines, kinds) = LeftOut::told(&trace.left_out);
+    let (all, bodies) = (trace.times.len() as u64 + lines, trace.with_content());
+    let lines_left_out = format!("`{file}`: {lines} of {all} lines are left out: {kinds}");
+    let without_body = format!(
+        "`{file}`: requests by POST, PUT or PATCH: {bodies}. A trace has no bodies: they are sent with the one that -b \
+         gives for all requests, or with none"
+    );
+    let sentences = [(lines, lines_left_out), (bodies, without_body)].into_iter();
+    sentences
+        .filter_map(|(count, text)| (count > 0).then_some(text))
+        .collect()
 }
 
 /// Requests that would not be sent, because the trace has its own.

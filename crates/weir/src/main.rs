@@ -18,6 +18,7 @@ mod failure;
 mod names;
 mod other_tools;
 mod progress;
+mod recorded;
 mod request_file;
 mod schemas;
 mod signals;

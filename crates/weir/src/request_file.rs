@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use weir_load::files::{LARGEST_DATA, LARGEST_DESCRIPTION, read_at_most};
+use weir_load::har;
 use weir_model::load::RequestSpec;
 use weir_model::request::WeightedRequest;
 use weir_study::{Engine, parse_requests, utf8};
 
 use crate::engine::ENGINE;
 use crate::failure::Failure;
-use crate::terminal;
+use crate::{other_tools, recorded, terminal};
 
 /// What is typed may name a pipe, unlike a study.
 const TYPED: Engine = Engine {
@@ -17,18 +18,31 @@ const TYPED: Engine = Engine {
     ..ENGINE
 };
 
-/// Reads the file and everything it names, and finds out whether its requests can be sent. `add` may put
-/// something to every request.
+/// Reads the file and everything it names, and finds out whether its requests can be sent. Of a recorded session those
+/// to `host` are taken. `add` may put something to every request.
 pub(crate) fn read(
     path: &Path,
+    host: &str,
     add: impl Fn(&mut RequestSpec),
 ) -> Result<Vec<WeightedRequest>, Failure> {
     let name = path.display().to_string();
-    let bytes = read_at_most(path, LARGEST_DESCRIPTION)
+    // A session has all responses too.
+    let most = match path.extension() {
+        Some(name) if name == "har" => LARGEST_DATA,
+        _ => LARGEST_DESCRIPTION,
+    };
+    let bytes = read_at_most(path, most)
         .map_err(|error| Failure::input(format_args!("cannot read {name}: {error}")))?;
-    let mut requests = utf8(bytes, &name)
-        .and_then(|text| parse_requests(&text, &name, TYPED))
-        .map_err(|errors| Failure::described(errors.render(terminal::color_on_stderr())))?;
+    let mut requests = if har::is_har(&bytes) {
+        recorded::requests(&name, &bytes, host)?
+    } else {
+        utf8(bytes, &name)
+            .and_then(|text| parse_requests(&text, &name, TYPED))
+            .map_err(|errors| match other_tools::recognised(&name) {
+                Some(other) => other,
+                None => Failure::described(errors.render(terminal::color_on_stderr())),
+            })?
+    };
     requests.iter_mut().for_each(|one| add(&mut one.request));
     Ok(requests)
 }
@@ -42,7 +56,7 @@ mod tests {
         let path = folder.path().join("requests.yaml");
         std::fs::write(&path, text).unwrap();
         let place = format!("{}/", folder.path().display());
-        read(&path, |_| ()).map_err(|failure| failure.rendered(false).replace(&place, ""))
+        read(&path, "a.test", |_| ()).map_err(|failure| failure.rendered(false).replace(&place, ""))
     }
 
     #[test]
@@ -74,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_there() {
-        let error = read(Path::new("/nonexistent/r.yaml"), |_| ());
+        let error = read(Path::new("/nonexistent/r.yaml"), "a.test", |_| ());
         let text = error.unwrap_err().rendered(false);
         assert!(
             text.starts_with("weir: cannot read /nonexistent/r.yaml: No such"),

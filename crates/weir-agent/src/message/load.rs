@@ -147,7 +147,7 @@ impl From<&TraceJob> for Trace {
             times: times.collect(),
             requests: job.requests.clone(),
             which: job.which.as_ref().map(|which| which[..].into()),
-            skipped: 0,
+            left_out: Vec::new(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::json;
 use weir_model::fixture::load;
 use weir_model::load::{Arrivals, ErrorCount, ErrorKind, Lifetime};
 use weir_model::load_report::{FlowReport, LoadReport, StatusCount};
@@ -293,6 +294,13 @@ fn two(report: &mut LoadReport, change: fn(&mut LoadReport)) {
 
 type ReportChange = fn(&mut LoadReport);
 
+/// So many of 100 lines of a log are not sent.
+fn recorded(report: &mut LoadReport, lines: u64) {
+    let left_out = json!([{"what": "no request", "lines": lines, "first": 1}]);
+    let trace = json!({"file": "a", "arrivals": 100 - lines, "length_ns": 1, "left_out": left_out});
+    report.load.arrivals = serde_json::from_value(json!({ "trace": trace })).unwrap();
+}
+
 /// Changes to the report of an open loop of 10,000/s on 100 connections for 10 s; what is said.
 #[rustfmt::skip]
 const REPORTS: &[(ReportChange, Said)] = &[
@@ -311,6 +319,8 @@ const REPORTS: &[(ReportChange, Said)] = &[
     (|r| { r.dispatch_lag.count -= 50_000; r.load.requests = Some(50_000); }, &[]),
     (|r| { r.dispatch_lag.count -= 50_000; r.counts.dropped = 50_000; }, &[("dropped", S)]),
     (|r| { r.dispatch_lag.count -= 50_000; r.counts.queued = 50_000; }, &[]),
+    (|r| recorded(r, 10), &[]),
+    (|r| recorded(r, 11), &[("trace-left-out", S)]),
     (|r| late(r, [300_000, 400_000]), &[("dispatch-lag", S)]),
     (|r| late(r, [0, 1_010_000]), &[("dispatch-lag", I)]),
     (|r| { late(r, [600_000, 0]); r.response_time.count = 0; }, &[]),

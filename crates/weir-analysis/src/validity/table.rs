@@ -3,12 +3,12 @@
 use weir_model::load::{Ended, ErrorCount};
 
 use super::grade::{NEVER, both, limits, load, study};
-use super::{BUSY, BYPASSED, GAP_NS, Rule, count, mostly, percent};
+use super::{BUSY, BYPASSED, GAP_NS, Rule, count, mostly, percent, recorded};
 use crate::evidence::{Due, TICK_NS};
 use crate::names;
 
 /// Every rule, in the order in which reasons are named.
-pub static RULES: [Rule; 28] = [
+pub static RULES: [Rule; 29] = [
     Rule {
         name: "nothing-answered",
         compares: "whether no response was complete",
@@ -227,6 +227,7 @@ pub static RULES: [Rule; 28] = [
             })
         },
     },
+    recorded::RULE,
     Rule {
         name: "start-spread",
         compares: "milliseconds between the first start and the last one of several generators",

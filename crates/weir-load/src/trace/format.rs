@@ -1,22 +1,36 @@
 //! What a line of a trace says.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
-use serde_json::value::RawValue;
-
+use super::json;
 use super::time::{self, Stamp};
+use crate::har;
 
 /// How the lines of a file are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     /// A time, nothing else.
     Times,
-    /// The common or combined log format, or one that begins alike.
+    /// A time in brackets or as a word, and a request in quotes.
     AccessLog,
+    /// Columns that a line `#Fields:` has named.
+    Columns(Columns),
     /// A JSON object.
     Json,
 }
+
+/// When a request came, and what is there instead of one that can be sent.
+pub(super) type Line = (Stamp, Sendable);
+
+/// Nothing, or why not.
+pub(super) type Sendable = Result<(), &'static str>;
+
+pub(super) const NO_REQUEST: &str = "without a request (`-`)";
+pub(super) const NO_HTTP: &str = "not HTTP (a TLS handshake or other bytes)";
+pub(super) const NO_PATH: &str = "`OPTIONS *` or CONNECT";
+pub(super) const BAD_TARGET: &str = "with a target in escapes, with spaces or not in ASCII";
+pub(super) const UNREADABLE: &str = "not in the format of the others";
+pub(super) const OTHER_HOST: &str = "to another host, or not over HTTP";
 
 /// What is wrong with a line, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,48 +41,47 @@ pub(super) struct Wrong {
 }
 
 impl Wrong {
-    fn new(at: usize, expected: &'static str) -> Wrong {
+    pub(super) fn new(at: usize, expected: &'static str) -> Wrong {
         Wrong { at, expected }
     }
 }
 
 const ANY: &str = "a time in seconds or of RFC 3339, a line of an access log, or a JSON object";
-const TIME: &str = "a time in seconds (1732194001.25) or of RFC 3339 (2026-11-21T13:00:01.25Z)";
+pub(super) const TIME: &str =
+    "a time in seconds (1732194001.25) or of RFC 3339 (2026-11-21T13:00:01.25Z)";
 const LOG_TIME: &str = "a time such as [21/Nov/2026:13:00:01 +0000]";
+const NAMES: &str = "columns `date`, `time` and `cs-uri-stem` among those that `#Fields:` names";
+const VALUES: &str = "as many columns as the last line `#Fields:` names";
 const QUOTED: &str = "a request in quotes, such as \"GET / HTTP/1.1\"";
-const OBJECT: &str = "a whole JSON object on the line";
-const TIME_KEY: &str =
-    "a key `msec`, `time`, `timestamp` or `time_iso8601` with the request's time";
-const REQUEST_KEY: &str =
-    "a key `request` (\"GET / HTTP/1.1\"), or `method` and `uri` or `path`, with the request";
-
 /// Longest text of a time in brackets, in bytes.
 const LONGEST_TIME: usize = 64;
+
+/// Words at the begin of a line that may be its time.
+const WORDS_BEFORE_TIME: usize = 3;
 
 impl Format {
     /// The format of a file that begins with this line.
     pub(super) fn of(line: &[u8]) -> Result<Format, Wrong> {
         let text = line.trim_ascii_start();
-        match () {
-            () if text.starts_with(b"{") => Ok(Format::Json),
-            () if log_time(line).is_ok() => Ok(Format::AccessLog),
-            () if times(line).is_ok() => Ok(Format::Times),
-            () => Err(Wrong::new(line.len() - text.len(), ANY)),
+        if text.starts_with(b"{") {
+            Ok(Format::Json)
+        } else if times(line).is_ok() {
+            Ok(Format::Times)
+        } else if log_time(line).is_ok() {
+            Ok(Format::AccessLog)
+        } else {
+            Err(Wrong::new(line.len() - text.len(), ANY))
         }
     }
 
-    /// Reads a line: when the request came, and whether it is one that can be sent. `request`, if the
-    /// format has any, becomes its method, a space and its target.
-    pub(super) fn read(self, line: &[u8], request: &mut String) -> Result<(Stamp, bool), Wrong> {
+    /// Reads a line. `request`, if it can be sent, becomes its method, a space and its target.
+    pub(super) fn read(self, line: &[u8], request: &mut String) -> Result<Line, Wrong> {
         request.clear();
         match self {
-            Format::Times => Ok((times(line)?, true)),
-            Format::AccessLog => {
-                let (stamp, end) = log_time(line)?;
-                let quoted = quoted(line, end)?;
-                Ok((stamp, request_line(quoted, request).is_some()))
-            }
-            Format::Json => json_line(line, request),
+            Format::Times => Ok((times(line)?, Ok(()))),
+            Format::AccessLog => access_log(line, request),
+            Format::Columns(columns) => columns.read(line, request),
+            Format::Json => json::read(line, request),
         }
     }
 
@@ -84,32 +97,61 @@ fn times(line: &[u8]) -> Result<Stamp, Wrong> {
     stamp.ok_or(Wrong::new(line.len() - text.len(), TIME))
 }
 
-/// The first time in brackets, and where it ends. A user's name may have brackets too.
-fn log_time(line: &[u8]) -> Result<(Stamp, usize), Wrong> {
+fn access_log(line: &[u8], request: &mut String) -> Result<Line, Wrong> {
+    let (mut stamp, end, is_word) = log_time(line)?;
+    let (quoted, end) = quoted(line, end)?;
+    let text = without_hashes(String::from_utf8_lossy(quoted));
+    // AWS writes the time of the response first, and that of the request among the last.
+    if is_word {
+        let begin = words(&line[end..]).find_map(|(_, word)| time::rfc3339(word));
+        stamp = begin.unwrap_or(stamp);
+    }
+    let sendable = match put_request_line(&text, request) {
+        // What was escaped is not what was sent.
+        Ok(()) if text.contains('\\') => Err(BAD_TARGET),
+        sendable => sendable,
+    };
+    Ok((stamp, sendable))
+}
+
+/// The first time in brackets, or else as a word; where it ends, and whether it is a word. A user's name may have brackets
+/// too.
+fn log_time(line: &[u8]) -> Result<(Stamp, usize, bool), Wrong> {
     let brackets = line.iter().enumerate().filter(|(_, byte)| **byte == b'[');
     let mut first = None;
     for (at, _) in brackets {
         let inner = &line[at + 1..line.len().min(at + 1 + LONGEST_TIME)];
         let length = inner.iter().position(|byte| *byte == b']');
         let text = length.and_then(|length| str::from_utf8(&inner[..length]).ok());
-        if let Some((text, stamp)) = text.and_then(|text| Some((text, time::access_log(text)?))) {
-            return Ok((stamp, at + 1 + text.len() + 1));
+        if let Some((text, stamp)) = text.and_then(|text| Some((text, time::in_brackets(text)?))) {
+            return Ok((stamp, at + 1 + text.len() + 1, false));
         }
         first = first.or(Some(at));
     }
-    Err(Wrong::new(first.unwrap_or(0), LOG_TIME))
+    let mut words = words(line).take(WORDS_BEFORE_TIME);
+    let word = words.find_map(|(end, word)| Some((time::rfc3339(word)?, end, true)));
+    word.ok_or(Wrong::new(first.unwrap_or(0), LOG_TIME))
+}
+
+/// Words between spaces, each with where it ends. Those that are not UTF-8 are left out.
+fn words(line: &[u8]) -> impl Iterator<Item = (usize, &str)> {
+    line.split(|byte| *byte == b' ').filter_map(|word| {
+        let end = word.as_ptr_range().end.addr() - line.as_ptr().addr();
+        Some((end, str::from_utf8(word).ok()?))
+    })
 }
 
 /// What stands in the first quotes. A quote in it has a backslash before it (Apache httpd), or is
 /// written as `\x22` (nginx).
-fn quoted(line: &[u8], from: usize) -> Result<&[u8], Wrong> {
+/// Where they end comes with it.
+fn quoted(line: &[u8], from: usize) -> Result<(&[u8], usize), Wrong> {
     let wrong = |at| Wrong::new(at, QUOTED);
     let quote = line[from..].iter().position(|&byte| byte == b'"');
     let begin = from + quote.ok_or(wrong(from))? + 1;
     let mut at = begin;
     loop {
         match line.get(at) {
-            Some(b'"') => return Ok(&line[begin..at]),
+            Some(b'"') => return Ok((&line[begin..at], at + 1)),
             Some(b'\\') => at += 2,
             Some(_) => at += 1,
             None => return Err(wrong(begin - 1)),
@@ -117,93 +159,105 @@ fn quoted(line: &[u8], from: usize) -> Result<&[u8], Wrong> {
     }
 }
 
-/// `GET /path HTTP/1.1` in a log. A target with a backslash has escapes, or worse, and is none to send.
-fn request_line(line: &[u8], request: &mut String) -> Option<()> {
-    let line = str::from_utf8(line)
-        .ok()
-        .filter(|line| !line.contains('\\'))?;
-    put_request_line(line, request)
+/// HAProxy writes characters that could end the quotes as `#22`. No target has a `#` of its own.
+fn without_hashes(text: Cow<'_, str>) -> Cow<'_, str> {
+    let Some((before, rest)) = text.split_once('#') else {
+        return text;
+    };
+    let plain = rest.split('#').map(|part| {
+        let code = part.get(..2).map(|hex| u8::from_str_radix(hex, 16));
+        match code {
+            Some(Ok(code)) => format!("{}{}", char::from(code), &part[2..]),
+            _ => format!("#{part}"),
+        }
+    });
+    [before.to_owned()].into_iter().chain(plain).collect()
 }
 
-/// The version may be missing.
-fn put_request_line(line: &str, request: &mut String) -> Option<()> {
-    let (method, rest) = line.split_once(' ')?;
+/// Columns of the W3C extended log format (IIS, CloudFront): how many, and where date, time and path are, and method and query if there are any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Columns(usize, [usize; 3], [Option<usize>; 2]);
+
+impl Columns {
+    /// What comes after `#Fields:`.
+    pub(super) fn of(fields: &[u8]) -> Result<Columns, Wrong> {
+        let names: Vec<&[u8]> = split(fields).collect();
+        let at = |name: &str| names.iter().position(|column| *column == name.as_bytes());
+        let (Some(date), Some(time), Some(path)) = (at("date"), at("time"), at("cs-uri-stem"))
+        else {
+            return Err(Wrong::new(0, NAMES));
+        };
+        Ok(Columns(
+            names.len(),
+            [date, time, path],
+            ["cs-method", "cs-uri-query"].map(at),
+        ))
+    }
+
+    pub(super) fn read(self, line: &[u8], request: &mut String) -> Result<Line, Wrong> {
+        let Columns(count, needed, [method, query]) = self;
+        let values: Vec<&[u8]> = split(line).collect();
+        if values.len() != count {
+            return Err(Wrong::new(0, VALUES));
+        }
+        let value = |at: usize| String::from_utf8_lossy(values[at]);
+        let [date, time, mut path] = needed.map(value);
+        let stamp = time::columns(&date, &time).ok_or(Wrong::new(0, TIME))?;
+        // Nothing is written as `-`.
+        if let Some(query) = query.map(value).filter(|query| *query != "-") {
+            path = format!("{path}?{query}").into();
+        }
+        let method = method.map_or("GET".into(), value);
+        Ok((stamp, put_request(&method, &path, request)))
+    }
+}
+
+/// Columns are separated by tabs or spaces, which values do not have.
+fn split(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(u8::is_ascii_whitespace)
+        .filter(|column| !column.is_empty())
+}
+
+/// `GET /path HTTP/1.1`; the version may be missing.
+pub(super) fn put_request_line(line: &str, request: &mut String) -> Sendable {
+    if matches!(line, "" | "-" | "<BADREQ>") || line.starts_with("- ") {
+        return Err(NO_REQUEST);
+    }
+    let (method, rest) = line.split_once(' ').ok_or(NO_HTTP)?;
+    if !weir_http::is_token(method) {
+        return Err(NO_HTTP);
+    }
     let (target, version) = rest.split_once(' ').unwrap_or((rest, "HTTP/"));
-    version.starts_with("HTTP/").then_some(())?;
+    if !version.starts_with("HTTP/") {
+        return Err(BAD_TARGET);
+    }
     put_request(method, target, request)
 }
 
-/// Takes requests whose method is a token (RFC 9110 §5.6.2) and whose target is in origin form
-/// (RFC 9112 §3.2.1), by its first character and because no blank, control or non-ASCII is in it.
-fn put_request(method: &str, target: &str, request: &mut String) -> Option<()> {
+/// Takes requests whose method is a token (RFC 9110 §5.6.2) and whose target is in origin form, or becomes so
+/// (RFC 9112 §3.2): by its first character and because no blank, control or non-ASCII is in it.
+pub(super) fn put_request(method: &str, target: &str, request: &mut String) -> Sendable {
+    if method == "CONNECT" || target == "*" {
+        return Err(NO_PATH);
+    }
+    // `http://host/x` is `/x`: what is asked is the server of the load.
+    let origin_form = har::whom(target).map(|(_, path)| path);
+    let target = origin_form.as_deref().unwrap_or(target);
     let fits = weir_http::is_token(method)
         && target.starts_with('/')
         && target.bytes().all(|byte| byte.is_ascii_graphic());
-    if fits {
-        request.push_str(method);
-        request.push(' ');
-        request.push_str(target);
+    if !fits {
+        return Err(BAD_TARGET);
     }
-    fits.then_some(())
-}
-
-/// The values of a line by their keys, as they are written.
-type Line<'l> = BTreeMap<String, &'l RawValue>;
-
-/// The value of the first of these keys that is a text or a number.
-fn first<'l>(line: &Line<'l>, keys: &[&str]) -> Option<&'l str> {
-    let mut written = keys.iter().filter_map(|key| Some(line.get(*key)?.get()));
-    written.find(|text| !text.starts_with(['{', '[']) && *text != "null")
-}
-
-/// A string's text, a number as it is written. Half of a surrogate pair has no meaning here.
-fn text(written: &str) -> Option<Cow<'_, str>> {
-    match written
-        .strip_prefix('"')
-        .and_then(|it| it.strip_suffix('"'))
-    {
-        Some(inner) if !inner.contains('\\') => Some(inner.into()),
-        Some(_) => serde_json::from_str(written).ok().map(Cow::Owned),
-        None => Some(written.into()),
-    }
-}
-
-/// Keys of times, the most exact first.
-#[rustfmt::skip]
-const TIMES: [&str; 7] =
-    ["msec", "time", "timestamp", "@timestamp", "ts", "time_iso8601", "time_local"];
-
-fn json_line(line: &[u8], request: &mut String) -> Result<(Stamp, bool), Wrong> {
-    // What is no UTF-8 is no request to send, and else of no interest.
-    let whole = String::from_utf8_lossy(line);
-    let wrong = |at: usize, expected| Wrong::new(at.min(line.len()), expected);
-    let read: Line<'_> = serde_json::from_str(&whole).map_err(|error| match error.is_eof() {
-        true => wrong(line.len(), OBJECT),
-        false => wrong(error.column().saturating_sub(1), OBJECT),
-    })?;
-    let time = first(&read, &TIMES);
-    let time = time.ok_or(wrong(0, TIME_KEY))?;
-    let stamp = text(time).and_then(|time| time::any(&time));
-    let at = time.as_ptr().addr() - whole.as_ptr().addr();
-    let stamp = stamp.ok_or(wrong(at + usize::from(time.starts_with('"')), TIME))?;
-    // nginx's `$uri` lacks the query.
-    let target = first(&read, &["request_uri", "uri", "path"]);
-    let sendable = match (first(&read, &["request"]), target) {
-        (Some(line), _) => text(line).and_then(|line| put_request_line(&line, request)),
-        (None, Some(target)) => {
-            // A target alone was asked for with GET.
-            let method = first(&read, &["method", "request_method"]);
-            let method = method.map_or(Some("GET".into()), text);
-            let pair = text(target).zip(method);
-            pair.and_then(|(target, method)| put_request(&method, &target, request))
-        }
-        (None, None) => return Err(wrong(0, REQUEST_KEY)),
-    };
-    Ok((stamp, sendable.is_some()))
+    request.push_str(method);
+    request.push(' ');
+    request.push_str(target);
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::json::{OBJECT, REQUEST_KEY, TIME_KEY};
     use super::*;
 
     fn read(line: &str) -> Result<(Format, Option<String>), Wrong> {
@@ -211,7 +265,7 @@ mod tests {
         let mut request = String::new();
         let (stamp, sendable) = format.read(line.as_bytes(), &mut request)?;
         assert_eq!(stamp.ns / 1_000_000_000, 1_795_266_001, "{line}");
-        Ok((format, sendable.then_some(request)))
+        Ok((format, sendable.ok().map(|()| request)))
     }
 
     #[test]
@@ -225,7 +279,7 @@ mod tests {
             assert_eq!(read(&line), Ok((Format::AccessLog, want)), "{line}");
         }
         let junk = r#"-||\x16\x03\x01\x02|CONNECT example.org:443 HTTP/1.1|GET /\x22 HTTP/1.1|
-            GET http://example.org/ HTTP/1.1|OPTIONS * HTTP/1.1|GET /\" HTTP/1.1|
+            GET ftp://example.org/ HTTP/1.1|OPTIONS * HTTP/1.1|GET /\" HTTP/1.1|
             GET /a b HTTP/1.1|G(T / HTTP/1.1|GET /ü HTTP/1.1"#;
         for junk in junk.split('|').map(str::trim_start) {
             let line = format!(r#"- - - [21/Nov/2026:13:00:01 +0000] "{junk}" 400 0"#);
@@ -242,7 +296,8 @@ mod tests {
              Some("GET /a?b")),
             (r#"{"path":"/","ts":1795266001}"#, Some("GET /")),
             (r#"{"time":"21/Nov/2026:13:00:01 +0000","request":""}"#, None),
-            (r#"{"time":1795266001.5,"method":"GET","path":"http://a/"}"#, None),
+            (r#"{"time":1795266001.5,"method":"GET","path":"http://a/"}"#, Some("GET /")),
+            (r#"{"time":1795266001.5,"method":"GET","path":"https://a?b"}"#, Some("GET /?b")),
             (r#"{"time":1795266001.5,"path":"/\ud800"}"#, None),
             (r#"{"time":null,"ts":1795266001,"path":"/\u0061","more":[{"d":"}"}]} "#, Some("GET /a")),
         ];

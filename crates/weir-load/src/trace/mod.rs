@@ -1,17 +1,17 @@
 //! Recorded arrivals: when requests came, and which, read from a file of times or a proxy's log.
 //!
-//! The format is known from the first line:
+//! The format is known from the first line that has one:
 //!
 //! * a time on each line, in seconds (`12.25`, `1732194001.250`) or of RFC 3339
 //!   (`2026-11-21T13:00:01.25Z`);
-//! * an access log in the common or combined format of Apache httpd and nginx, or one that begins
-//!   alike: a time in brackets, then the request in quotes;
-//! * a JSON object on each line, with the time under `msec`, `time`, `timestamp` or `time_iso8601`
-//!   (also `@timestamp`, `ts`, `time_local`), and the request under `request` (`GET / HTTP/1.1`), or
-//!   its target under `uri`, `path` or `request_uri` with a `method` or `request_method` (GET when
-//!   there is none). Of several times the first in this list is taken.
+//! * an access log with a time in brackets (Apache httpd, nginx, HAProxy, Envoy, Traefik) or as a word of RFC 3339
+//!   (AWS), then the request in quotes;
+//! * columns that a line `#Fields:` names (IIS, CloudFront);
+//! * a JSON object on each line, by the keys in [`json`];
+//! * a HAR file.
 //!
-//! Empty lines and lines that begin with `#` are left out.
+//! Any of them may be gzip. Empty lines and lines that begin with `#` are left out. Lines that have no request to send, or
+//! that are not in the format of the others, are left out and counted by kind; a file of times has none of these.
 //!
 //! # Times of whole seconds
 //!
@@ -27,19 +27,22 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use weir_model::load::Arrivals;
+use flate2::bufread::MultiGzDecoder;
+use weir_model::load::{Arrivals, LeftOut};
 
 use crate::files::LARGEST_DATA;
+use crate::har;
 
 mod format;
+mod json;
 mod time;
 
-use format::{Format, Wrong};
-use time::Stamp;
+use format::{Columns, Format, Line, OTHER_HOST, UNREADABLE, Wrong, put_request};
 
 const S: u64 = 1_000_000_000;
 
@@ -48,6 +51,18 @@ const LONGEST_NS: f64 = 1e18;
 
 /// No line of a log is longer: servers limit the head of a request to some 10 KB.
 const LONGEST_LINE: u64 = 1 << 20;
+
+/// The first bytes of gzip (RFC 1952 §2.3.1).
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// A HAR file shows within so many bytes that it is one.
+const HEAD: u64 = 256;
+
+/// A file none of whose first lines is in a format that is known is not read to its end.
+const LINES_BEFORE_FORMAT: u64 = 100;
+
+/// Of so many lines one may be unreadable.
+const UNREADABLE_AT_MOST: u64 = 10;
 
 /// Bytes of a file for each arrival, at least on average: what arrivals take in memory is no more than what the
 /// largest file has.
@@ -63,9 +78,8 @@ pub struct Trace {
     pub requests: Vec<(String, String)>,
     /// For each arrival its index in `requests`; `None` for a file of times.
     pub which: Option<Arc<[u32]>>,
-    /// Lines whose request cannot be sent again, and which are left out: it was no HTTP request, its
-    /// method is no token, or its target is not in origin form.
-    pub skipped: u64,
+    /// Lines that are left out, by kind.
+    pub left_out: Vec<LeftOut>,
 }
 
 /// Why a trace cannot be used.
@@ -106,13 +120,13 @@ pub enum TraceError {
     /// No line has an arrival.
     #[error(
         "`{file}` has no request that can be sent{}: a trace needs at least one line",
-        if *.skipped > 0 { format!(" (lines skipped: {skipped})") } else { String::new() }
+        if left_out.is_empty() { String::new() } else { format!(" ({})", LeftOut::told(left_out).1) }
     )]
     Empty {
         /// The file.
         file: String,
-        /// Lines whose request cannot be sent.
-        skipped: u64,
+        /// Lines that are left out.
+        left_out: Vec<LeftOut>,
     },
     /// The speed is not a number above zero, or so small that the trace takes 30 years.
     #[error(
@@ -136,7 +150,7 @@ impl Trace {
         }
     }
 
-    /// Reads what comes from `reader`; `name` stands for it in errors.
+    /// Reads what comes from `reader`, which may be gzip; `name` stands for it in errors.
     ///
     /// # Errors
     /// See [`Trace::read`].
@@ -147,41 +161,58 @@ impl Trace {
     /// The same, of no more than so many bytes.
     fn of_at_most(
         most: u64,
-        mut reader: impl BufRead,
+        reader: impl BufRead,
         name: &str,
         speed: f64,
     ) -> Result<Trace, TraceError> {
         if !(speed.is_finite() && speed > 0.0) {
             return Err(TraceError::Speed(speed));
         }
+        let unread = |error: io::Error| {
+            // No other file says that of itself.
+            let is_gzip = matches!(error.kind(), UnexpectedEof | InvalidData | InvalidInput);
+            let damaged = || io::Error::other(format!("gzip that was cut or damaged: {error}"));
+            let (file, source) = (name.to_owned(), if is_gzip { damaged() } else { error });
+            TraceError::Read { file, source }
+        };
+        let mut reader = unpacked(reader, most + 1).map_err(unread)?;
+        let head = peek(&mut reader, HEAD).map_err(unread)?;
         let mut lines = Lines::default();
         let mut line = Vec::new();
         let (mut number, mut bytes) = (0, 0);
+        let is_har = har::is_har(&head);
+        let longest = if is_har { most + 1 } else { LONGEST_LINE };
+        let mut reader = Cursor::new(head).chain(reader);
         loop {
             line.clear();
-            let mut limited = reader.by_ref().take(LONGEST_LINE);
-            match limited.read_until(b'\n', &mut line) {
-                Ok(0) => break,
-                Ok(length) => {
-                    number += 1;
-                    bytes += length as u64;
-                }
-                Err(source) => {
-                    let file = name.to_owned();
-                    return Err(TraceError::Read { file, source });
-                }
-            }
-            let text = line.trim_ascii_end();
-            lines
-                .take(text)
-                .map_err(|wrong| at_line(name, number, text, wrong))?;
+            let mut limited = reader.by_ref().take(longest);
+            let length = if is_har {
+                limited.read_to_end(&mut line)
+            } else {
+                limited.read_until(b'\n', &mut line)
+            };
+            bytes += length.map_err(unread)? as u64;
+            number += 1;
             if bytes > most || lines.times.len() as u64 > most / BYTES_OF_AN_ARRIVAL {
-                return Err(TraceError::Large {
-                    file: name.to_owned(),
-                });
+                let file = name.to_owned();
+                return Err(TraceError::Large { file });
+            }
+            if line.is_empty() {
+                return lines.finish(name, speed);
+            } else if is_har {
+                lines.take_har(&line, name)?;
+            } else {
+                lines.take(line.trim_ascii_end(), name, number)?;
             }
         }
-        lines.finish(name, speed)
+    }
+
+    /// Arrivals whose method has content, which no log has.
+    pub fn with_content(&self) -> u64 {
+        let which = self.which.as_deref().unwrap_or_default().iter();
+        let methods = which.map(|index| &*self.requests[*index as usize].0);
+        let has_content = |method: &&str| matches!(*method, "POST" | "PUT" | "PATCH");
+        methods.filter(has_content).count() as u64
     }
 
     /// From the first arrival to the last, in nanoseconds.
@@ -197,7 +228,7 @@ impl Trace {
             times: self.times[..count].into(),
             requests: self.requests.clone(),
             which: self.which.as_ref().map(|which| which[..count].into()),
-            skipped: self.skipped,
+            left_out: self.left_out.clone(),
         }
     }
 
@@ -208,6 +239,7 @@ impl Trace {
             arrivals: self.times.len() as u64,
             length_ns: self.length_ns(),
             every_ns: None,
+            left_out: self.left_out.clone(),
         }
     }
 }
@@ -230,6 +262,23 @@ fn at_line(file: &str, line: u64, text: &[u8], wrong: Wrong) -> TraceError {
     }
 }
 
+/// The bytes of a file that may be gzip, of which no more than `most` are read.
+fn unpacked<'r>(mut file: impl BufRead + 'r, most: u64) -> io::Result<Box<dyn BufRead + 'r>> {
+    let first = peek(&mut file, GZIP.len() as u64)?;
+    let is_gzip = first == GZIP;
+    let bytes = Cursor::new(first).chain(file).take(most);
+    if is_gzip {
+        return Ok(Box::new(BufReader::new(MultiGzDecoder::new(bytes))));
+    }
+    Ok(Box::new(bytes))
+}
+
+fn peek(reader: &mut impl Read, most: u64) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    reader.take(most).read_to_end(&mut head)?;
+    Ok(head)
+}
+
 /// What was read so far.
 #[derive(Default)]
 struct Lines {
@@ -244,11 +293,34 @@ struct Lines {
     request: String,
     /// Some line names a moment more exactly than by the second of a clock.
     exact: bool,
-    skipped: u64,
+    left_out: Vec<LeftOut>,
+    /// The first line that cannot be read.
+    broken: Option<TraceError>,
 }
 
 impl Lines {
-    fn take(&mut self, line: &[u8]) -> Result<(), Wrong> {
+    /// Takes a line. One of another program, or one that was cut, is remembered and nothing else.
+    fn take(&mut self, line: &[u8], name: &str, number: u64) -> Result<(), TraceError> {
+        let Err(wrong) = self.read(line, number) else {
+            return Ok(());
+        };
+        self.leave_out(UNREADABLE, number);
+        if self.broken.is_none() {
+            self.broken = Some(at_line(name, number, line, wrong));
+        }
+        let is_hopeless = match self.format {
+            Some(format) => !format.has_requests(),
+            None => number >= LINES_BEFORE_FORMAT,
+        };
+        self.broken.take_if(|_| is_hopeless).map_or(Ok(()), Err)
+    }
+
+    fn read(&mut self, line: &[u8], number: u64) -> Result<(), Wrong> {
+        if let Some(fields) = line.strip_prefix(b"#Fields:")
+            && matches!(self.format, None | Some(Format::Columns(_)))
+        {
+            self.format = Some(Format::Columns(Columns::of(fields)?));
+        }
         if line.is_empty() || line[0] == b'#' {
             return Ok(());
         }
@@ -256,16 +328,55 @@ impl Lines {
             Some(format) => format,
             None => *self.format.insert(Format::of(line)?),
         };
-        let (Stamp { ns, whole_second }, sendable) = format.read(line, &mut self.request)?;
-        self.exact |= !whole_second;
-        if !sendable {
-            self.skipped += 1;
-            return Ok(());
+        let read = format.read(line, &mut self.request)?;
+        self.add(read, number);
+        Ok(())
+    }
+
+    /// Adds an arrival, whose request is in `request`.
+    fn add(&mut self, (stamp, sendable): Line, number: u64) {
+        self.exact |= !stamp.whole_second;
+        if let Err(what) = sendable {
+            return self.leave_out(what, number);
         }
-        self.times.push(ns);
-        if format.has_requests() {
+        self.times.push(stamp.ns);
+        if self.format.is_some_and(Format::has_requests) {
             let index = self.index_of_request();
             self.which.push(index);
+        }
+    }
+
+    fn leave_out(&mut self, what: &str, first: u64) {
+        match self.left_out.iter_mut().find(|one| one.what == what) {
+            Some(one) => one.lines += 1,
+            None => self.left_out.push(LeftOut {
+                what: what.to_owned(),
+                lines: 1,
+                first,
+            }),
+        }
+    }
+
+    /// Takes the entries of a HAR file that went to the host of the first one.
+    fn take_har(&mut self, file: &[u8], name: &str) -> Result<(), TraceError> {
+        let har_error = |message: String| TraceError::Read {
+            file: name.to_owned(),
+            source: io::Error::other(format!("as a HAR file: {message}")),
+        };
+        let entries = har::parse(file).map_err(har_error)?;
+        self.format = Some(Format::Json);
+        let site = entries.iter().find_map(|entry| entry.whom.as_ref());
+        for (entry, number) in entries.iter().zip(1..) {
+            let stamp = time::rfc3339(&entry.begin)
+                .ok_or_else(|| har_error(format!("entry {number} has no time")))?;
+            self.request.clear();
+            let sendable = match (&entry.whom, site) {
+                (Some((host, target)), Some((site, _))) if host == site => {
+                    put_request(&entry.method, target, &mut self.request)
+                }
+                _ => Err(OTHER_HOST),
+            };
+            self.add((stamp, sendable), number);
         }
         Ok(())
     }
@@ -280,6 +391,15 @@ impl Lines {
     }
 
     fn finish(mut self, name: &str, speed: f64) -> Result<Trace, TraceError> {
+        let lines = self.times.len() as u64 + LeftOut::told(&self.left_out).0;
+        let unreadable = self.left_out.iter().filter(|one| one.what == UNREADABLE);
+        let is_strict = !self.format.is_some_and(Format::has_requests);
+        if let Some(error) = self.broken.take()
+            && (is_strict
+                || unreadable.map(|one| one.lines).sum::<u64>() > lines / UNREADABLE_AT_MOST)
+        {
+            return Err(error);
+        }
         self.sort();
         if !self.exact {
             spread_over_seconds(&mut self.times);
@@ -287,7 +407,7 @@ impl Lines {
         let Some(&first) = self.times.first() else {
             return Err(TraceError::Empty {
                 file: name.to_owned(),
-                skipped: self.skipped,
+                left_out: self.left_out,
             });
         };
         let length = self.times.last().map_or(0, |last| last - first);
@@ -303,7 +423,7 @@ impl Lines {
                 .collect(),
             which: which.then(|| self.which.into()),
             requests: in_order(self.requests),
-            skipped: self.skipped,
+            left_out: self.left_out,
         })
     }
 

@@ -1,3 +1,8 @@
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
 use super::*;
 
 const MS: u64 = 1_000_000;
@@ -26,7 +31,7 @@ fn message(text: &str) -> String {
 fn times_count_from_the_first_and_keep_their_gaps() {
     let trace = read("# seconds\n10.5\n10.500000001\n\n12\r\n10.75").unwrap();
     assert_eq!(*trace.times, [0, 1, 250 * MS, 1500 * MS]);
-    assert_eq!((trace.which.clone(), trace.skipped), (None, 0));
+    assert_eq!((trace.which.clone(), &*trace.left_out), (None, &[][..]));
     assert!(trace.requests.is_empty());
     assert_eq!(
         trace.arrivals("day.log"),
@@ -35,6 +40,7 @@ fn times_count_from_the_first_and_keep_their_gaps() {
             arrivals: 4,
             length_ns: 1500 * MS,
             every_ns: None,
+            left_out: Vec::new(),
         }
     );
     // Whole numbers are numbers: three at once are three at once.
@@ -71,14 +77,106 @@ fn lines_out_of_order_are_sorted_and_equal_ones_stay() {
 }
 
 #[test]
-fn junk_of_real_logs_is_counted_and_left_out() {
-    let lines = ["1GET /", "1-", r"1\x16\x03\x01", "2GET /"];
+fn junk_of_real_logs_is_counted_by_kind_and_left_out() {
+    let lines = r"1GET /|1-|1\x16\x03\x01|2GET /|2OPTIONS *|2-|2GET /ü".split('|');
+    let lines: Vec<&str> = lines.collect();
     let trace = read(&logs(&lines)).unwrap();
-    assert_eq!((trace.skipped, &*trace.times), (2, &[0, S][..]));
+    assert_eq!(&*trace.times, &[0, S][..]);
+    let (count, kinds) = LeftOut::told(&trace.left_out);
+    let words = "2 without a request (`-`) (first: 2); 1 not HTTP (a TLS handshake or other bytes) (first: 3); \
+                 1 `OPTIONS *` or CONNECT (first: 5); 1 with a target in escapes, with spaces or not in ASCII (first: 7)";
+    assert_eq!((count, &*kinds), (5, words));
     let nothing = message(&log(1, "-"));
-    let words = "`day.log` has no request that can be sent (lines skipped: 1)";
+    let words = "`day.log` has no request that can be sent (1 without a request (`-`) (first: 1))";
     assert!(nothing.contains(words), "{nothing}");
     assert!(message("").contains("a trace needs at least one line"));
+    // A line that rotation has cut, another program's, and a comment.
+    let alien = format!("cut\n{}[notice] reload\n# x\n", logs(&["1POST /"; 18]));
+    let trace = read(&alien).unwrap();
+    assert_eq!(
+        LeftOut::told(&trace.left_out),
+        (2, format!("2 {UNREADABLE} (first: 1)"))
+    );
+    assert_eq!(trace.with_content(), 18);
+    let tenth = message(&(alien + "x\n"));
+    assert!(tenth.starts_with("day.log:1:1: expected a time"), "{tenth}");
+    let hopeless = message(&"x\n".repeat(1000));
+    assert!(hopeless.starts_with("day.log:1:1: "), "{hopeless}");
+    let times = message(&format!("cut\n{}", "1.5\n".repeat(100)));
+    assert!(times.starts_with("day.log:1:1: "), "{times}");
+}
+
+/// The same two requests, a quarter of a second apart.
+#[test]
+fn every_log_of_a_proxy_becomes_the_same_trace() {
+    let aws = |rest: &str| format!("{rest} \"GET https://a.test:443/x?y=1 HTTP/1.1\" \"-\" -");
+    #[rustfmt::skip]
+    let rows = [
+        ("HAProxy", r##"lb haproxy[7]: 192.0.2.1:5 [21/Nov/2026:13:00:01.TIME] fe~ be/s 0/0/1/2/3 200 5 - - ---- 1/1/0/0/0 0/0 "GET /x#3Fy=1 HTTP/1.1""##.replace("#3F", "?")),
+        ("HAProxy, escaped", r##"192.0.2.1:5 [21/Nov/2026:13:00:01.TIME] fe be/s 0/0/1/2/3 200 5 - - ---- 1/1/0/0/0 0/0 {a|#22b} "GET /x?y#3D1 HTTP/1.1""##.to_owned()),
+        ("Envoy", r#"[2026-11-21T13:00:01.TIMEZ] "GET /x?y=1 HTTP/1.1" 200 - 0 5 1 1 "-" "curl" "id" "a.test" "192.0.2.2:80""#.to_owned()),
+        ("Traefik", r#"192.0.2.1 - - [21/Nov/2026:13:00:01.TIME +0000] "GET /x?y=1 HTTP/1.1" 200 5 "-" "-" 1 "r@file" "http://192.0.2.2:80" 1ms"#.to_owned()),
+        ("ingress-nginx", r#"192.0.2.1 - - [21/Nov/2026:13:00:01.TIME +0000] "GET /x?y=1 HTTP/1.1" 200 5 "-" "curl" 79 0.001 [ns-app-80] [] 192.0.2.2:80 5 0.001 200 id"#.to_owned()),
+        ("ALB", aws("h2 2026-11-21T13:00:09.000Z app/a/1 192.0.2.1:5 192.0.2.2:80 0 0 0 200 200 3 6") + r#" TLSv1.2 arn "Root=1" "-" "-" 0 2026-11-21T13:00:01.TIMEZ "forward""#),
+        ("ELB", aws("2026-11-21T13:00:01.TIMEZ a 192.0.2.1:5 192.0.2.2:80 0 0 0 200 200 0 5")),
+        ("IIS", "#Fields: date time cs-uri-stem cs-method cs-uri-query sc-status\n2026-11-21 13:00:01.TIME /x GET y=1 200".to_owned()),
+        ("CloudFront", "#Version: 1.0\n#Fields: date time x-edge-location cs-method cs-uri-stem cs-uri-query\n2026-11-21\t13:00:01.TIME\tX\tGET\t/x\ty=1".to_owned()),
+        ("Caddy", r#"{"ts":1795266001.TIME,"request":{"method":"GET","uri":"/x?y=1","headers":{"A":["b"]}},"status":200}"#.to_owned()),
+        ("Traefik JSON", r#"{"RequestMethod":"GET","RequestPath":"/x?y=1","StartUTC":"2026-11-21T13:00:01.TIMEZ","time":"2026-11-21T13:00:09Z"}"#.to_owned()),
+        ("Envoy JSON", r#"{"path":"/x?y=1","method":"GET","start_time":"2026-11-21T13:00:01.TIMEZ"}"#.to_owned()),
+        ("Google", r#"{"httpRequest":{"requestMethod":"GET","requestUrl":"http://a.test/x?y=1"},"timestamp":"2026-11-21T13:00:01.TIMEZ"}"#.to_owned()),
+        ("Azure", r#"{"timeStamp":"2026-11-21T13:00:01.TIME+00:00","properties":{"httpMethod":"GET","requestUri":"/x","requestQuery":"y=1"}}"#.to_owned()),
+        ("Cloudflare", r#"{"ClientRequestMethod":"GET","ClientRequestURI":"/x?y=1","EdgeStartTimestamp":1795266001TIME000000}"#.to_owned()),
+    ];
+    let pair = |(writer, line): (_, String)| {
+        let at = |ms: &str| line.replace("TIME", ms);
+        (writer, format!("{}\n{}\n", at("000"), at("250")))
+    };
+    let entry = |time: &str, url: &str| {
+        format!(
+            "{{\"startedDateTime\":\"2026-11-21T13:00:{time}Z\",\"request\":{{\"method\":\"GET\",\"url\":\"{url}\"}}}}"
+        )
+    };
+    let [one, other, third] = [
+        ("01.00", "http://a/x?y=1#z"),
+        ("01.1", "http://b/"),
+        ("01.25", "http://a:1/x?y=1"),
+    ]
+    .map(|(time, url)| entry(time, url));
+    let har = format!("{{ \"log\": {{\"entries\":[{one},\n{other},{third}]}}}}");
+    for (writer, text) in rows.map(pair).into_iter().chain([("HAR", har)]) {
+        let trace = read(&text).unwrap_or_else(|error| panic!("{writer}: {error}"));
+        assert_eq!(*trace.times, [0, 250 * MS], "{writer}");
+        assert_eq!(
+            trace.requests,
+            [("GET".into(), "/x?y=1".into())],
+            "{writer}"
+        );
+        let left_out = u64::from(writer == "HAR");
+        assert_eq!(LeftOut::told(&trace.left_out).0, left_out, "{writer}");
+    }
+}
+
+#[test]
+fn gzip_is_unpacked_and_must_be_whole() {
+    let packed = |text: &str| {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        gzip.write_all(text.as_bytes()).unwrap();
+        gzip.finish().unwrap()
+    };
+    let read = |most: u64, bytes: &[u8]| Trace::of_at_most(most, bytes, "f.gz", 1.0);
+    // Rotated files that were put together.
+    let members = [packed("1\n2\n"), packed("3\n4\n")].concat();
+    assert_eq!(read(1024, &members).unwrap().times.len(), 4);
+    for cut in [3, members.len() - 5] {
+        let error = read(1024, &members[..cut]).unwrap_err().to_string();
+        assert!(
+            error.starts_with("cannot read `f.gz`: gzip that was cut"),
+            "{error}"
+        );
+    }
+    let large = read(1024, &packed(&"# nothing\n".repeat(1000))).unwrap_err();
+    assert!(matches!(large, TraceError::Large { .. }));
 }
 
 #[test]

@@ -22,10 +22,32 @@ pub(super) struct Stamp {
 pub(super) fn any(text: &str) -> Option<Stamp> {
     let behind = text.trim_start_matches(|c: char| c.is_ascii_digit());
     match behind.as_bytes().first() {
-        Some(b'-') => stamp(text, text.parse().ok()?),
+        Some(b'-') => rfc3339(text),
         Some(b'/') => access_log(text),
+        // Nanoseconds: no other unit is so fine.
+        None if text.len() == 19 => Some(Stamp {
+            ns: text.parse().ok()?,
+            whole_second: false,
+        }),
         _ => seconds(text),
     }
+}
+
+/// `2026-11-21T13:00:01.25Z`.
+pub(super) fn rfc3339(text: &str) -> Option<Stamp> {
+    stamp(text, text.parse().ok()?)
+}
+
+/// The time of a log's line. HAProxy writes the proxy's local time without its zone, which is taken for UTC: only
+/// differences matter.
+pub(super) fn in_brackets(text: &str) -> Option<Stamp> {
+    let zoned = access_log(text).or_else(|| rfc3339(text));
+    zoned.or_else(|| access_log(&format!("{text} +0000")))
+}
+
+/// A date and a time in columns of their own, which are in UTC (W3C extended log format).
+pub(super) fn columns(date: &str, time: &str) -> Option<Stamp> {
+    rfc3339(&format!("{date}T{time}Z"))
 }
 
 /// Seconds with a fraction or without; digits beyond the ninth are dropped.
@@ -77,6 +99,7 @@ mod tests {
             ("21/Nov/2026:13:00:01 +0000", s, true),
             ("21/Nov/2026:05:00:01 -0800", s, true),
             ("21/Nov/2026:13:00:01.000 +0000", s, false),
+            ("1795266001000000007", s + 7, false),
             ("0", 0, false),
             ("0.5", S / 2, false),
         ] {

@@ -1,6 +1,6 @@
 //! A load in a few words: what was asked for.
 
-use weir_model::load::{Arrivals, Assignment, Close, Lifetime, Overflow, Spacing};
+use weir_model::load::{Arrivals, Assignment, Close, LeftOut, Lifetime, Overflow, Spacing};
 use weir_model::load_report::LoadShape;
 use weir_model::quantity::format_duration;
 
@@ -55,8 +55,18 @@ fn arrivals(arrivals: &Arrivals) -> String {
             let (rates, spread) = (rates.join(" → "), spread(spacing));
             format!("open loop, {rates} requests/s intended{spread}")
         }
-        Arrivals::Trace { file, arrivals, .. } => {
-            format!("open loop, {} of {file}", plural(*arrivals, "arrival"))
+        Arrivals::Trace {
+            file,
+            arrivals,
+            left_out,
+            ..
+        } => {
+            let sent = plural(*arrivals, "arrival");
+            let omitted = match LeftOut::told(left_out) {
+                (0, _) => String::new(),
+                (lines, _) => format!(" ({lines} of its {} lines left out)", arrivals + lines),
+            };
+            format!("open loop, {sent} of {file}{omitted}")
         }
         Arrivals::Held => "connections held".to_owned(),
     }

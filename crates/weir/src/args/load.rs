@@ -163,7 +163,7 @@ pub(crate) struct FlowArgs {
     #[arg(long, value_name = "SPACING", help_heading = LOAD)]
     pub(crate) arrivals: Option<String>,
 
-    /// File of timestamps or an access log to replay, with its methods and paths
+    /// File of timestamps, access log or HAR file to replay, with its methods and paths; - is standard input
     #[arg(long, value_name = "FILE", conflicts_with = "rate", help_heading = LOAD)]
     pub(crate) trace: Option<PathBuf>,
 
@@ -212,7 +212,7 @@ pub(crate) struct FlowArgs {
     #[arg(long, value_name = "FILE", help_heading = REQUESTS)]
     pub(crate) content_file: Option<PathBuf>,
 
-    /// File with several kinds of requests and their weights
+    /// File with several kinds of requests and their weights, or a HAR file
     #[arg(
         long,
         value_name = "FILE",

@@ -4,15 +4,16 @@ use std::path::Path;
 
 use weir_lab::Facts;
 use weir_load::files::{LARGEST_DESCRIPTION, read_at_most};
+use weir_model::flow::ArrivalsSpec;
 use weir_model::nearest::nearest;
 use weir_model::record::Remark;
-use weir_model::study::{ProxyKind, Study};
+use weir_model::study::{LoadSpec, ProxyKind, Study};
 use weir_parameters::Catalog;
 use weir_study::{CheckContext, ReadyMade, Scale, StudyErrors, utf8};
 
 use crate::args::LabArgs;
 use crate::commands::parameters;
-use crate::engine::ENGINE;
+use crate::engine::{self, ENGINE};
 use crate::failure::Failure;
 use crate::terminal;
 
@@ -129,7 +130,18 @@ pub(crate) fn fit(ready: &ReadyMade) -> Result<Study, String> {
 
 /// What is worth saying about a study before it is run.
 pub(crate) fn remarks(study: &Study, catalog: &Catalog, machine: &CheckContext) -> Vec<Remark> {
-    weir_study::remarks(study, catalog, machine)
+    let mut remarks = weir_study::remarks(study, catalog, machine);
+    for flow in study.loads.iter().flat_map(LoadSpec::flows) {
+        // One that cannot be read any more is an error where it is read to be sent.
+        if let (ArrivalsSpec::Trace(named), Ok(Some(trace))) = (&flow.arrivals, engine::trace(flow))
+        {
+            let sentences = engine::left_out(&named.file, &trace);
+            remarks.extend(sentences.into_iter().map(Remark::of_run));
+        }
+    }
+    // Several loads may replay one file.
+    remarks.dedup();
+    remarks
 }
 
 /// What studies are checked against when some role is on another host.

@@ -11,11 +11,13 @@ use weir_model::quantity::parse_duration;
 use crate::args::Args;
 use crate::failure::Failure;
 
+mod files;
 mod table;
 
-use table::ROWS;
+pub(crate) use files::recognised;
+use table::{CURL, ROWS};
 
-/// How an option is typed (or how a file's name ends), whose it is, what follows it, and what weir has instead.
+/// How an option is typed, whose it is, what follows it, and what weir has instead.
 type Row = (&'static str, &'static str, Takes, Way);
 
 /// What follows an option of another tool.
@@ -50,10 +52,19 @@ pub(crate) fn refused(words: &[String]) -> Option<Failure> {
     if !is_named && !is_for_load(words) {
         return None;
     }
-    let rest = &words[1 + usize::from(is_named || TOOLS.contains(&&**first))..];
+    let mut rest = &words[1 + usize::from(is_named || TOOLS.contains(&&**first))..];
+    let second = rest.first().map_or("", |word| word);
+    let is_curl = first == "curl" || second == "curl";
+    if is_curl && second == "curl" || second == "run" {
+        rest = &rest[1..];
+    }
     let weir = Args::command();
     let command = weir.find_subcommand(if is_named { first } else { "load" })?;
-    let read = Line::read(command, rest);
+    let read = if is_curl {
+        line_of_curl(rest)
+    } else {
+        Line::read(command, rest, ROWS)
+    };
     let typed = shlex::try_join(read.typed.iter().map(String::as_str));
     let typed = typed.map(|rest| format!("weir load {rest}")).ok();
     let is_right = Args::try_parse_from(
@@ -74,13 +85,30 @@ pub(crate) fn refused(words: &[String]) -> Option<Failure> {
 }
 
 /// Tools whose command lines are known.
-const TOOLS: [&str; 7] = ["wrk", "wrk2", "ab", "h2load", "oha", "hey", "k6"];
+const TOOLS: [&str; 8] = ["wrk", "wrk2", "ab", "h2load", "oha", "hey", "k6", "curl"];
 
 /// Whether somebody has typed options, a URL or another tool where the command's name belongs.
 fn is_for_load(words: &[String]) -> bool {
     let is_url = |word: &String| word.starts_with("http://") || word.starts_with("https://");
     words[1..].iter().any(is_url)
         && (words[1].starts_with('-') || is_url(&words[1]) || TOOLS.contains(&&*words[1]))
+}
+
+/// A command line of curl. What the user says of a body goes before what curl says by itself.
+fn line_of_curl(words: &[String]) -> Line {
+    let weir = Args::command();
+    let load = weir.find_subcommand("load").expect("a command of weir's");
+    let mut line = Line::read(load, words, CURL);
+    for (own, begin) in [("POST", "-m"), (table::FORM_TYPE, "content-type:")] {
+        let words = || line.typed.iter().map(|word| word.to_ascii_lowercase());
+        let at = line.typed.iter().position(|word| word == own);
+        if let (Some(at), 2..) = (at, words().filter(|word| word.starts_with(begin)).count()) {
+            line.typed.drain(at - 1..=at);
+        }
+    }
+    let more = "curl sends one request (-n 1 -c 1), weir load many";
+    line.found.push(more.to_owned());
+    line
 }
 
 /// A command line, read.
@@ -94,7 +122,7 @@ struct Line {
 }
 
 impl Line {
-    fn read(command: &Command, words: &[String]) -> Line {
+    fn read(command: &Command, words: &[String], rows: &[Row]) -> Line {
         let mut line = Line {
             found: Vec::new(),
             typed: Vec::new(),
@@ -107,7 +135,7 @@ impl Line {
                 line.typed.extend(words.by_ref().map(str::to_owned));
                 break;
             }
-            line.take(command, word, &mut words);
+            line.take(command, (word, rows), &mut words);
         }
         line
     }
@@ -116,31 +144,43 @@ impl Line {
     fn take<'w>(
         &mut self,
         command: &Command,
-        word: &'w str,
+        (word, rows): (&'w str, &[Row]),
         rest: &mut Peekable<impl Iterator<Item = &'w str>>,
     ) {
-        let (option, attached) = split(word);
+        let (option, attached) = split(word, rows);
         let next = attached.or_else(|| rest.peek().copied());
         let own = command.get_arguments().find(|arg| is_called(arg, option));
         // Studies are run with other options than loads are sent with.
-        let may_be = command.get_name() == "load" || own.is_none();
-        let mut rows = ROWS.iter().filter(|_| may_be);
-        let row = rows.find(|row| fits(row, (word, option), (attached, next)));
+        let is_load = command.get_name() == "load";
+        let may_be = is_load || own.is_none();
+        let is_file = !word.starts_with('-') && !word.contains("://");
+        if let Some(file) = is_file.then(|| files::known(word, is_load)).flatten() {
+            return self.take_file(word, file);
+        }
+        let mut rows = rows.iter().filter(|_| may_be);
+        let row = rows.find(|row| fits(row, option, (attached, next)));
         if let Some((_, tools, takes, way)) = row {
             let value = next.filter(|_| !matches!(takes, Takes::Nothing));
             if attached.is_none() && value.is_some() {
                 rest.next();
             }
-            let shown = match row.is_some_and(|row| row.0 == option) {
-                true => option,
-                false => word,
+            let script = value.filter(|_| ["-s", "--script"].contains(&option));
+            return match script.and_then(|path| Some((path, files::known(path, true)?))) {
+                Some((path, file)) if !file.2.is_empty() => self.take_file(path, file),
+                _ => self.instead((option, value), tools, *way),
             };
-            return self.instead((shown, value), tools, *way);
         }
         self.typed.push(word.to_owned());
         if attached.is_none() && own.is_some_and(takes_value) {
             self.typed.extend(rest.next().map(str::to_owned));
         }
+    }
+
+    /// Takes what was found of another tool's file.
+    fn take_file(&mut self, path: &str, (tool, advice, words): files::Known) {
+        self.can_be_typed &= !words.is_empty();
+        self.typed.extend(words);
+        self.found.push(format!("`{path}` ({tool}): {advice}"));
     }
 
     fn instead(&mut self, (option, value): (&str, Option<&str>), tools: &str, way: Way) {
@@ -170,9 +210,9 @@ impl Line {
 }
 
 /// An option and the value that is typed in the same word, if there is one.
-fn split(word: &str) -> (&str, Option<&str>) {
+fn split<'w>(word: &'w str, rows: &[Row]) -> (&'w str, Option<&'w str>) {
     let is_whole = |(option, ..): &Row| *option == word;
-    if !word.starts_with('-') || word.len() < 3 || ROWS.iter().any(is_whole) {
+    if !word.starts_with('-') || word.len() < 3 || rows.iter().any(is_whole) {
         return (word, None);
     }
     if word.starts_with("--") {
@@ -186,21 +226,17 @@ fn split(word: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Whether a row is about this word, or its option, and what follows.
+/// Whether a row is about this option and what follows.
 fn fits(
     (option, _, takes, _): &Row,
-    (word, typed): (&str, &str),
+    typed: &str,
     (attached, next): (Option<&str>, Option<&str>),
 ) -> bool {
-    let is_it = match option.starts_with('.') {
-        true => !word.starts_with('-') && !word.contains("://") && word.ends_with(option),
-        false => typed == *option,
-    };
     let value =
         next.filter(|next| attached.is_some() || !next.starts_with('-') && !next.contains("://"));
     let is_time = |value: &str| parse_duration(value).is_ok();
     let is_number = |value: &str| value.parse::<f64>().is_ok();
-    is_it
+    typed == *option
         && match (takes, value) {
             (Takes::Nothing, _) => attached.is_none(),
             (_, None) => false,
@@ -248,7 +284,7 @@ mod tests {
     /// What a row says is to be typed is understood.
     #[test]
     fn every_way_is_one_of_weir_load() {
-        for (option, _, takes, way) in ROWS {
+        for (option, _, takes, way) in ROWS.iter().chain(CURL) {
             let Way::Is(template) = way else { continue };
             let value = match takes {
                 Takes::Number => "10",

@@ -4,7 +4,7 @@ use super::{Row, Takes, Way};
 use Takes::{File, Has, Nothing, Number, Text, Time};
 use Way::{Always, Is, Words};
 
-const SCRIPTS: &str = "weir runs no scripts: say what is sent with -m, -b, -H and slots such as {{random:1..9}}, or with \
+pub(super) const SCRIPTS: &str = "weir runs no scripts: say what is sent with -m, -b, -H and slots such as {{random:1..9}}, or with \
                        --request-set FILE, and what is right with -e";
 const HTTP2: &str =
     "weir speaks HTTP/1.1 alone; --pipeline N has N requests in flight on a connection";
@@ -12,12 +12,15 @@ const PROXY: &str =
     "weir goes through no forward proxy; --to ADDRESS:PORT connects elsewhere than the URL says";
 const PASSWORD: &str =
     "send it as a header: an Authorization header, Basic, with the base64 of USER:PASSWORD";
-const URLS: &str = "several URLs are --request-set FILE, or slots: http://HOST/{{line:FILE}}";
+pub(super) const URLS: &str =
+    "several URLs are --request-set FILE, or slots: http://HOST/{{line:FILE}}";
 const REDIRECTS: &str = "weir follows no redirect";
 const FAMILY: &str = "--to ADDRESS:PORT says which address is asked";
 const BURSTS: &str = "-R RATE --arrivals burst:N has N requests due at a time";
 const STAGES: &str = "a rate that changes is -R 0..100 (it grows) or -R 100@10s,200@20s (steps)";
 const SUMMARY: &str = "--format json, wrk2 or hgrm, and -o FILE";
+pub(super) const FORM_TYPE: &str = "Content-Type: application/x-www-form-urlencoded";
+const FORM: &str = "-H 'Content-Type: application/x-www-form-urlencoded' -m POST -b {}";
 const HOST: &str = "-H 'Host: {}'";
 const AGENT: &str = "-H 'User-Agent: {}'";
 
@@ -55,7 +58,7 @@ pub(super) const ROWS: &[Row] = &[
     // What is sent.
     ("-s", "wrk, wrk2", Text, Words(SCRIPTS)),
     ("--script", "wrk, wrk2", Text, Words(SCRIPTS)),
-    (".js", "k6", Nothing, Words(SCRIPTS)),
+    ("--har", "HAR", Text, Is("--request-set {}")),
     ("-p", "oha", Number, Words(HTTP2)),
     ("-p", "h2load", Has("http/1.1"), Always("weir speaks HTTP/1.1")),
     ("-p", "h2load", Has("h2c"), Words(HTTP2)),
@@ -143,4 +146,26 @@ pub(super) const ROWS: &[Row] = &[
     ("--no-color", "oha, k6", Nothing, Words("NO_COLOR=1 in the environment")),
     ("--debug", "oha", Nothing, Words("-n 1 -c 1 sends one request")),
     ("--http-debug", "k6", Nothing, Words("-n 1 -c 1 sends one request")),
+];
+
+/// Options of curl whose name or meaning is not weir's.
+#[rustfmt::skip]
+pub(super) const CURL: &[Row] = &[
+    ("-X", "curl", Text, Is("-m {}")),
+    ("-A", "curl", Text, Is(AGENT)),
+    ("-b", "curl", Text, Is("-H 'Cookie: {}'")),
+    ("-u", "curl", Text, Words(PASSWORD)),
+    ("-d", "curl", Has("@"), Words("a file is --content-file FILE")),
+    ("-d", "curl", Text, Is(FORM)),
+    ("--data", "curl", Text, Is(FORM)),
+    ("--data-raw", "curl", Text, Is(FORM)),
+    ("--json", "curl", Text, Is("-H 'Content-Type: application/json' -m POST -b {}")),
+    ("-I", "curl", Nothing, Is("-m HEAD")),
+    ("-m", "curl", Number, Is("-T {}")),
+    ("-o", "curl", Text, Always("no response is kept")),
+    ("-L", "curl", Nothing, Always(REDIRECTS)),
+    ("-s", "curl", Nothing, Is("-q")),
+    ("-sS", "curl", Nothing, Is("-q")),
+    ("-i", "curl", Nothing, Always("no response is shown")),
+    ("--compressed", "curl", Nothing, Is("-H 'Accept-Encoding: gzip'")),
 ];

@@ -8,7 +8,7 @@ use weir_model::load_report::LoadReport;
 
 use crate::faulty::{After, Faulty, origin};
 use crate::load::{Server, only_error, reported};
-use crate::program::{HasAll, run, within};
+use crate::program::{HasAll, run, weir, within};
 
 const EMPTY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
@@ -246,6 +246,12 @@ fn a_log_is_repeated_with_its_methods_and_paths() {
     let (_folder, path) = file("access.log", &text.concat());
     let flags = "--trace-speed 10 -d 2s -H X-All:1 -c 1 -t 1";
     let report = peer.reported(&format!("--trace {path} {flags}"));
+    let arrivals = serde_json::to_string(&report.load.arrivals).expect("it is told");
+    arrivals.has("\"what\":\"not HTTP (a TLS handshake or other bytes)\",\"lines\":1,\"first\":4");
+    let mut reasons = report.validity.iter().map(|reason| &*reason.seen);
+    assert!(
+        reasons.any(|seen| seen.starts_with("1 of 5 lines of the trace are not sent: 1 not HTTP"))
+    );
     let sent = ["GET /a?b=1", "DELETE /b", "GET /{{sequence}}", "HEAD /c"];
     assert_eq!(first_words(&peer), sent);
     let requests = peer.texts();
@@ -254,6 +260,60 @@ fn a_log_is_repeated_with_its_methods_and_paths() {
         .for_each(|request| request.has("\r\nX-All: 1\r\n"));
     assert_eq!((report.counts.due, report.counts.completed_whole), (4, 4));
     assert!(report.errors.is_empty(), "{:?}", report.errors);
+}
+
+#[test]
+fn a_log_may_come_from_standard_input_and_says_what_it_does_not_send() {
+    let origin = origin();
+    let line = "[21/Nov/2026:13:00:01 +0000] \"POST http://a.test/x HTTP/1.1\"\n";
+    let (_folder, path) = file(
+        "log",
+        &format!("{line}{line}[21/Nov/2026:13:00:01 +0000] \"-\"\n"),
+    );
+    let words = format!("load --trace - -c 1 {}", origin.url());
+    let input = std::fs::File::open(path).expect("a file");
+    let ended = weir(words.split(' '))
+        .stdin(input)
+        .output()
+        .expect("it runs");
+    let stderr = String::from_utf8_lossy(&ended.stderr).into_owned();
+    stderr.has("`-`: 1 of 3 lines are left out: 1 without a request (`-`) (first: 3)\n");
+    stderr.has("`-`: requests by POST, PUT or PATCH: 2. A trace has no bodies");
+    let stdout = String::from_utf8_lossy(&ended.stdout).into_owned();
+    stdout.has("2 arrivals of - (1 of its 3 lines left out)");
+    assert_eq!(origin.counters(0).requests, 2);
+}
+
+#[test]
+fn what_a_browser_has_recorded_is_sent_as_it_was() {
+    let peer = Faulty::answering(EMPTY);
+    let entry = |host: &str| {
+        format!(
+            r#"{{"request": {{"method": "POST", "url": "http://{host}/a?b", "postData": {{"text": "{{{{x"}}, "headers":
+               [{{"name": ":path", "value": "/"}}, {{"name": "Host", "value": "c"}}, {{"name": "Cookie", "value": "d"}}]}}}}"#
+        )
+    };
+    let entries = ["a.test", "a.test:80", "b.test"].map(entry).join(",\n");
+    let (_folder, path) = file(
+        "a.har",
+        &format!("{{\"log\": {{\"entries\": [{entries}]}}}}"),
+    );
+    let line = format!("--request-set {path} -n 1 -c 1 -H Host:a.test");
+    let ended = peer.load(&line).with_code(0);
+    ended
+        .stderr
+        .has("a.har: requests to other hosts are left out: b.test (1)\n");
+    ended
+        .stderr
+        .has("a.har: Cookie and Authorization headers are sent as they were recorded\n");
+    let [request] = &peer.texts()[..] else {
+        panic!("one request")
+    };
+    request.has("POST /a?b HTTP/1.1\r\nCookie: d\r\nHost: a.test\r\n");
+    assert!(request.ends_with("\r\n\r\n{{x"), "{request}");
+    let ended = peer.load(&format!("--request-set {path}"));
+    let hosts = "a.har: no request to 127.0.0.1, but to a.test (2), b.test (1)";
+    ended.refused_in_a_line(&[hosts, "--to ADDRESS:PORT http://a.test/"]);
 }
 
 #[test]
@@ -319,6 +379,13 @@ fn what_is_wrong_in_a_file_has_its_place() {
     run(&line).refused_in_a_line(&own);
     let ended = origin.load(&format!("--trace {path} -m PUT"));
     ended.refused_in_a_line(&own);
+    let script = "import http from 'k6/http'\nthresholds: { http_req_duration: ['p(99)<300'] }";
+    let (_folder, path) = file("a.js", script);
+    let hint = "hint: weir load --fail-if 'p99 > 300ms' http://HOST/";
+    for option in ["--trace", "--request-set"] {
+        let ended = origin.load(&format!("{option} {path}"));
+        ended.refused_in_a_line(&["a.js` (k6): weir runs no scripts", hint]);
+    }
     let (_folder, path) = file("trace", "");
     let ended = origin.load(&format!("--trace {path}"));
     ended.refused_in_a_line(&["needs at least one line"]);

@@ -20,7 +20,7 @@ type Line = (
 );
 
 #[rustfmt::skip]
-const LINES: [Line; 51] = [
+const LINES: [Line; 56] = [
     ("wrk", "-t1 -c2 -d1 URL", None),
     ("wrk", "-t 1 -c 2 -d 1s --latency URL", None),
     ("wrk", "-t1 -c2 -d1s --timeout 2s -H 'Host: weir.test' URL", None),
@@ -71,6 +71,12 @@ const LINES: [Line; 51] = [
     ("k6", "run --vus 2 --duration 1s script.js", Some((&["`--vus 2` (k6) is `-c 2`", "`script.js` (k6): weir runs no scripts"], IN_WORDS))),
     ("k6", "run -u 2 -i 20 script.js", Some((&["`-u 2` (k6) is `-c 2`", "`-i 20` (k6) is `-n 20`"], IN_WORDS))),
     ("k6", "run --stage 10s:20 script.js", Some((&["`--stage` (k6): a rate that changes is -R"], IN_WORDS))),
+    ("k6", "run check.js", Some((&["`check.js` (k6): weir runs no scripts"], TYPED))),
+    ("wrk", "-t1 -c2 -d1s -s set.lua URL", Some((&["`set.lua` (wrk, wrk2)", "-m PUT -b '{\"a\":1}' -H 'X-A: b'"], TYPED))),
+    ("JMeter", "-n 20 plan.jmx URL", Some((&["`plan.jmx` (JMeter): weir runs no test plans"], IN_WORDS))),
+    ("HAR", "-n 20 -c 2 --har session.har URL", Some((&["`--har session.har` (HAR) is `--request-set session.har`"], TYPED))),
+    ("curl", "curl -sS -X PUT -H 'Content-Type: a/b' --data-raw '{\"a\":1}' URL -n 20 -c 2",
+     Some((&["`-X PUT` (curl) is `-m PUT`", "hint: weir load -q -m PUT -H 'Content-Type: a/b' -b '{\"a\":1}'"], TYPED))),
     ("hyperfine", "-n 20 -c 2 --export-json out.json URL", Some((&["`--export-json out.json` (hyperfine) is `--format json -o out.json`"], TYPED))),
     ("hyperfine", "-n 20 -c 2 --warmup 3 --runs 10 URL", Some((&["`--warmup` (hyperfine): --ramp-up", "`--runs` (hyperfine): -d"], IN_WORDS))),
     ("k6", "run --rps 10 --no-connection-reuse script.js", Some((&["is `-R 10`", "is `--connection per-request`"], IN_WORDS))),
@@ -86,6 +92,23 @@ fn lines_of_other_tools_work_or_are_answered() {
     let origin = origin();
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("body.txt"), "a body").expect("own folder");
+    for (name, text) in [
+        (
+            "check.js",
+            "import http from 'k6/http';\nexport const options = { scenarios: { a: { rate: 50, timeUnit: '1s', duration: '1s' } } };\nhttp.get('URL');\n",
+        ),
+        (
+            "set.lua",
+            "wrk.method = \"PUT\"\nwrk.body = '{\"a\":1}'\nwrk.headers[\"X-A\"] = \"b\"\n",
+        ),
+        (
+            "session.har",
+            "{\"log\": {\"entries\": [{\"request\": {\"method\": \"GET\", \"url\": \"URL\"}}]}}",
+        ),
+    ] {
+        std::fs::write(folder.path().join(name), text.replace("URL", &origin.url()))
+            .expect("own folder");
+    }
     for (tool, line, answer) in LINES {
         let line = line.replace("URL", &origin.url());
         row(&format!("{tool} {line}"));

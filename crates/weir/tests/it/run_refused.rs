@@ -221,6 +221,7 @@ fn a_check_reads_what_loads_name_and_tells_everything_with_its_place() {
 - {name: f, closed: true, tls: {cert: none.pem, key: none.pem}, COMMON}
 - {name: g, closed: true, requests: [{path: /a, weight: 1}, {path: /b, weight: 1000000000},
     {path: /c, weight: 0.000001}], COMMON}
+- {name: h, trace: '-', COMMON}
 "
     .replace("COMMON", "connections: 2, duration: 1m");
     let text = format!(
@@ -240,6 +241,10 @@ fn a_check_reads_what_loads_name_and_tells_everything_with_its_place() {
         ("11:20", "the trace has its own methods and paths"),
         ("12:39", "cannot read `none.pem`: No such file"),
         ("12:54", "cannot read `none.pem`: No such file"),
+        (
+            "15:20",
+            "cannot read `-`: studies and generators on other hosts need a file",
+        ),
         (
             "14:24",
             "weight 0.000001 is less than a 2^32nd of all weights",

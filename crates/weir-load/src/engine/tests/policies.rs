@@ -230,6 +230,7 @@ fn a_trace_is_repeated_arrival_by_arrival() {
         arrivals: 6,
         length_ns: 900 * MS,
         every_ns: None,
+        left_out: Vec::new(),
     };
     let plan = one(arrivals, 10, |flow| flow.trace = Some(times.into()));
     let all = simulate(&plan, steady(MS)).all();

@@ -144,7 +144,14 @@ fn requests(args: &FlowArgs, url: &Url) -> Result<Vec<WeightedRequest>, Failure>
             let each = fields.iter();
             each.for_each(|(name, value)| request.add_field(name, value));
         };
-        return request_file::read(path, add);
+        // A session that was recorded elsewhere is found by the name that is sent.
+        let named = fields
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case("host"));
+        let host = named.map_or(&*url.host, |(_, value)| {
+            value.split(':').next().unwrap_or_default()
+        });
+        return request_file::read(path, host, add);
     }
     Ok(vec![WeightedRequest::single(RequestSpec {
         method: args.method.clone().unwrap_or_else(|| "GET".to_owned()),

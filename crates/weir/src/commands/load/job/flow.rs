@@ -1,5 +1,6 @@
 //! One flow: from its description to the engine's plan.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,14 +9,15 @@ use weir_lab::Asked;
 use weir_load::request_set::SetError;
 use weir_load::template::Files;
 use weir_load::tls::Connector;
-use weir_load::{Flow, RequestSet, Route};
-use weir_model::flow::{ArrivalsSpec, SourceSpec};
+use weir_load::{Flow, RequestSet, Route, Trace, TraceError};
+use weir_model::flow::{ArrivalsSpec, FlowSpec, SourceSpec, TraceSpec};
 use weir_model::load_report::Target;
 
 use super::describe::{self, Described};
 use super::{LONGEST, Named, room};
 use crate::engine;
 use crate::failure::Failure;
+use crate::{other_tools, terminal};
 
 /// A flow, ready to run.
 pub(super) struct Prepared {
@@ -34,7 +36,7 @@ pub(super) fn prepare(
     is_here: bool,
 ) -> Result<Prepared, Failure> {
     let (spec, url) = (&flow.spec, &flow.url);
-    let trace = engine::trace(spec).map_err(|error| Failure::input(format!("--trace {error}")))?;
+    let trace = read_trace(spec, is_here)?;
     let fault = trace
         .as_ref()
         .and_then(|trace| engine::overridden(spec, trace));
@@ -93,6 +95,30 @@ pub(super) fn prepare(
             target,
         },
     })
+}
+
+/// The trace of a flow, which may come from standard input, and what of it is not sent.
+fn read_trace(spec: &FlowSpec, is_here: bool) -> Result<Option<Trace>, Failure> {
+    let ArrivalsSpec::Trace(TraceSpec { file, speed }) = &spec.arrivals else {
+        return Ok(None);
+    };
+    let trace = if file == engine::STDIN && is_here {
+        Trace::from_reader(io::stdin().lock(), "standard input", *speed).map(Some)
+    } else {
+        engine::trace(spec)
+    };
+    let trace = trace.map_err(|error| {
+        if matches!(error, TraceError::Line { .. })
+            && let Some(failure) = other_tools::recognised(file)
+        {
+            return failure;
+        }
+        Failure::input(format!("--trace {error}"))
+    })?;
+    for text in trace.iter().flat_map(|trace| engine::left_out(file, trace)) {
+        terminal::tell(&format!("weir: {text}\n"));
+    }
+    Ok(trace)
 }
 
 /// The only request needs no number.

@@ -1,0 +1,114 @@
+//! Files of other load generators: what they are, and what to type instead.
+
+use std::fs::File;
+use std::io::Read;
+
+use weir_model::request::escape;
+
+use super::line_of_curl;
+use super::table::{SCRIPTS, URLS};
+use crate::failure::Failure;
+
+/// What a file shows within so many bytes.
+const HEAD: u64 = 64 << 10;
+
+/// How a file's name ends, what its text has, whose it is, what weir has instead; and what of it can be read: what stands
+/// before a value, and what is typed for it. A second `{}` is what comes after `=` or `<`.
+type Kind = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+);
+
+#[rustfmt::skip]
+const KINDS: [Kind; 10] = [
+    (".js", "k6/http", "k6", SCRIPTS, &[
+        (" rate:", "-R {}"), ("vus:", "-c {}"), ("duration:", "-d {}"), ("p(", "--fail-if p{}' > '{}ms"),
+        ("http.get(", "{}"), ("http.post(", "-m POST {}"), ("http.put(", "-m PUT {}"), ("http.del(", "-m DELETE {}"),
+    ]),
+    (".lua", "\nwrk.", "wrk, wrk2", SCRIPTS, &[
+        ("wrk.method", "-m {}"), ("wrk.body", "-b {}"), ("wrk.headers[", "-H {}': '{}"),
+    ]),
+    (".jmx", "<jmeterTestPlan", "JMeter", "weir runs no test plans: -c or -R say how much is sent, --request-set FILE says what", &[
+        ("num_threads\">", "-c {}"), ("ThreadGroup.duration\">", "-d {}"), ("HTTPSampler.domain\">", "http://{}/"),
+    ]),
+    ("locustfile.py", "from locust", "Locust", "weir runs no scripts: tasks and their weights are a --request-set FILE", &[]),
+    ("Simulation.scala", "io.gatling", "Gatling", "weir runs no scripts: users who are injected are a rate, -R 0..100", &[]),
+    (".postman_collection.json", "schema.getpostman.com", "Postman", "its requests are a --request-set FILE", &[]),
+    (".vegeta", "vegeta attack", "vegeta", "targets are a --request-set FILE", &[
+        ("-rate=", "-R {}"), ("-duration=", "-d {}"), ("\"GET ", "{}"), ("\"POST ", "-m POST {}"),
+    ]),
+    (".targets", "\nGET http", "vegeta", URLS, &[]),
+    (".curl", "\ncurl ", "curl", "a command line", &[]),
+    (".har", "\"log\": {", "HAR", "a recorded session is a --request-set, or a --trace", &[]),
+];
+
+/// Whose a file is, what weir has instead, and what to type; empty if nothing can be read.
+pub(super) type Known = (&'static str, &'static str, Vec<String>);
+
+/// What a file is. Unless it `is_read`, its name decides, which a missing one has too.
+pub(super) fn known(path: &str, is_read: bool) -> Option<Known> {
+    let mut head = b"\n".to_vec();
+    let _ = File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head));
+    let text = String::from_utf8_lossy(&head);
+    let mut kinds = KINDS.iter().filter(|kind| is_read && text.contains(kind.1));
+    let kind = kinds
+        .next()
+        .or_else(|| KINDS.iter().find(|kind| path.ends_with(kind.0)))?;
+    let mut words = match kind.2 {
+        "HAR" => vec!["--request-set".to_owned(), path.to_owned()],
+        "curl" => line_of_curl(&shlex::split(&text)?[1..]).typed,
+        _ => Vec::new(),
+    };
+    for (key, template) in kind.4 {
+        words.extend(filled(&text, key, template));
+    }
+    Some((kind.2, kind.3, words))
+}
+
+/// What is typed for the first value of its kind, or for all pairs.
+fn filled(text: &str, key: &str, template: &str) -> Vec<String> {
+    // A rate by another unit of time is another rate.
+    if key == " rate:" && text.contains("timeUnit:") && !text.contains("timeUnit: '1s'") {
+        return Vec::new();
+    }
+    let is_pair = template.matches("{}").count() > 1;
+    let most = if is_pair { usize::MAX } else { 1 };
+    let lines = text.split(key).skip(1).take(most).filter_map(|rest| {
+        let mut line = template.to_owned();
+        if is_pair || !key.starts_with("wrk.") {
+            line = line.replacen("{}", &shlex::try_quote(&value(rest)?).ok()?, 1);
+        }
+        if line.contains("{}") {
+            let second = value(&rest[rest.find(['=', '<'])? + 1..])?;
+            line = line.replace("{}", &shlex::try_quote(&second).ok()?);
+        }
+        shlex::split(&line)
+    });
+    lines.flatten().collect()
+}
+
+/// A text in quotes of any kind, or a word, without slots.
+fn value(text: &str) -> Option<String> {
+    let text = text.trim_start();
+    let quote = text.chars().next().filter(|c| "'\"`".contains(*c));
+    let is_end = |c: char| match quote {
+        Some(quote) => c == quote,
+        None => !c.is_ascii_alphanumeric() && !"./:-_%?=&".contains(c),
+    };
+    let text = &text[usize::from(quote.is_some())..];
+    let value = escape(&text.as_bytes()[..text.find(is_end)?]);
+    Some(String::from_utf8_lossy(&value).into_owned()).filter(|value| !value.is_empty())
+}
+
+/// What a file is that was given as a trace or a request set and cannot be read as one.
+pub(crate) fn recognised(path: &str) -> Option<Failure> {
+    let (tool, advice, mut words) = known(path, true)?;
+    if !words.iter().any(|word| word.contains("://")) {
+        words.push("http://HOST/".to_owned());
+    }
+    let typed = shlex::try_join(words.iter().map(String::as_str)).ok()?;
+    Some(Failure::input(format!("`{path}` ({tool}): {advice}")).hint(format!("weir load {typed}")))
+}
