@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::host;
+use super::processes::USUAL;
 use super::source::Source;
 use crate::facts::{Facts, LimitLine, SysctlLine, UnitLimit};
 
@@ -139,10 +140,15 @@ const SYSTEMD_SOFT: u64 = 1024;
 /// LimitNOFILE= of the proxy's unit: drop-ins count after the unit's own file.
 fn unit(source: &mut Source, facts: &mut Facts) {
     let running = facts.proxy.as_ref().map(|proxy| proxy.unit.clone());
+    let file = facts.configuration.as_ref().map(|all| &*all.file);
+    let is_usual = file.is_none_or(|file| file == USUAL);
+    let is_booted = !source.is_real() || source.exists("/run/systemd/system");
     let name = match running {
         // It runs, and not as a service.
         Some(None) => return,
         Some(Some(unit)) => unit,
+        // The package's unit runs the package's configuration, where systemd runs (sd_booted(3)).
+        None if !is_usual || !is_booted => return,
         None => "nginx.service".to_owned(),
     };
     let own = UNIT_FOLDERS.iter().map(|folder| format!("{folder}/{name}"));

@@ -214,10 +214,40 @@ fn allowed_cpus(source: &mut Source, pid: u32) -> Option<u64> {
     super::host::count_cpus(&field(&text, "Cpus_allowed_list:")?)
 }
 
-/// The systemd unit of a process: the last `.service` in the path of its control group.
+/// The systemd unit of a process, where it runs as a service of the system.
 fn unit(source: &mut Source, pid: u32) -> Option<String> {
     let text = source.text(&format!("/proc/{pid}/cgroup"))?;
-    let parts = text.lines().flat_map(|line| line.rsplit('/'));
-    let mut units = parts.filter(|part| part.ends_with(".service"));
-    units.next().map(str::to_owned)
+    text.lines().find_map(service).map(str::to_owned)
+}
+
+/// The service that a control group is of: the innermost unit of its path. In a scope, as those of sessions and containers
+/// are, and below a user's own manager (`user@1000.service`) a process is of no service.
+fn service(path: &str) -> Option<&str> {
+    let mut units = path
+        .rsplit('/')
+        .filter(|part| part.ends_with(".service") || part.ends_with(".scope"));
+    let innermost = units.next()?;
+    let is_users = path.split('/').any(|part| part.starts_with("user@"));
+    (innermost.ends_with(".service") && !is_users).then_some(innermost)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_is_known_by_its_control_group() {
+        const NGINX: Option<&str> = Some("nginx.service");
+        for (path, expected) in [
+            ("0::/system.slice/nginx.service", NGINX),
+            ("1:name=systemd:/system.slice/nginx.service/workers", NGINX),
+            ("0::/user.slice/user-0.slice/session-3.scope", None),
+            (
+                "0::/user.slice/user@1000.service/app.slice/own.service",
+                None,
+            ),
+        ] {
+            assert_eq!(service(path), expected, "{path}");
+        }
+    }
 }

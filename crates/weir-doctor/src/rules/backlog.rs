@@ -2,6 +2,7 @@
 //! overflowed with.
 
 use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
 
 use super::numbers::{LONGEST_QUEUE, PAUSE_S};
 use super::shape::Shape;
@@ -15,6 +16,8 @@ use crate::finding::{Finding, Severity, Then};
 pub(super) struct Listen<'a> {
     pub(super) statement: &'a Statement,
     pub(super) port: Option<u16>,
+    /// The address, where it is one.
+    ip: Option<IpAddr>,
     asked: u64,
     is_set: bool,
     /// True if requests of a load are answered there.
@@ -75,6 +78,7 @@ pub(super) fn listens<'a>(shape: &Shape<'a>) -> Vec<Listen<'a>> {
             (None, set) => listens.push(Listen {
                 statement,
                 port: port(address),
+                ip: address.parse().ok().map(|address: SocketAddr| address.ip()),
                 asked: set.map_or(unset, u64::from),
                 is_set: set.is_some(),
                 is_serving: false,
@@ -100,10 +104,13 @@ fn port(address: &str) -> Option<u16> {
 /// What the kernel keeps for it now, when that is known.
 fn measured(shape: &Shape<'_>, listen: &Listen<'_>) -> Option<Listener> {
     let listeners = shape.facts.listeners.as_ref()?;
-    let of_port = listeners
-        .iter()
-        .filter(|listener| Some(listener.address.port()) == listen.port);
-    of_port.min_by_key(|listener| listener.backlog).copied()
+    // Another program may listen at the same port of another address.
+    let is_own = |listener: &&Listener| {
+        Some(listener.address.port()) == listen.port
+            && listen.ip.is_none_or(|ip| ip == listener.address.ip())
+    };
+    let shortest = listeners.iter().filter(is_own);
+    shortest.min_by_key(|listener| listener.backlog).copied()
 }
 
 fn queue(listener: Listener) -> String {
@@ -122,6 +129,14 @@ fn effective(shape: &Shape<'_>, listen: &Listen<'_>) -> u64 {
         || listen.asked.min(somaxconn),
         |listener| u64::from(listener.backlog),
     )
+}
+
+/// The longer queue that the settings say by now, where the nginx that runs was started under others.
+fn pending(shape: &Shape<'_>, listen: &Listen<'_>) -> Option<u64> {
+    shape.facts.proxy.as_ref()?;
+    let settings = listen.asked.min(shape.facts.sysctl("net.core.somaxconn")?);
+    let running = u64::from(measured(shape, listen)?.backlog);
+    (running < settings).then_some(settings)
 }
 
 /// New connections that come in a pause, when there are so many that it matters.
@@ -251,18 +266,15 @@ fn inert(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
 /// A listener that was opened under other settings.
 fn not_in_force(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
     let somaxconn = shape.facts.sysctl("net.core.somaxconn")?;
-    shape.facts.proxy.as_ref()?;
-    let differs = |one: &&Listen<'_>| {
-        measured(shape, one)
-            .is_some_and(|listener| u64::from(listener.backlog) < one.asked.min(somaxconn))
-    };
-    let listen = listens.iter().find(differs)?;
+    let (listen, settings) = listens
+        .iter()
+        .find_map(|one| Some((one, pending(shape, one)?)))?;
     Some(
         Finding::warning("backlog-not-in-force",
             format!(
-                "a listener has room for {} connections, but its settings say {}",
+                "the running nginx still has room for {} connections, and its settings now say {}: restart it",
                 figure(effective(shape, listen)),
-                figure(listen.asked.min(somaxconn))
+                figure(settings)
             ),
         )
         .evidence(listen.statement.evidence())
@@ -282,6 +294,12 @@ fn short(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
     let shortest = serving.min_by_key(|one| effective(shape, one))?;
     let room = effective(shape, shortest);
     let wanted = burst(shape, room);
+    let clients = shape.facts.asked.connections.unwrap_or(0);
+    let most = wanted.map_or(clients, |(_, burst)| burst.max(clients));
+    if pending(shape, shortest).is_some_and(|settings| settings >= most) {
+        // A restart is all that is missing, and another finding says so.
+        return None;
+    }
     let (severity, title, reckoning) = match (wanted, shape.facts.asked.connections) {
         (Some((per_second, burst)), _) => (
             Severity::Warning,

@@ -10,6 +10,10 @@ use clap::{Args as ClapArgs, ValueEnum};
 1 at least one setting would, 2 bad input."
 )]
 pub(crate) struct DoctorArgs {
+    /// nginx configuration file to check, as with --nginx
+    #[arg(value_name = "FILE", conflicts_with_all = ["nginx", "on"])]
+    pub(crate) file: Option<PathBuf>,
+
     /// Client connections that the proxy must hold at the same time
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub(crate) connections: Option<u64>,

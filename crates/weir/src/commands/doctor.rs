@@ -24,7 +24,7 @@ pub(crate) fn run(args: DoctorArgs) -> Result<ExitCode, Failure> {
         None => {
             let facts = weir_doctor::gather(&Request {
                 asked,
-                nginx: args.nginx,
+                nginx: args.nginx.or(args.file),
                 pid: args.pid,
                 root: args.root,
             });

@@ -113,6 +113,23 @@ fn a_load_that_fits_and_one_that_does_not() {
     ]);
 }
 
+/// Follows the advice without a restart, which is all that is missing then. No unit is blamed for a process of a shell.
+#[test]
+fn a_backlog_that_a_restart_would_bring_into_force() {
+    let place = Place::new();
+    let proxy = Proxy::start(&place, HERE, "");
+    let listen = format!("listen 127.0.0.1:{}", proxy.port);
+    let text = configuration(&proxy.prefix, proxy.port);
+    let longer = format!("{listen} backlog=900");
+    place.write("proxy/nginx.conf", &text.replace(&listen, &longer));
+    let findings = flat(&proxy.doctor("--connections 800").stdout);
+    findings.has("the running nginx still has room for 511 connections, and its settings now say 900: restart it");
+    findings.has("# stop and start nginx (process");
+    findings.has_none(&["[backlog-short]", "systemctl"]);
+    let line = format!("doctor {}/nginx.conf", proxy.prefix.display());
+    run(&line).with_code(0).stdout.has_none(&["nginx.service"]);
+}
+
 /// The commands are there to be run: here they are, and nginx takes what they wrote.
 #[test]
 fn its_commands_put_right_what_it_found() {
