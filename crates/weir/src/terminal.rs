@@ -149,6 +149,32 @@ fn columns(stream: impl AsFd) -> Option<usize> {
     (columns > 0).then_some(columns.into())
 }
 
+/// A line of parts, with dots between them, fitted to so many columns: rates and p99 stay longest.
+fn narrowed(line: &str, most: usize) -> String {
+    let mut parts: Vec<&str> = line.split(" · ").collect();
+    let mut text = line.to_owned();
+    while text.chars().count() > most
+        && parts.iter().any(|part| is_metric(part))
+        && let Some(place) = parts.iter().rposition(|part| !is_metric(part))
+    {
+        parts.remove(place);
+        text = parts.join(" · ");
+    }
+    if let [rate, tail] = parts[..]
+        && is_metric(rate)
+        && text.chars().count() > most
+    {
+        // `2,000 of 2,000 responses/s · p99 1.20 ms` says the same as `2,000/s p99 1.20 ms`.
+        let rate = rate.split(' ').next().unwrap_or_default();
+        text = format!("{rate}/s {tail}");
+    }
+    text.chars().take(most).collect()
+}
+
+fn is_metric(part: &str) -> bool {
+    part.contains("/s") || part.contains("p99")
+}
+
 /// Lines that are kept where nothing is to be written.
 const KEPT: usize = 1000;
 
@@ -219,7 +245,7 @@ impl StatusLine {
             self.clear();
             // A line that the terminal breaks could not be taken away.
             let most = columns(stderr()).map_or(usize::MAX, |columns| columns - 1);
-            tell(&line.chars().take(most).collect::<String>());
+            tell(&narrowed(line, most));
             self.shown = true;
         } else {
             tell(&format!("{line}\n"));
@@ -256,6 +282,20 @@ fn push(lines: &mut Vec<String>, line: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_narrow_terminal_keeps_rate_and_p99() {
+        let load = "12 of 30 s · 2,000 of 2,000 responses/s · p99 1.20 ms · 3 in flight · 0 errors · 18 s left";
+        let block = "web: block 12 of 40 · baseline 12,000/s · about 5 min left · about 16 min left of the run";
+        for (line, columns, expected) in [
+            (load, 99, load),
+            (load, 38, "2,000/s p99 1.20 ms"),
+            (load, 19, "2,000/s p99 1.20 ms"),
+            (block, 39, "web: block 12 of 40 · baseline 12,000/s"),
+        ] {
+            assert_eq!(narrowed(line, columns), expected, "{columns}");
+        }
+    }
 
     #[test]
     fn colours_stay_where_there_may_be_any_and_nothing_else_does() {

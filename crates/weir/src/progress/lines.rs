@@ -52,6 +52,8 @@ pub(crate) struct Lines {
     stays: bool,
     /// Requests per second that a load asks for.
     rate: Option<f64>,
+    /// The p99 of a load's last interval, nanoseconds.
+    p99: Option<u64>,
     /// When a load was shown, and what it had completed then.
     load: Option<(Instant, u64)>,
 }
@@ -85,6 +87,7 @@ impl Lines {
             current: String::new(),
             stays,
             rate: None,
+            p99: None,
             load: None,
         }
     }
@@ -344,7 +347,7 @@ impl Lines {
         let (shown, before) = *self.load.get_or_insert((now, state.completed));
         let passed = now - shown;
         let every = if self.line.rewrites() { REWRITE } else { PLAIN };
-        self.current = load_line(state, self.rate, before, passed);
+        self.current = load_line(state, (self.rate, self.p99), before, passed);
         if passed >= every {
             self.load = Some((now, state.completed));
             if !self.stays {
@@ -440,10 +443,15 @@ impl Consumer for Lines {
         match event {
             Event::LoadBegun { rate, .. } => self.rate = *rate,
             Event::LoadState(state) => self.show_load(state),
-            Event::Interval(interval) if self.stays => self.say(&interval_line(interval)),
+            Event::Interval(interval) => {
+                self.p99 = Some(interval.interval.response_time.p99);
+                if self.stays {
+                    self.say(&interval_line(interval));
+                }
+            }
             Event::Asked { text } => self.say(text),
             Event::Lab(event) => self.tell(event.clone()),
-            Event::Interval(_) | Event::Verdicts { .. } => {}
+            Event::Verdicts { .. } => {}
         }
     }
 

@@ -87,10 +87,10 @@ pub(crate) fn listed(numbers: &[u32]) -> String {
     weir_analysis::listed(&numbers)
 }
 
-/// Where a load is: `12 of 30 s · 2,000 of 2,000 responses/s · 3 in flight · 0 errors · 18 s left`.
+/// Where a load is: `12 of 30 s · 2,000 of 2,000 responses/s · p99 202 µs · 3 in flight · 0 errors · 18 s left`.
 pub(super) fn load_line(
     state: &LoadState,
-    rate: Option<f64>,
+    (rate, p99): (Option<f64>, Option<u64>),
     before: u64,
     passed: Duration,
 ) -> String {
@@ -114,9 +114,12 @@ pub(super) fn load_line(
         (LoadPhase::Measuring, None) => format!("{elapsed} of {length} s"),
     };
     let asked = rate.map_or(String::new(), |rate| format!(" of {}", number::asked(rate)));
+    let tail = p99.map_or(String::new(), |ns| {
+        format!(" · p99 {}", number::time(ns as f64))
+    });
     let rate = (state.completed - before) as f64 / passed.as_secs_f64().max(1e-9);
     format!(
-        "{time} · {}{asked} responses/s · {} in flight · {} · {left} left",
+        "{time} · {}{asked} responses/s{tail} · {} in flight · {} · {left} left",
         number::count(rate.round() as u64),
         number::count(state.in_flight),
         number::plural(state.errors, "error"),
@@ -174,7 +177,8 @@ mod tests {
         ];
         for (phase, requests, said) in cases {
             let passed = Duration::from_millis(500);
-            let line = load_line(&state(phase, requests), Some(12_500.0), 1_494_000, passed);
+            let figures = (Some(12_500.0), None);
+            let line = load_line(&state(phase, requests), figures, 1_494_000, passed);
             assert_eq!(line, said);
         }
     }

@@ -228,6 +228,11 @@ fn verdict(one: &Verdict, extent: f64, width: usize) -> Line<'static> {
             spans.push(Span::raw(forest(interval, ratio, extent, room)));
         }
     }
+    if width < WIDE {
+        // Without it two lines of an arm could not be told apart.
+        let room = width.saturating_sub(column + 16);
+        spans.push(Span::raw(format!(" {}", fitted(&shown(&one.metric), room))));
+    }
     Line::from(spans)
 }
 
