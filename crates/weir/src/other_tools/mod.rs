@@ -11,6 +11,7 @@ use weir_model::quantity::parse_duration;
 use crate::args::Args;
 use crate::failure::Failure;
 
+mod commands;
 mod files;
 mod table;
 
@@ -50,7 +51,7 @@ pub(crate) fn refused(words: &[String]) -> Option<Failure> {
     let first = words.get(1)?;
     let is_named = matches!(&**first, "load" | "run");
     if !is_named && !is_for_load(words) {
-        return None;
+        return commands::refused(words);
     }
     let mut rest = &words[1 + usize::from(is_named || TOOLS.contains(&&**first))..];
     let second = rest.first().map_or("", |word| word);
@@ -76,7 +77,7 @@ pub(crate) fn refused(words: &[String]) -> Option<Failure> {
     let hint = typed.filter(|_| is_right && read.can_be_typed);
     let hint = hint.unwrap_or_else(|| "weir load --help lists its options".to_owned());
     match (is_named, &read.found[..]) {
-        (true, []) => None,
+        (true, []) => commands::refused(words),
         (false, []) => {
             Some(Failure::input("which command? `load` puts a URL under load").hint(hint))
         }
@@ -89,8 +90,7 @@ const TOOLS: [&str; 8] = ["wrk", "wrk2", "ab", "h2load", "oha", "hey", "k6", "cu
 
 /// Whether somebody has typed options, a URL or another tool where the command's name belongs.
 fn is_for_load(words: &[String]) -> bool {
-    let is_url = |word: &String| word.starts_with("http://") || word.starts_with("https://");
-    words[1..].iter().any(is_url)
+    words[1..].iter().any(|word| is_url(word))
         && (words[1].starts_with('-') || is_url(&words[1]) || TOOLS.contains(&&*words[1]))
 }
 
@@ -109,6 +109,10 @@ fn line_of_curl(words: &[String]) -> Line {
     let more = "curl sends one request (-n 1 -c 1), weir load many";
     line.found.push(more.to_owned());
     line
+}
+
+fn is_url(word: &str) -> bool {
+    word.starts_with("http://") || word.starts_with("https://")
 }
 
 /// A command line, read.

@@ -135,6 +135,24 @@ fn lines_of_other_tools_work_or_are_answered() {
     answered(folder.path(), bare, &["which command?"], TYPED);
 }
 
+#[test]
+fn what_weir_does_not_have_is_answered_with_what_it_has() {
+    let folder = tempfile::tempdir().expect("a folder");
+    #[rustfmt::skip]
+    let rows = [
+        ("run http://127.0.0.1:9/ http://127.0.0.1:10/", "`weir run` takes a study, not URLs", "weir capacity URL"),
+        ("compare http://127.0.0.1:9/ b", "there is no `weir compare`: `weir run` compares settings", "weir run STUDY"),
+        ("tune", "there is no `weir tune`: `weir doctor` says which settings limit a load", "weir doctor"),
+        ("load --prometheus http://127.0.0.1:9/", "weir serves no metrics; --progress jsonl:FILE", "weir load --help"),
+        ("run --prometheus", "weir serves no metrics; --progress jsonl:FILE", "weir run --help"),
+    ];
+    for (line, words, hint) in rows {
+        row(line);
+        let ended = ends(folder.path(), line).did_nothing(2, &[words, "\nhint: ", hint]);
+        ended.is_a_line();
+    }
+}
+
 /// One line and a hint; what the hint says works.
 #[track_caller]
 fn answered(folder: &Path, ended: Ended, words: &[&str], typed: bool) {

@@ -1,0 +1,39 @@
+//! Commands that weir does not have, and what it has instead.
+
+use super::is_url;
+use crate::failure::Failure;
+
+/// Names that somebody may try, what weir has instead, and what to type.
+#[rustfmt::skip]
+const ROWS: [(&[&str], &str, &str); 4] = [
+    (&["compare", "diff", "vs"],
+     "`weir run` compares settings side by side, also servers that weir does not start (docs/study.md, `kind: external`)",
+     "weir studies lists ready-made studies, and weir run STUDY runs one"),
+    (&["tune", "optimize", "optimise"],
+     "`weir doctor` says which settings limit a load, `weir run` which are better, and `weir patch` what to change",
+     "begin with weir doctor, or with weir run STUDY"),
+    (&["bench", "benchmark", "test"], "`weir load` puts a URL under load, and `weir capacity` finds how much it carries",
+     "weir load URL, or weir capacity URL"),
+    (&["next", "resume", "confirm", "show"],
+     "a run ends with what to do next; `weir run` has --resume and --confirm", "weir report RUN shows a run again"),
+];
+
+/// Answers a command that weir does not have, or that takes no URL.
+pub(super) fn refused(words: &[String]) -> Option<Failure> {
+    let (first, rest) = words.get(1..)?.split_first()?;
+    if matches!(&**first, "load" | "run")
+        && rest.iter().any(|word| word.starts_with("--prometheus"))
+    {
+        let message = "--prometheus: weir serves no metrics; --progress jsonl:FILE has figures while it measures";
+        return Some(
+            Failure::input(message).hint(format!("weir {first} --help lists its options")),
+        );
+    }
+    if first == "run" && rest.iter().any(|word| is_url(word)) {
+        let (_, instead, _) = ROWS[0];
+        let message = format!("`weir run` takes a study, not URLs: {instead}");
+        return Some(Failure::input(message).hint(ROWS[2].2));
+    }
+    let (_, instead, hint) = ROWS.iter().find(|(names, ..)| names.contains(&&**first))?;
+    Some(Failure::input(format!("there is no `weir {first}`: {instead}")).hint(*hint))
+}
