@@ -219,13 +219,14 @@ impl<'a> Arms<'a> {
                 return Ok(());
             }
         }
+        let mut remarks = std::mem::take(&mut started.remarks);
         for load in &bench.study.loads {
-            self.ask_once(load, id)?;
+            remarks.extend(self.ask_once(load, id)?);
         }
         events(Event::ArmReady {
             address: started.listen.to_string(),
             asked: of_started(bench.study, &arm, &started),
-            remarks: started.remarks,
+            remarks,
             arm: arm.name,
         });
         Ok(())
@@ -382,7 +383,7 @@ impl<'a> Arms<'a> {
         let mut right = 0;
         while right < SETTLED {
             match self.ask_once(load, id) {
-                Ok(()) => right += 1,
+                Ok(_) => right += 1,
                 Err(_) if self.is_interrupted() => return Err(KubeError::Interrupted.into()),
                 Err(error) if Instant::now() > until => return Err(error),
                 Err(_) => right = 0,
@@ -399,8 +400,8 @@ impl<'a> Arms<'a> {
 
     /// Sends one request and looks at the response as the engine would. It is sent in clear whatever
     /// the load does: both listeners are one server to the proxy. To a configuration of the user's they
-    /// need not be.
-    fn ask_once(&self, load: &LoadSpec, id: ArmId) -> Result<(), LabError> {
+    /// need not be. Gives a remark about the answer.
+    fn ask_once(&self, load: &LoadSpec, id: ArmId) -> Result<Option<String>, LabError> {
         let (arm, started) = (&self.specs[id], self.running(id)?);
         let proxy = self.bench.study.proxy_of(arm);
         let answer = FirstAnswer {
@@ -419,8 +420,11 @@ impl<'a> Arms<'a> {
         // When it would ask does not matter.
         let when: Vec<When> = load.flows().map(When::said).collect();
         let main = self.flows(&flows, id, 0, &when)?.swap_remove(0);
-        let mut generators = self.bench.hosts.generators();
-        generators.try_for_each(|host| answer.ask(host, main.clone(), flows.files.clone()))
+        let mut remark = None;
+        for host in self.bench.hosts.generators() {
+            remark = answer.ask(host, main.clone(), flows.files.clone())?;
+        }
+        Ok(remark)
     }
 
     /// Every proxy still runs as it was started.

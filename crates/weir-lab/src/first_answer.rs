@@ -26,8 +26,18 @@ pub(crate) struct FirstAnswer<'a> {
     pub(crate) tls: bool,
 }
 
+/// Explains a status that sends a client elsewhere (RFC 9110 §15.4); empty for others.
+fn redirect(status: u16) -> &'static str {
+    if matches!(status, 301 | 302 | 303 | 307 | 308) {
+        ", a redirect, which weir does not follow: name what it leads to, or write `expect: status=3xx` if it is meant"
+    } else {
+        ""
+    }
+}
+
 impl FirstAnswer<'_> {
-    /// Sends the load's request once, from the generator's host.
+    /// Sends the load's request once, from the generator's host. Gives a remark if the answer is right and still may not be
+    /// what was meant: a redirect.
     ///
     /// # Errors
     /// There was no answer, or it has another status than it should.
@@ -36,7 +46,7 @@ impl FirstAnswer<'_> {
         generator: &Host,
         flow: FlowJob,
         files: BTreeMap<String, Bytes>,
-    ) -> Result<(), LabError> {
+    ) -> Result<Option<String>, LabError> {
         let job = OnceJob {
             address: self.at,
             tls: self.tls,
@@ -56,7 +66,7 @@ impl FirstAnswer<'_> {
         let expected = self.expected(status);
         let expect = self.load.expect();
         match expect.and_then(|expect| Some((expect, expect.allows(status)?))) {
-            Some((_, true)) => Ok(()),
+            Some((_, true)) => Ok(None),
             Some((expect, false)) => Err(LabError::Unexpected {
                 arm: self.arm.to_owned(),
                 load: load.clone(),
@@ -64,10 +74,12 @@ impl FirstAnswer<'_> {
                 expected: expect.status_words(),
                 is_started: self.proxy.is_started(),
             }),
-            None if status == expected => Ok(()),
-            None => Err(self.wrong(format!(
-                "status {status} instead of {expected}, under load `{load}`"
+            None if status != expected => Err(self.wrong(format!(
+                "status {status} instead of {expected}, under load `{load}`{}",
+                redirect(status)
             ))),
+            None if redirect(status).is_empty() => Ok(None),
+            None => Ok(Some(format!("{load}: status {status}{}", redirect(status)))),
         }
     }
 

@@ -223,6 +223,14 @@ impl RequestSet {
         &self.requests[index as usize]
     }
 
+    /// The first request, as the first arrival sends it.
+    pub fn first(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let template = &self.get(0).template;
+        template.render(0, &mut SplitMix64::new(0), &mut bytes);
+        bytes
+    }
+
     /// Bytes of the longest request: what a buffer for any of them needs.
     pub fn max_len(&self) -> usize {
         let lengths = self.requests.iter().map(|one| one.template.max_len());

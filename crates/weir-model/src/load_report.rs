@@ -67,6 +67,9 @@ pub struct LoadReport {
     pub flows: Vec<FlowReport>,
     /// Reasons to doubt the figures; empty: VALID.
     pub validity: Vec<ValidityReason>,
+    /// Remarks on unusual answers, such as redirects or responses without an end, with what to do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// `complete` or `interrupted`.
     pub outcome: String,
 }

@@ -9,6 +9,7 @@ use super::asked;
 use super::figures::{figures, is_open};
 use super::spectrum::rows;
 use super::times::{HistogramError, histogram};
+use crate::foreign::visible;
 use crate::number::{self, plural, time};
 use crate::render;
 use crate::tree::{
@@ -27,6 +28,8 @@ pub fn human(
     width: usize,
 ) -> String {
     let mut blocks = Vec::from(what_was_run(report));
+    let notes = report.notes.iter();
+    blocks.extend(notes.map(|note| clause(Style::Warning, visible(note).into_owned())));
     blocks.extend(validity(report));
     blocks.extend(figures(report, true));
     for flow in &report.flows {

@@ -1,11 +1,14 @@
 //! `weir load` with TLS that cannot be, or that is not there: one clear line, and what to do.
 
+use std::net::{Ipv4Addr, SocketAddr};
+
 use rcgen::date_time_ymd;
+use weir_sut::free_port;
 
 use crate::faulty::Faulty;
 use crate::faulty::origin;
 use crate::load::{Server, only_status, report};
-use crate::program::{HasAll, run};
+use crate::program::{HasAll, row, run};
 use crate::secure::{Authority, Nginx};
 
 #[test]
@@ -129,11 +132,48 @@ fn http_on_a_port_that_speaks_tls() {
     let said = format!(
         "every answer was status 400, and the port speaks TLS\nhint: ask over TLS: {secure}"
     );
-    ended.with_code(0).says(&[&said]);
+    ended.with_code(1).says(&[&said]);
     assert!(!answered.validity.is_empty());
     // Others send an alert.
     let server = Faulty::secure(authority.issue(|_| {}).server());
     let url = server.url().replace("https", "http");
     let ended = run(&format!("load -q -n 4 -c 2 -t 1 {url}")).with_code(1);
     ended.stderr.has_all(&["TLS", "\nhint: "]);
+}
+
+/// Loads real servers that answer otherwise than was meant: the result and the message say how, the exit code whether at all.
+#[test]
+fn answers_that_were_not_meant_are_named() {
+    let authority = Authority::new();
+    let [proxied, plain] = [2, 3].map(|last| {
+        let ip = Ipv4Addr::new(127, 0, 0, last).into();
+        SocketAddr::new(ip, free_port(ip).expect("a free port"))
+    });
+    let more = format!(
+        "ssl_verify_client on; ssl_client_certificate {}; listen {proxied} proxy_protocol; listen {plain};\n\
+         location = /away {{ return 307 https://weir.test/b; }} location = /here {{ return 301 /c?token=S3CRET; }}",
+        authority.file()
+    );
+    let nginx = Nginx::start(&authority, &more);
+    let endless = Faulty::requests(1, |victim| {
+        victim.stall_after(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n")
+    });
+    #[rustfmt::skip]
+    let rows = [
+        (format!("-k https://{}/", nginx.address), 1, "status 400, because the server demands a client certificate; give one with"),
+        (format!("http://{proxied}/"), 1, "the port answers where a header of the PROXY protocol comes first"),
+        (format!("http://{plain}/away"), 0, "100 % of the answers are redirects (status 307, Location: https://weir.test/b), which weir does not follow; use https://weir.test/b; or, if the"),
+        (format!("http://{plain}/here"), 0, "(status 301, Location: http://"),
+        (format!("-T 300ms {}", endless.url()), 1, "responses begin (status 200, Content-Type text/event-stream, first byte"),
+    ];
+    for (line, code, words) in rows {
+        row(&line);
+        let (answered, ended) = report(&format!("-n 6 -c 2 -t 1 {line}"));
+        let message = ended.with_code(code).stderr.replace("\nhint: ", "; ");
+        message.has(words);
+        message.has_none(&["S3CRET"]);
+        answered.notes.concat().has(words);
+    }
+    run(&format!("capacity http://{plain}/away"))
+        .failed_in_a_line(&["status 307, Location: https://weir.test/b"]);
 }

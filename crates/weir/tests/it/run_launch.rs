@@ -140,8 +140,9 @@ fn external(address: &str, other: &str) -> String {
 fn a_proxy_that_weir_does_not_start_is_asked_and_left_alone() {
     let place = Place::new();
     let (first, at) = origin::start("--size 100");
-    let (second, there) = origin::start("--size 100");
-    place.run(&external(&at, &there)).end().with_code(0);
+    let (second, there) = origin::start("--size 100 --status 301");
+    let ended = place.run(&external(&at, &there)).end().with_code(0);
+    ended.says(&["status 301, a redirect, which weir does not follow"]);
     place.assert_clean();
     let run = place.records();
     let of_other = proxy_of(&run, "other").expect("it was asked");

@@ -363,15 +363,19 @@ pub(super) fn explained(error: LabError, study: &Study, folder: &Path) -> Failur
         LabError::Unexpected {
             status, expected, ..
         } => {
+            let external = study.proxy.external.as_ref();
+            let (to, elsewhere) = external
+                .filter(|_| (300..400).contains(&status))
+                .map(|one| load::about_redirect(&study.loads[0].main, one.address, status))
+                .unwrap_or_default();
             let message = format!(
-                "{url} answers with status {status}, which is an error: {expected} is expected"
+                "{url} answers with status {status}{to}, which is an error: {expected} is expected"
             );
             Failure::failed(message).hint(match status {
-                300..=399 => {
-                    format!("use the URL that it redirects to; or, if the redirect is what you want to measure: -e status={status}")
-                }
+                300..=399 => elsewhere,
                 100..=599 => format!("if that is right: -e status={status}"),
-                _ => "that is no status of HTTP (RFC 9110 section 15): is this the right server?".to_owned(),
+                _ => "that is no status of HTTP (RFC 9110 section 15): is this the right server?"
+                    .to_owned(),
             })
         }
         LabError::Answer { what, .. } => {

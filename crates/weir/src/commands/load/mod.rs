@@ -30,15 +30,17 @@ mod floor;
 mod job;
 mod observe;
 mod result;
+mod second_look;
 mod source;
 mod stretches;
-mod tls_port;
 
 pub(crate) use calibrate::carries;
 use distant::{Carried, Distant};
 use job::Job;
 pub(crate) use job::Server;
 use result::{Collected, End};
+use second_look::Remark;
+pub(crate) use second_look::about_redirect;
 use source::{Load, locked};
 
 /// Runs the command.
@@ -62,8 +64,15 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
         false => Some(Distant::of(&mut job, args, places.clone())?),
     };
     let observed = observe::begin(&job, args, (places, distant.as_ref()))?;
-    let (report, conditions) = measure((&job, distant.as_ref()), args, conditions)?;
+    let (mut report, conditions) = measure((&job, distant.as_ref()), args, conditions)?;
+    let remark = if is_here {
+        second_look::remark(&job, &report)
+    } else {
+        None
+    };
+    report.notes.extend(remark.as_ref().map(Remark::note));
     let judged = conditions.judge(&report);
+    let ended = (args, &job, &*judged, remark);
     let limiter = observed.map(|observed| observe::end(observed, &report));
     let text = match args.format {
         LoadFormat::Text => {
@@ -77,7 +86,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
         }
         LoadFormat::Json => weir_report::load::json(&report, limiter.as_ref()),
         LoadFormat::Csv => weir_report::csv::load(&report),
-        LoadFormat::Jsonl => return lines_done(&report, limiter.as_ref(), (args, &job, &judged)),
+        LoadFormat::Jsonl => return lines_done(&report, limiter.as_ref(), ended),
         LoadFormat::Wrk2 => {
             let text = weir_report::load::wrk2(&report).map_err(Failure::failed)?;
             masked(&text).into_owned()
@@ -90,7 +99,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
         let hint = instead.then_some("the result is on standard output instead");
         return Err(failure.maybe_hint(hint));
     }
-    concluded(&report, &job, &judged)
+    concluded(&report, ended)
 }
 
 /// Refuses the same file for the result and for what happens meanwhile: each would write over the other.
@@ -115,28 +124,42 @@ fn keeps_apart(output: &Path, progress: &ProgressWord) -> Result<(), Failure> {
     }
 }
 
-fn concluded(report: &LoadReport, job: &Job, judged: &[Judged]) -> Result<ExitCode, Failure> {
-    match (report.outcome.as_str(), report.counts.completed_whole) {
-        ("interrupted", _) => Ok(ExitCode::from(INTERRUPTED)),
-        (_, 0) if !is_held(&job.plan) => Err(nothing_answered(report)),
-        _ => {
-            if let Some(words) = tls_port::remark(job, report) {
-                terminal::tell(&format!("{words}\n"));
-            }
-            fail_if::conclude(judged)?;
-            Ok(ExitCode::SUCCESS)
+/// Everything that decides how the command ends.
+type Ended<'a> = (&'a LoadArgs, &'a Job, &'a [Judged], Option<Remark>);
+
+fn concluded(
+    report: &LoadReport,
+    (args, job, judged, remark): Ended<'_>,
+) -> Result<ExitCode, Failure> {
+    // Answers of 400 to all are those of another protocol.
+    let is_failure = report.statuses.iter().all(|one| one.status == 400);
+    let failure = remark.map(|remark| remark.failure(&report.target.url));
+    match (
+        report.outcome.as_str(),
+        report.counts.completed_whole,
+        failure,
+    ) {
+        ("interrupted", ..) => return Ok(ExitCode::from(INTERRUPTED)),
+        (_, _, Some(failure)) if is_failure => return Err(failure),
+        (_, 0, _) if !is_held(&job.plan) => return Err(nothing_answered(report)),
+        // A text has it above its figures.
+        (_, _, Some(failure)) if args.format != LoadFormat::Text => {
+            terminal::tell(&format!("{}\n", failure.rendered(false)));
         }
+        _ => {}
     }
+    fail_if::conclude(judged)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The result as the last of many lines.
 fn lines_done(
     report: &LoadReport,
     limiter: Option<&LimiterFindings>,
-    (args, job, judged): (&LoadArgs, &Job, &[Judged]),
+    ended: Ended<'_>,
 ) -> Result<ExitCode, Failure> {
     let text = weir_report::load::json_line(report, limiter);
-    match &args.output {
+    match &ended.0.output {
         None => terminal::print(&text)?,
         Some(path) => {
             let appended = lines_to(path).and_then(|mut file| {
@@ -148,7 +171,7 @@ fn lines_done(
             })?;
         }
     }
-    concluded(report, job, judged)
+    concluded(report, ended)
 }
 
 /// A trial without a single response, in one line beside the result.
@@ -178,6 +201,12 @@ pub(crate) fn hint(words: &str) -> Option<&'static str> {
         Some("name the file of its authority with --ca, or accept any certificate with -k")
     } else if words.contains("certificate expired") || words.contains("certificate not valid yet") {
         Some("renew it (or set the clock right), or accept any certificate with -k")
+    } else if words.contains("certificate_required") {
+        Some("the server demands a client certificate: --cert and --key")
+    } else if words.contains("bad_certificate") || words.contains("handshake_failure") {
+        Some(
+            "the server may demand a client certificate (--cert, --key), or another --tls, --ciphers",
+        )
     } else {
         None
     }
@@ -303,7 +332,9 @@ fn explain(job: &Job, error: LoadError, interrupted: bool) -> Failure {
             let failure = Failure::failed(format!("{}: {error}", target.url));
             match errors.first() {
                 Some(first) if first.kind == ErrorKind::Tls => {
-                    failure.maybe_hint(hint(&first.words))
+                    let remark = second_look::without_connection(job);
+                    let by_words = hint(&first.words).map(str::to_owned);
+                    failure.maybe_hint(by_words.or_else(|| remark.as_ref().map(Remark::note)))
                 }
                 _ => failure.hint(format!("is a server listening on {}?", target.address)),
             }

@@ -214,6 +214,7 @@ impl<'a> Collected<'a> {
             over_time: self.seconds.clone(),
             flows: if flows.len() > 1 { flows } else { Vec::new() },
             validity: Vec::new(),
+            notes: Vec::new(),
             outcome: if end.interrupted {
                 "interrupted"
             } else {

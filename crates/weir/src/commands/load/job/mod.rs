@@ -26,6 +26,7 @@ mod url;
 use describe::{Described, describe};
 use flow::Prepared;
 pub(crate) use server::Server;
+pub(super) use url::without_secrets;
 
 /// Longest trial when only a number of requests was asked for.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);

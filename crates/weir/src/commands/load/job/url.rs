@@ -22,7 +22,7 @@ pub(super) struct Url {
 
 /// What is typed as a URL, without what may be a secret in it: what comes before the last `@` of its first part, and its
 /// query. It need not be a URL.
-fn without_secrets(text: &str) -> String {
+pub(crate) fn without_secrets(text: &str) -> String {
     const MASK: &str = "(masked)";
     let begin = text.find("//").map_or(0, |at| at + 2);
     let (scheme, rest) = text.split_at(begin);

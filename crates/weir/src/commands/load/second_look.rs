@@ -1,0 +1,233 @@
+//! One more request after a load that was not answered as it was meant: it shows another protocol on that port, redirects,
+//! or responses without an end.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use weir_load::template::Files;
+use weir_load::tls::Connector;
+use weir_load::{Flow, RequestSet};
+use weir_model::flow::FlowSpec;
+use weir_model::load::ErrorKind;
+use weir_model::load_report::LoadReport;
+use weir_report::foreign::visible;
+use weir_report::number::percent;
+
+use super::job::{Job, without_secrets};
+use crate::failure::Failure;
+
+/// Longest time for a server to open a connection, or to begin an answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A TLS record (RFC 8446 §5.1) with a ClientHello of one byte: whoever speaks TLS answers with an alert.
+const GREETING: &[u8] = &[0x16, 0x03, 0x01, 0x00, 0x05, 0x01, 0x00, 0x00, 0x01, 0x00];
+
+/// The types of records that may be the answer: an alert, or a handshake.
+const TLS: &[u8] = &[0x15, 0x16];
+
+/// Header of the PROXY protocol, version 1, of a connection of which nothing is known.
+const PROXY_HEADER: &[u8] = b"PROXY UNKNOWN\r\n";
+
+/// Statuses that send a client elsewhere (RFC 9110 §15.4).
+const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
+
+const UNANSWERED: &str = "not one request was answered";
+
+/// A sentence about a load's answers, and what to do.
+pub(super) struct Remark(String, String);
+
+impl Remark {
+    pub(super) fn note(&self) -> String {
+        format!("{}; {}", self.0, self.1)
+    }
+
+    pub(super) fn failure(&self, url: &str) -> Failure {
+        Failure::failed(format!("{url}: {}", self.0)).hint(&self.1)
+    }
+}
+
+/// Looks again at a load that was not answered as it was meant.
+pub(super) fn remark(job: &Job, report: &LoadReport) -> Option<Remark> {
+    let (flow, url) = asking(job)?;
+    let mut kinds = report.errors.iter().map(|error| error.kind);
+    let is_late = kinds.all(|kind| matches!(kind, ErrorKind::Connect | ErrorKind::Timeout));
+    match &report.statuses[..] {
+        _ if report.load.status_expected || report.outcome != "complete" => None,
+        [] if is_late && report.counts.received_bytes == 0 => None,
+        [] if is_late => unended(flow),
+        [] => speaks_tls(flow, url, UNANSWERED).or_else(|| proxy_protocol(flow)),
+        [only] if only.status == 400 => {
+            let all = "every answer was status 400";
+            speaks_tls(flow, url, all).or_else(|| certificate_demanded(flow, all))
+        }
+        all => {
+            let redirects = all.iter().filter(|one| REDIRECTS.contains(&one.status));
+            let most = redirects.clone().max_by_key(|one| one.count)?.status;
+            let sum: u64 = redirects.map(|one| one.count).sum();
+            let share = sum as f64 / all.iter().map(|one| one.count).sum::<u64>() as f64;
+            (share >= 0.5).then(|| redirected(flow, most, share))
+        }
+    }
+}
+
+/// Looks again at a server of which not one connection could be used.
+pub(super) fn without_connection(job: &Job) -> Option<Remark> {
+    asking(job).and_then(|(flow, _)| proxy_protocol(flow))
+}
+
+/// The first flow that sends requests, and its URL.
+fn asking(job: &Job) -> Option<(&Flow, &str)> {
+    let mut flows = job.plan.flows.iter().zip(&job.flows);
+    let (flow, named) = flows.find(|(flow, _)| !flow.is_held())?;
+    Some((flow, &named.target.url))
+}
+
+fn unended(flow: &Flow) -> Option<Remark> {
+    let answer = Answer::of_flow(flow)?;
+    let kind = answer.header("content-type").unwrap_or_default();
+    let (status, after) = (answer.status, answer.first_byte.as_secs_f64() * 1e3);
+    let hint = if kind.starts_with("text/event-stream") {
+        "a stream of events has no end that could be timed: load a URL whose responses end"
+    } else {
+        "if they end later, give them longer with -T"
+    };
+    let begin = format!("status {status}, Content-Type {kind}, first byte after {after:.1} ms");
+    let text = format!("{UNANSWERED}: responses begin ({begin}) and do not end within the timeout");
+    Some(Remark(text, hint.to_owned()))
+}
+
+fn speaks_tls(flow: &Flow, url: &str, seen: &str) -> Option<Remark> {
+    let is_tls = flow.tls.is_none() && answers(flow, GREETING, TLS);
+    is_tls.then(|| {
+        let hint = format!("ask over TLS: {}", url.replacen("http:", "https:", 1));
+        Remark(format!("{seen}, and the port speaks TLS"), hint)
+    })
+}
+
+/// Tries if the port answers once a header of the PROXY protocol came first.
+fn proxy_protocol(flow: &Flow) -> Option<Remark> {
+    let is_wanted = match flow.tls {
+        Some(_) => answers(flow, &[PROXY_HEADER, GREETING].concat(), TLS),
+        None => answers(flow, &[PROXY_HEADER, &flow.requests.first()].concat(), b"H"),
+    };
+    is_wanted.then(|| {
+        let text = "but the port answers where a header of the PROXY protocol comes first";
+        let hint = "the listener may demand it (nginx: `listen … proxy_protocol`, HAProxy: `accept-proxy`), and weir does not \
+                    speak it: load a listener without";
+        Remark(format!("{UNANSWERED}, {text}"), hint.to_owned())
+    })
+}
+
+/// Reads a page of status 400 as nginx writes it.
+fn certificate_demanded(flow: &Flow, seen: &str) -> Option<Remark> {
+    let answer = Answer::of_flow(flow)?;
+    answer.text.contains("required SSL certificate").then(|| {
+        let text = format!("{seen}, because the server demands a client certificate");
+        Remark(text, "give one with --cert and --key".to_owned())
+    })
+}
+
+fn redirected(flow: &Flow, status: u16, share: f64) -> Remark {
+    let (to, hint) = where_to(Answer::of_flow(flow), status);
+    let share = percent(share);
+    let text = format!(
+        "{share} of the answers are redirects (status {status}{to}), which weir does not follow"
+    );
+    Remark(text, hint)
+}
+
+/// Asks a server once more where its redirect leads; gives that, and what to do.
+pub(crate) fn about_redirect(spec: &FlowSpec, peer: SocketAddr, status: u16) -> (String, String) {
+    where_to(Answer::of_spec(spec, peer), status)
+}
+
+/// Describes where a redirect leads, without what may be a secret, and what to do.
+fn where_to(answer: Option<Answer>, status: u16) -> (String, String) {
+    let location = answer.and_then(|answer| answer.header("location"));
+    let shown = location.map_or(String::new(), |location| without_secrets(&location));
+    let is_whole = shown.starts_with("http") && !shown.contains("(masked)");
+    let instead = if is_whole {
+        &*shown
+    } else {
+        "the URL that it redirects to"
+    };
+    let meant = format!("if the redirect is what you want to measure: -e status={status}");
+    let hint = format!("use {instead}; or, {meant}");
+    let to = if shown.is_empty() {
+        shown
+    } else {
+        format!(", Location: {shown}")
+    };
+    (to, hint)
+}
+
+/// The begin of an answer.
+struct Answer {
+    status: u16,
+    text: String,
+    first_byte: Duration,
+}
+
+impl Answer {
+    /// Sends a flow's first request once more.
+    fn of_flow(flow: &Flow) -> Option<Answer> {
+        let peer = flow.routes.first()?.peer;
+        Answer::of(peer, &flow.requests, flow.tls.as_deref())
+    }
+
+    fn of_spec(spec: &FlowSpec, peer: SocketAddr) -> Option<Answer> {
+        let authority = spec.host.clone()?;
+        let requests = RequestSet::of_flow(spec, None, &authority, &mut Files::default()).ok()?;
+        let tls = spec.tls.as_ref().map(|tls| Connector::new(tls, &authority));
+        Answer::of(peer, &requests, tls.transpose().ok()?.as_ref())
+    }
+
+    fn of(peer: SocketAddr, requests: &RequestSet, tls: Option<&Connector>) -> Option<Answer> {
+        let (stream, request) = (connect(peer)?, requests.first());
+        match tls {
+            Some(connector) => Answer::over(connector.over(stream).ok()?, &request),
+            None => Answer::over(stream, &request),
+        }
+    }
+
+    fn over(mut stream: impl Read + Write, request: &[u8]) -> Option<Answer> {
+        stream.write_all(request).ok()?;
+        let begun = Instant::now();
+        let mut buffer = [0; 16384];
+        let length = stream.read(&mut buffer).ok()?;
+        let text = String::from_utf8_lossy(&buffer[..length]);
+        let text: String = text.lines().map(|line| visible(line) + "\n").collect();
+        let status = text.split(' ').nth(1)?.parse().ok()?;
+        Some(Answer {
+            status,
+            text,
+            first_byte: begun.elapsed(),
+        })
+    }
+
+    fn header(&self, name: &str) -> Option<String> {
+        let mut fields = self.text.lines().filter_map(|line| line.split_once(':'));
+        let (_, value) = fields.find(|(own, _)| own.eq_ignore_ascii_case(name))?;
+        Some(value.trim().to_owned())
+    }
+}
+
+fn connect(peer: SocketAddr) -> Option<TcpStream> {
+    let stream = TcpStream::connect_timeout(&peer, PATIENCE).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    stream.set_write_timeout(Some(PATIENCE)).ok()?;
+    Some(stream)
+}
+
+/// Returns true if the first byte that comes back is one of those expected.
+fn answers(flow: &Flow, bytes: &[u8], expected: &[u8]) -> bool {
+    let peer = flow.routes.first().map(|route| route.peer);
+    let mut first = [0];
+    peer.and_then(connect).is_some_and(|mut stream| {
+        let is_read = stream
+            .write_all(bytes)
+            .and_then(|()| stream.read_exact(&mut first));
+        is_read.is_ok() && expected.contains(&first[0])
+    })
+}
