@@ -295,8 +295,7 @@ fn short(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
     let room = effective(shape, shortest);
     let wanted = burst(shape, room);
     let clients = shape.facts.asked.connections.unwrap_or(0);
-    let most = wanted.map_or(clients, |(_, burst)| burst.max(clients));
-    if pending(shape, shortest).is_some_and(|settings| settings >= most) {
+    if wanted.is_none() && pending(shape, shortest).is_some_and(|settings| settings >= clients) {
         // A restart is all that is missing, and another finding says so.
         return None;
     }

@@ -10,8 +10,8 @@ use clap::{Args as ClapArgs, ValueEnum};
 1 at least one setting would, 2 bad input."
 )]
 pub(crate) struct DoctorArgs {
-    /// nginx configuration file to check, as with --nginx
-    #[arg(value_name = "FILE", conflicts_with_all = ["nginx", "on"])]
+    /// Configuration file to check, as with --nginx
+    #[arg(value_name = "FILE", conflicts_with = "on")]
     pub(crate) file: Option<PathBuf>,
 
     /// Client connections that the proxy must hold at the same time
@@ -31,7 +31,7 @@ pub(crate) struct DoctorArgs {
         long,
         visible_alias = "config",
         value_name = "FILE",
-        conflicts_with = "on"
+        conflicts_with_all = ["file", "on"]
     )]
     pub(crate) nginx: Option<PathBuf>,
 
