@@ -54,7 +54,11 @@ fn contents(found: OwnedFd, most: u64) -> io::Result<Vec<u8>> {
             words(kind)
         )));
     }
-    let too_large = || io::Error::other(format!("is larger than {most} bytes"));
+    let too_large = || {
+        io::Error::other(format!(
+            "is larger than {most} bytes: a copy with the servers that the load asks is enough"
+        ))
+    };
     if u64::try_from(status.st_size).is_ok_and(|size| size > most) {
         return Err(too_large());
     }

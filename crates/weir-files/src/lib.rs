@@ -6,6 +6,7 @@
 //! who could have written it ([`only_ours`]).
 
 mod ours;
+mod waiting;
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -16,7 +17,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-pub use ours::{NotOurs, note_what_is_root_s, only_ours, only_ours_file, only_ours_named};
+pub use ours::{
+    NotOurs, note_what_is_root_s, only_ours, only_ours_file, only_ours_file_named, only_ours_named,
+};
+pub use waiting::open_to_read;
 
 /// Mode of a file of weir's.
 const FILE: u32 = 0o600;

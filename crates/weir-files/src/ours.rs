@@ -75,6 +75,23 @@ pub fn only_ours_file(path: &Path) -> Result<(), NotOurs> {
     only_ours(folder.unwrap_or(Path::new(".")))
 }
 
+/// As [`only_ours_file`], of a file that the user has named: links lead to it that nobody else could have made, as those of
+/// a projected volume of a pod do, in a folder like /tmp.
+///
+/// # Errors
+/// As [`only_ours`].
+pub fn only_ours_file_named(path: &Path) -> Result<(), NotOurs> {
+    let written = std::path::absolute(path).map_err(unseen(path))?;
+    judge(written.parent().unwrap_or(Path::new("/")), false)?;
+    let found = fs::symlink_metadata(&written).map_err(unseen(&written))?;
+    let foreign_link = stranger(&found).filter(|_| found.is_symlink());
+    let real = fs::canonicalize(&written).map_err(unseen(&written))?;
+    match foreign_link {
+        Some(why) => Err(NotOurs { path: written, why }),
+        None => only_ours_file(&real),
+    }
+}
+
 /// Notes which of these paths, and of the folders above them and where they lead, are root's, before this process enters a
 /// user namespace. From then on, whatever has no owner there counts as another user's, unless it has been noted.
 pub fn note_what_is_root_s(paths: impl IntoIterator<Item = PathBuf>) {

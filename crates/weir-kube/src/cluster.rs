@@ -14,6 +14,7 @@ use tokio::runtime::Builder;
 use tower::util::MapResponseLayer;
 
 use crate::asked::{Target, Wanted};
+use crate::configuration;
 use crate::error::KubeError;
 use crate::generators::Generators;
 use crate::inner::{Inner, LARGEST_ANSWER};
@@ -46,19 +47,15 @@ impl Cluster {
     /// (KUBECONFIG, or `~/.kube/config`). Where no context is named, the current one is taken if `may_guess`.
     ///
     /// # Errors
-    /// There is no such context, or its API server does not answer.
+    /// Others could have written the configuration, there is no such context, or its API server does not answer.
     pub fn connect(
         configuration: Option<&Path>,
         target: &Target,
         may_guess: bool,
     ) -> Result<Cluster, KubeError> {
-        let configuration = match configuration {
-            Some(path) => Kubeconfig::read_from(path),
-            None => Kubeconfig::read(),
-        };
-        let configuration =
-            configuration.map_err(|error| KubeError::NoConfiguration(error.to_string()))?;
+        let configuration = configuration::read(configuration)?;
         let (context, namespace) = chosen(&configuration, target, may_guess)?;
+        configuration::check_named_files(&configuration, &context)?;
         // Its threads are in the network namespace of whoever calls.
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)

@@ -13,6 +13,7 @@ mod changes;
 mod cluster;
 mod commands;
 mod conditions;
+mod configuration;
 mod cpusets;
 mod error;
 mod exec;
@@ -40,6 +41,7 @@ pub use changes::{Changes, Left, PutBack, left_by_the_dead, left_by_this_process
 pub use cluster::Cluster;
 pub use commands::{ask_port, in_pods};
 pub use conditions::not_taken;
+pub use configuration::configuration_files;
 pub use error::KubeError;
 pub use exec::{Connected, Session, client};
 pub use facts::{

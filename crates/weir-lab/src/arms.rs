@@ -96,6 +96,8 @@ struct Started {
     start: Duration,
     /// Where it is, if weir did not start it.
     external: Option<ExternalSpec>,
+    /// Every address that is asked for it, its origin server's among them.
+    addresses: Vec<SocketAddr>,
 }
 
 impl<'a> Arms<'a> {
@@ -177,7 +179,10 @@ impl<'a> Arms<'a> {
         let (bench, arm) = (self.bench, self.specs[id].clone());
         let taken: BTreeSet<usize> = self.running.values().map(|arm| arm.slot).collect();
         let slot = (0..).find(|slot| !taken.contains(slot)).unwrap_or(0);
-        let origin = bench.origin_of(&arm, slot)?;
+        let running = self.running.values();
+        let mut others: BTreeSet<_> = running.flat_map(|arm| arm.addresses.clone()).collect();
+        let origin = bench.origin_of(&arm, slot, &others)?;
+        others.extend(origin);
         let mut job = bench.job(&arm, slot, self.is_shown, origin)?;
         let begun = Instant::now();
         let in_force = self.put_into_force(&arm, &mut job)?;
@@ -194,7 +199,7 @@ impl<'a> Arms<'a> {
             started.effective_text = in_force.text;
             started.start_ns = begun.elapsed().as_nanos() as u64;
         }
-        bench.must_be_its_own(external.as_ref(), slot, &started)?;
+        bench.must_be_its_own(external.as_ref(), slot, &started, &others)?;
         keep_files(&arm.name, &started, writer)?;
         let record = ProxyRecord {
             objects,
@@ -210,6 +215,7 @@ impl<'a> Arms<'a> {
             asked: where_asked(bench.study, &arm, &started),
             start: Duration::from_nanos(started.start_ns),
             external,
+            addresses: started.addresses().chain(origin).collect(),
         };
         self.running.insert(id, running);
         if let (Some(_), Some(first)) = (&self.controlled, bench.study.loads.first()) {

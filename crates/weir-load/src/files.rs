@@ -1,8 +1,9 @@
 //! Files that users name: read as far as a limit, since a device or a pipe may never end.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+
+use weir_files::open_to_read;
 
 /// Largest file of a description in bytes: studies, sets of requests, rows of parameters, certificates.
 pub const LARGEST_DESCRIPTION: u64 = 16 << 20;
@@ -10,13 +11,13 @@ pub const LARGEST_DESCRIPTION: u64 = 16 << 20;
 /// Largest file of data in bytes: content of requests, lines that fill slots, recorded arrivals.
 pub const LARGEST_DATA: u64 = 1 << 30;
 
-/// All bytes of a file, which may be a pipe.
+/// All bytes of a file, which may be a pipe that somebody writes to.
 ///
 /// # Errors
 /// It cannot be read, or has more than `most` bytes.
 pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let mut opened = File::open(path)?.take(most.saturating_add(1));
+    let mut opened = open_to_read(path)?.take(most.saturating_add(1));
     opened.read_to_end(&mut bytes)?;
     match bytes.len() as u64 > most {
         true => Err(io::Error::other(format!(

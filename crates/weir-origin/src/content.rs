@@ -1,7 +1,6 @@
 //! The content of the response.
 
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -59,7 +58,7 @@ impl Content {
     /// The file cannot be read, or is larger than 1 GiB.
     pub fn file(path: &Path) -> io::Result<Content> {
         let mut bytes = Vec::new();
-        let mut opened = File::open(path)?.take(LARGEST_FILE + 1);
+        let mut opened = weir_files::open_to_read(path)?.take(LARGEST_FILE + 1);
         opened.read_to_end(&mut bytes)?;
         match bytes.len() as u64 > LARGEST_FILE {
             true => Err(io::Error::other("it is larger than 1 GiB")),

@@ -100,10 +100,11 @@ impl Hands for World {
     }
 
     fn open_origin(&mut self, at: OriginListener) -> Result<SocketAddr, Failure> {
-        let own = match self.has_networks {
-            true => origin_address(at.slot),
-            false => SocketAddr::from((Ipv4Addr::LOCALHOST, 10_000 + at.slot as u16)),
+        let ip = match self.has_networks {
+            true => origin_address(at.slot).ip(),
+            false => Ipv4Addr::LOCALHOST.into(),
         };
+        let own = SocketAddr::new(ip, 10_000 + at.slot as u16);
         Ok(self.model.told.origin.unwrap_or(own))
     }
 

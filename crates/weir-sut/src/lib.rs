@@ -61,7 +61,7 @@ pub use met::Meeting;
 pub use observed::ObservedProxy;
 pub use own_counters::OwnCounters;
 pub use placed::{PlacedCopy, vanished};
-pub use port::{free_port, free_ports};
+pub use port::{LOWEST_PORT, free_port, free_ports};
 pub use proxy::{Effective, Proxy, Started, start};
 pub use request_log::RequestLog;
 pub use running::RunningProxy;

@@ -8,8 +8,8 @@ use weir_probe::port_is_free;
 
 use crate::SutError;
 
-/// Ports below this one are commonly taken by services.
-const LOWEST: u16 = 10_240;
+/// The lowest port that a proxy is given: those below are commonly taken by services.
+pub const LOWEST_PORT: u16 = 10_240;
 
 /// What Linux ships with as the lowest port of outgoing connections (ip-sysctl).
 const LOCAL_PORTS_FROM: u16 = 32_768;
@@ -29,12 +29,12 @@ pub(crate) fn random() -> u64 {
 /// The address is not this host's, or too few ports are free.
 pub fn free_ports(address: IpAddr, count: usize) -> Result<Vec<u16>, SutError> {
     let ceiling = local_ports_from().unwrap_or(LOCAL_PORTS_FROM);
-    let ceiling = if ceiling > LOWEST + 1000 {
+    let ceiling = if ceiling > LOWEST_PORT + 1000 {
         ceiling
     } else {
         u16::MAX
     };
-    let span = u64::from(ceiling - LOWEST);
+    let span = u64::from(ceiling - LOWEST_PORT);
     let tries = 1000 + 4 * u32::try_from(count).unwrap_or(u32::MAX / 8);
     let mut found = Vec::with_capacity(count);
     let mut seen = BTreeSet::new();
@@ -42,7 +42,7 @@ pub fn free_ports(address: IpAddr, count: usize) -> Result<Vec<u16>, SutError> {
         if found.len() == count {
             break;
         }
-        let port = LOWEST + u16::try_from(random() % span).expect("the span is below 2^16");
+        let port = LOWEST_PORT + u16::try_from(random() % span).expect("the span is below 2^16");
         let free = || {
             port_is_free(SocketAddr::new(address, port)).map_err(|source| SutError::File {
                 doing: "listen at",

@@ -57,33 +57,46 @@ impl Bench<'_> {
     /// An arm listens where it was started, or where the study says that it is.
     ///
     /// # Errors
-    /// Its agent tells another address.
+    /// Its agent tells another address, or one that is one of `others`.
     pub(super) fn must_be_its_own(
         &self,
         external: Option<&ExternalSpec>,
         slot: usize,
         started: &ArmStarted,
+        others: &BTreeSet<SocketAddr>,
     ) -> Result<(), LabError> {
-        let (role, asker) = (Role::Proxy, Role::Generator);
+        let roles = (Role::Proxy, Role::Generator);
+        let hosts = self.hosts;
         started.addresses().try_for_each(|told| match external {
             Some(named) if named.address == told => Ok(()),
-            Some(named) => Err(self.hosts.elsewhere(role, told, named.address.to_string())),
-            None => self.hosts.own_address(role, asker, slot, told).map(drop),
+            Some(named) => Err(hosts.elsewhere(roles.0, told, named.address.to_string())),
+            None => hosts.own_address(roles, slot, told, others).map(drop),
         })
     }
 
-    /// The origin server of an arm: a listener of weir's for the arm in this slot, or the user's own.
-    pub(super) fn origin_of(&self, arm: &Arm, slot: usize) -> Result<Option<SocketAddr>, LabError> {
+    /// The origin server of an arm: a listener of weir's for the arm in this slot, which is none of `others`, or the
+    /// user's own.
+    pub(super) fn origin_of(
+        &self,
+        arm: &Arm,
+        slot: usize,
+        others: &BTreeSet<SocketAddr>,
+    ) -> Result<Option<SocketAddr>, LabError> {
         if !self.study.proxy_of(arm).is_started() {
             return Ok(None);
         }
         if !Hosts::has_origin(self.study) {
             return Ok(self.study.origin.address);
         }
-        let (role, asker) = (Role::Origin, Role::Proxy);
+        let roles = (Role::Origin, Role::Proxy);
         let taken = Taken::percent_of(arm.taken, TakenFrom::Origin);
-        let address = self.hosts.host(role).ask(OriginListener { slot, taken })?;
-        self.hosts.own_address(role, asker, slot, address).map(Some)
+        let address = self
+            .hosts
+            .host(roles.0)
+            .ask(OriginListener { slot, taken })?;
+        self.hosts
+            .own_address(roles, slot, address, others)
+            .map(Some)
     }
 
     pub(super) fn start_origin(&self) -> Result<(), LabError> {

@@ -5,11 +5,15 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use weir_agent::server::networks;
 use weir_probe::source_towards;
+use weir_sut::LOWEST_PORT;
 
 use super::Hosts;
 use crate::LabError;
 use crate::host::Host;
 use crate::options::Role;
+
+/// The lowest port that the kernel gives where none is asked for: those below are for services of a system.
+const FIRST_UNPRIVILEGED: u16 = 1024;
 
 impl Hosts {
     /// Addresses at which the hosts of one role ask those of another, as far as they are known and on other hosts.
@@ -56,27 +60,38 @@ impl Hosts {
         Ok(at)
     }
 
-    /// An address that the agent of a role's host tells for the arm in a slot, and that `asker` is to send to.
+    /// An address that the agent of a role's host tells for the arm in a slot, and that `asker` is to send to; `others` are
+    /// those that the run sends to already.
     ///
     /// # Errors
-    /// It is not the address of that host, or of the slot's own network: an agent does not choose who gets
-    /// the load.
+    /// It is not the address of that host, or of the slot's own network, or its port is not one that weir would have taken,
+    /// or is another role's: an agent does not choose who gets the load.
     pub(crate) fn own_address(
         &self,
-        role: Role,
-        asker: Role,
+        (role, asker): (Role, Role),
         slot: usize,
         told: SocketAddr,
+        others: &BTreeSet<SocketAddr>,
     ) -> Result<SocketAddr, LabError> {
         let named = match (self.networks, role) {
             (None, _) => self.address(role, asker)?,
             (Some(_), Role::Origin) => networks::origin_address(slot).ip(),
             (Some(_), _) => networks::arm_addresses(slot).0.ip(),
         };
-        match told.ip() == named {
-            true => Ok(told),
-            false => Err(self.elsewhere(role, told, named.to_string())),
-        }
+        let lowest_port = match (self.networks, role) {
+            (None, Role::Proxy) => LOWEST_PORT,
+            _ => FIRST_UNPRIVILEGED,
+        };
+        let named = if told.ip() != named {
+            named.to_string()
+        } else if told.port() < lowest_port {
+            format!("{named}, at a port from {lowest_port} on")
+        } else if others.contains(&told) {
+            format!("{named}, at a port that nobody else of this run has")
+        } else {
+            return Ok(told);
+        };
+        Err(self.elsewhere(role, told, named))
     }
 
     /// What is said of an agent that tells another address than the one that was named.

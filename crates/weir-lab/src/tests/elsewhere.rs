@@ -70,6 +70,27 @@ fn an_agent_does_not_choose_who_gets_the_load() {
         let expected = Some((somebody, named.to_owned()));
         assert_eq!(refused(told, change), expected, "{told:?}");
     }
+    // Ports of a system's services, of other roles, and of one arm for all.
+    let at = |port: &str| format!("127.0.0.1:{port}").parse::<SocketAddr>().unwrap();
+    let free = "127.0.0.1, at a port that nobody else of this run has";
+    let origin = |at| Told {
+        origin: Some(at),
+        ..Told::default()
+    };
+    let both = Told {
+        listen: Some(at("20000")),
+        ..origin(at("20000"))
+    };
+    let rows = [
+        (listen(at("22")), "127.0.0.1, at a port from 10240 on"),
+        (listen(at("20000")), free),
+        (origin(at("22")), "127.0.0.1, at a port from 1024 on"),
+        (both, free),
+    ];
+    for (told, named) in rows {
+        let expected = told.origin.or(told.listen).map(|at| (at, named.to_owned()));
+        assert_eq!(refused(told, on_loopback), expected, "{told:?}");
+    }
     // Of somebody else's proxy the port counts as well.
     let beside = "127.0.0.1:20001".parse().unwrap();
     let expected = Some((beside, "127.0.0.1:20000".to_owned()));

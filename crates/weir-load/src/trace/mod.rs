@@ -26,7 +26,6 @@
 //! sorted; lines with equal times stay in the order of the file.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
@@ -142,7 +141,7 @@ impl Trace {
     /// The file cannot be read, a line is not in the format of the first, or nothing is left.
     pub fn read(path: &Path, speed: f64) -> Result<Trace, TraceError> {
         let file = path.display().to_string();
-        match File::open(path) {
+        match weir_files::open_to_read(path) {
             Ok(opened) => {
                 Trace::from_reader(BufReader::with_capacity(1 << 17, opened), &file, speed)
             }

@@ -93,14 +93,15 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode, Failure> {
 /// Removes what runs have left in a namespace of a cluster.
 fn in_cluster(on: &str, args: &RestoreArgs) -> Result<ExitCode, Failure> {
     let cluster = kube::connect(on)?;
-    cluster.check_namespace().map_err(kube::refused)?;
     let undo = || {
         let undone = weir_kube::undo(&cluster, &Journal::default_folder(), args.dry_run);
         undone.map_err(kube::refused)
     };
     // First of all, so that nothing that cannot be listed or does not go keeps objects changed.
     let mut undone = undo();
-    let removal = weir_kube::remove(&cluster, args.dry_run).map_err(kube::refused);
+    let removal = cluster.check_namespace();
+    let removal = removal.and_then(|()| weir_kube::remove(&cluster, args.dry_run));
+    let removal = removal.map_err(kube::refused);
     if undone.is_err() {
         // A run that goes on has them in hand, and ends with its pods.
         undone = undo();

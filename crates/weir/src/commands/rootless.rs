@@ -53,6 +53,7 @@ fn paths() -> impl Iterator<Item = PathBuf> {
         PathBuf::from(word.rsplit('=').next().unwrap_or_default())
     });
     own.chain(words.collect::<Vec<_>>())
+        .chain(weir_kube::configuration_files())
 }
 
 /// Tries whether a user namespace brings network namespaces.

@@ -192,6 +192,14 @@ fn a_file_that_others_could_have_written_is_refused() {
             "chmod go-w",
         ]);
     }
+    // Of a folder that is somebody else's nothing is taken, whatever is done there; as root alone.
+    let user = User::new("", "quiet = true\nformat = \"json\"\n");
+    if std::os::unix::fs::chown(user.work(), Some(12_345), None).is_ok() {
+        for line in ["config", "report .", "run --resume ."] {
+            let why = ["weir.toml is not used: ", "belongs to another user"];
+            user.run(line, &[]).refused_in_a_line(&why);
+        }
+    }
     // A link is fine where nobody else could have made it: many keep such files elsewhere.
     let user = User::new("", "");
     let (real, link) = (

@@ -254,3 +254,32 @@ fn help_and_version_are_no_errors() {
     let version = Running::start(&mut weir(["--version"])).end().with_code(0);
     assert!(version.stdout.starts_with("weir 0."), "{}", version.stdout);
 }
+
+/// All at once: each has to wait.
+#[test]
+fn a_pipe_that_nobody_writes_to_is_given_up_and_one_with_a_writer_is_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let fifo = folder.path().join("fifo");
+    let made = Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.expect("coreutils").success());
+    let name = fifo.to_str().expect("UTF-8");
+    let started = |line: &&str| {
+        let words = line.split(' ');
+        let words = words.map(|word| if word == "FIFO" { name } else { word });
+        Running::start(&mut weir(words))
+    };
+    #[rustfmt::skip]
+    let lines = [
+        "run FIFO --check", "load --request-set FIFO http://127.0.0.1:1/", "load --trace FIFO http://127.0.0.1:1/",
+        "load --content-file FIFO http://127.0.0.1:1/", "load --ca FIFO https://127.0.0.1:1/", "origin --file FIFO",
+    ];
+    let all: Vec<Running> = lines.iter().map(started).collect();
+    for (line, running) in lines.into_iter().zip(all) {
+        row(line);
+        running.end().refused(&["a pipe, and nobody writes to it"]);
+    }
+    let reads = started(&"load -n 1 --request-set FIFO http://127.0.0.1:1/");
+    thread::sleep(Duration::from_millis(300));
+    std::fs::write(&fifo, "requests: [{pth: /}]").expect("it is read");
+    reads.end().refused(&["did you mean `path`?"]);
+}

@@ -67,6 +67,7 @@ mod progress;
 mod progress_view;
 mod report;
 mod restore;
+mod restore_cluster;
 mod run;
 mod run_alone;
 mod run_bursts;
