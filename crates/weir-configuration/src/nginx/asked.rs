@@ -1,8 +1,6 @@
 //! Which server and location a request meets, as nginx chooses them: by `server_name` (the manual's "Server
 //! names"), by [`super::location`].
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use weir_model::study::AskSpec;
@@ -71,8 +69,6 @@ pub(super) struct Servers<'a> {
     streams: (Vec<Listen<'a>>, Vec<&'a Node<'a>>),
     /// Whether HTTP/2 in clear is told from HTTP/1.1 by how a connection begins.
     tells_http2: bool,
-    /// Whether a socket, by its first door, has a server of a name: each of thousands of doors asks it.
-    has_names: RefCell<HashMap<(usize, String), bool>>,
 }
 
 /// Where an error page is.
@@ -129,7 +125,6 @@ impl<'a> Servers<'a> {
             http: blocks("http").flat_map(Node::simple).collect(),
             maps: (blocks("http").flat_map(|http| maps(source, trees, http))).collect(),
             tells_http2: tells_http2(build),
-            has_names: RefCell::default(),
         }
     }
 
@@ -415,11 +410,7 @@ impl Map for Servers<'_> {
     }
 
     fn is_for_host(&self, door: usize, request: &Request<'_>) -> bool {
-        let key = (self.doors.all[door].first, request.host.to_owned());
-        let mut known = self.has_names.borrow_mut();
-        *known
-            .entry(key)
-            .or_insert_with(|| self.server(door, request.host).1)
+        self.server(door, request.host).1
     }
 
     fn before(&self, door: usize) -> Vec<Spot> {

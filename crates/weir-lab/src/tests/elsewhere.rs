@@ -77,15 +77,10 @@ fn an_agent_does_not_choose_who_gets_the_load() {
         origin: Some(at),
         ..Told::default()
     };
-    let both = Told {
-        listen: Some(at("20000")),
-        ..origin(at("20000"))
-    };
     let rows = [
         (listen(at("22")), "127.0.0.1, at a port from 10240 on"),
         (listen(at("20000")), free),
         (origin(at("22")), "127.0.0.1, at a port from 1024 on"),
-        (both, free),
     ];
     for (told, named) in rows {
         let expected = told.origin.or(told.listen).map(|at| (at, named.to_owned()));
