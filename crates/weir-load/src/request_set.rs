@@ -17,6 +17,9 @@ pub use alias::{AliasTable, WeightError};
 /// Requests at most: far above what anybody writes by hand, and it keeps shares exact.
 pub const MOST_REQUESTS: usize = 1 << 16;
 
+/// How requests begin that change nothing.
+const SAFE: [&[u8]; 3] = [b"GET ", b"HEAD ", b"OPTIONS "];
+
 /// One of the requests of a load.
 #[derive(Debug, Clone)]
 pub struct Request {
@@ -223,12 +226,17 @@ impl RequestSet {
         &self.requests[index as usize]
     }
 
-    /// The first request, as the first arrival sends it.
-    pub fn first(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let template = &self.get(0).template;
-        template.render(0, &mut SplitMix64::new(0), &mut bytes);
-        bytes
+    /// The first request that changes nothing at a server, by its method (RFC 9110 §9.2.1), if there is one.
+    pub fn first_safe(&self) -> Option<Vec<u8>> {
+        let bytes = |request: &Request| {
+            let mut bytes = Vec::new();
+            request
+                .template
+                .render(0, &mut SplitMix64::new(0), &mut bytes);
+            bytes
+        };
+        let is_safe = |bytes: &Vec<u8>| SAFE.iter().any(|method| bytes.starts_with(method));
+        self.requests.iter().map(bytes).find(is_safe)
     }
 
     /// Bytes of the longest request: what a buffer for any of them needs.

@@ -245,7 +245,7 @@ fn a_server_in_another_network_namespace_is_found_by_its_address() {
         sockets.is_ok_and(|sockets| sockets.contains(":1F90 "))
     });
     let load = format!(
-        "-t {outside} -n {} load http://{INSIDE}:8080/ -c 8 -R 200 -d 4s --observe --format json -q",
+        "-t {outside} -n {} load http://{INSIDE}:8080/ -c 8 -R 200 -d 8s --observe --format json -q",
         env!("CARGO_BIN_EXE_weir")
     );
     let mut entering = Command::new("nsenter");
@@ -290,6 +290,14 @@ events {}
 http { access_log off; server { listen 127.0.0.1:PORT; return 200; } }
 ";
 
+/// Ends of connections of a server's port that are open (proc_pid_net(5), state 01).
+fn established(port: u16) -> usize {
+    let table = std::fs::read_to_string("/proc/net/tcp").expect("a table of sockets");
+    let port = format!(":{port:04X}");
+    let is_open = |line: &&str| line.contains(&port) && line.contains(" 01 ");
+    table.lines().filter(is_open).count()
+}
+
 /// New processes are looked for every five seconds, so the load goes on for longer than that.
 #[test]
 fn workers_that_a_reload_starts_are_counted() {
@@ -317,8 +325,10 @@ fn workers_that_a_reload_starts_are_counted() {
         "--format",
         "json",
     ];
-    let observed = Running::start(&mut place.weir(&load));
-    thread::sleep(Duration::from_secs(3));
+    let mut observed = Running::start(&mut place.weir(&load));
+    observed.wait_until("a load on four connections", |_| established(port) >= 8);
+    // Its processes are looked for when it begins.
+    thread::sleep(Duration::from_secs(2));
     server.signal(rustix::process::Signal::HUP);
     let ended = observed.end().with_code(0);
     server.signal(rustix::process::Signal::TERM);

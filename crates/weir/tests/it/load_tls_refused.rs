@@ -174,6 +174,15 @@ fn answers_that_were_not_meant_are_named() {
         message.has_none(&["S3CRET"]);
         answered.notes.concat().has(words);
     }
+    // What may change something at the server is not sent by weir's own wish.
+    let moved =
+        Faulty::answering(b"HTTP/1.1 308 Moved\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n");
+    let (answered, _) = moved.report("-n 6 -c 2 -t 1 -m POST -b x");
+    assert_eq!(moved.texts().len(), 6);
+    answered
+        .notes
+        .concat()
+        .has("(status 308), which weir does not follow");
     let capacity = run(&format!("capacity -q http://{plain}/away"));
     capacity.did_nothing(1, &["status 307, Location: https://weir.test/b"]);
 }

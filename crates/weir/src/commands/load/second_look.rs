@@ -1,5 +1,5 @@
 //! One more request after a load that was not answered as it was meant: it shows another protocol on that port, redirects,
-//! or responses without an end.
+//! or responses without an end. It is one of the load's own, with a method that changes nothing at the server.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -109,7 +109,11 @@ fn speaks_tls(flow: &Flow, url: &str, seen: &str) -> Option<Remark> {
 fn proxy_protocol(flow: &Flow) -> Option<Remark> {
     let is_wanted = match flow.tls {
         Some(_) => answers(flow, &[PROXY_HEADER, GREETING].concat(), TLS),
-        None => answers(flow, &[PROXY_HEADER, &flow.requests.first()].concat(), b"H"),
+        None => answers(
+            flow,
+            &[PROXY_HEADER, &flow.requests.first_safe()?].concat(),
+            b"H",
+        ),
     };
     is_wanted.then(|| {
         let text = "but the port answers where a header of the PROXY protocol comes first";
@@ -170,7 +174,7 @@ struct Answer {
 }
 
 impl Answer {
-    /// Sends a flow's first request once more.
+    /// Sends a flow's first request once more, if that changes nothing at the server.
     fn of_flow(flow: &Flow) -> Option<Answer> {
         let peer = flow.routes.first()?.peer;
         Answer::of(peer, &flow.requests, flow.tls.as_deref())
@@ -184,7 +188,8 @@ impl Answer {
     }
 
     fn of(peer: SocketAddr, requests: &RequestSet, tls: Option<&Connector>) -> Option<Answer> {
-        let (stream, request) = (connect(peer)?, requests.first());
+        let request = requests.first_safe()?;
+        let stream = connect(peer)?;
         match tls {
             Some(connector) => Answer::over(connector.over(stream).ok()?, &request),
             None => Answer::over(stream, &request),
