@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use weir_model::study::AskSpec;
 
 use super::access::refusal;
+use super::by_name::{ByName, names};
 use super::listen::{self, Listen, Socket};
 use super::location::{FILES, content, find, is_one_of, named_location, way_out};
 use super::rewrite::{End, Fallback, MapBlock, Passage, maps};
@@ -13,7 +14,6 @@ use super::syntax::{Directive, Tree};
 use super::view::{self, Node};
 use crate::answer::{Answer, Barrier};
 use crate::asked::{self, Asked, Door, Doors, Map, Missing, Request, Spot, Way};
-use crate::names::{is_found, wildcard};
 use crate::{Ask, ConfigurationError, Source};
 
 /// Ways from one location to another, by `try_files`; nginx itself gives up after ten.
@@ -61,6 +61,7 @@ pub(super) fn sockets(
 pub(super) struct Servers<'a> {
     doors: Doors<'a>,
     pub(super) listens: Vec<Listen<'a>>,
+    by_name: ByName<'a>,
     /// What `http` itself says.
     http: Vec<&'a Node<'a>>,
     /// The `map` blocks of `http`.
@@ -122,6 +123,7 @@ impl<'a> Servers<'a> {
             doors,
             streams: (others, blocks("stream").collect()),
             listens,
+            by_name: ByName::default(),
             http: blocks("http").flat_map(Node::simple).collect(),
             maps: (blocks("http").flat_map(|http| maps(source, trees, http))).collect(),
             tells_http2: tells_http2(build),
@@ -130,49 +132,9 @@ impl<'a> Servers<'a> {
 
     /// The server that a name chooses among those of a socket, and whether it has that name.
     fn server(&self, door: usize, name: &str) -> (&'a Node<'a>, bool) {
-        let socket = &self.listens[door].socket;
-        let here = || {
-            self.listens
-                .iter()
-                .filter(move |listen| listen.socket == *socket)
-        };
-        let named = |fits: &dyn Fn(&str) -> Option<usize>| {
-            let ranked = here().enumerate().flat_map(|(place, listen)| {
-                let lengths = names(listen.server).into_iter().filter_map(fits);
-                lengths.map(move |length| (length, std::cmp::Reverse(place), listen.server))
-            });
-            // The longest, and of those the first.
-            ranked
-                .max_by_key(|(length, place, _)| (*length, *place))
-                .map(|(.., server)| server)
-        };
-        let exact = |own: &str| {
-            let own = own.strip_prefix('.').unwrap_or(own);
-            own.eq_ignore_ascii_case(name).then_some(0)
-        };
-        let before = |own: &str| match own.strip_prefix('.') {
-            Some(_) => wildcard(&format!("*{own}"), name),
-            None => own.starts_with("*.").then(|| wildcard(own, name)).flatten(),
-        };
-        let behind = |own: &str| own.ends_with(".*").then(|| wildcard(own, name)).flatten();
-        let expression = |own: &str| {
-            let pattern = own.strip_prefix('~')?;
-            is_found(pattern, true, name)?.then_some(0)
-        };
-        let found = named(&exact)
-            .or_else(|| named(&before))
-            .or_else(|| named(&behind))
-            .or_else(|| named(&expression));
-        let is_default = |listen: &&Listen<'_>| {
-            let mut flags = listen.flags().iter();
-            flags.any(|flag| flag.text == "default_server" || flag.text == "default")
-        };
-        let default = || here().find(is_default).map(|listen| listen.server);
-        let first = self.listens[door].server;
-        match found {
-            Some(server) => (server, true),
-            None => (default().unwrap_or(first), false),
-        }
+        let listen = &self.listens[door];
+        let (server, has_name) = self.by_name.server(&self.listens, &listen.socket, name);
+        (server.unwrap_or(listen.server), has_name)
     }
 
     pub(super) fn spot(&self, node: &Node<'_>, name: String) -> Spot {
@@ -472,18 +434,6 @@ fn names_socket(directive: &Directive, socket: &Socket) -> bool {
                 .children()
                 .iter()
                 .any(|it| names_socket(it, socket)))
-}
-
-/// The names of a server; one that says none has the empty one.
-fn names<'a>(server: &'a Node<'_>) -> Vec<&'a str> {
-    let lines = server
-        .simple()
-        .filter(|node| node.directive.is("server_name"));
-    let names: Vec<&str> = lines.flat_map(|node| node.directive.words()).collect();
-    match names.is_empty() {
-        true => vec![""],
-        false => names,
-    }
 }
 
 fn server_name(server: &Node<'_>) -> String {

@@ -8,6 +8,7 @@
 mod access;
 mod adapt;
 mod asked;
+mod by_name;
 mod change;
 mod context;
 mod listen;

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 
 use weir_model::request::escape;
 
@@ -51,7 +52,10 @@ pub(super) type Known = (&'static str, &'static str, Vec<String>);
 /// What a file is. Unless it `is_read`, its name decides, which a missing one has too.
 pub(super) fn known(path: &str, is_read: bool) -> Option<Known> {
     let mut head = b"\n".to_vec();
-    let _ = File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head));
+    // A pipe may never end, and can be read only once.
+    if Path::new(path).is_file() {
+        let _ = File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head));
+    }
     let text = String::from_utf8_lossy(&head);
     let mut kinds = KINDS.iter().filter(|kind| is_read && text.contains(kind.1));
     let kind = kinds

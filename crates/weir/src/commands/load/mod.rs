@@ -332,9 +332,13 @@ fn explain(job: &Job, error: LoadError, interrupted: bool) -> Failure {
             let failure = Failure::failed(format!("{}: {error}", target.url));
             match errors.first() {
                 Some(first) if first.kind == ErrorKind::Tls => {
-                    let remark = second_look::without_connection(job);
                     let by_words = hint(&first.words).map(str::to_owned);
-                    failure.maybe_hint(by_words.or_else(|| remark.as_ref().map(Remark::note)))
+                    let looked_up = || {
+                        second_look::without_connection(job)
+                            .as_ref()
+                            .map(Remark::note)
+                    };
+                    failure.maybe_hint(by_words.or_else(looked_up))
                 }
                 _ => failure.hint(format!("is a server listening on {}?", target.address)),
             }

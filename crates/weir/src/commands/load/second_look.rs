@@ -105,10 +105,12 @@ fn speaks_tls(flow: &Flow, url: &str, seen: &str) -> Option<Remark> {
     })
 }
 
-/// Tries if the port answers once a header of the PROXY protocol came first.
+/// Tries if the port answers once a header of the PROXY protocol came first, and only then.
 fn proxy_protocol(flow: &Flow) -> Option<Remark> {
     let is_wanted = match flow.tls {
-        Some(_) => answers(flow, &[PROXY_HEADER, GREETING].concat(), TLS),
+        Some(_) => {
+            !answers(flow, GREETING, TLS) && answers(flow, &[PROXY_HEADER, GREETING].concat(), TLS)
+        }
         None => answers(
             flow,
             &[PROXY_HEADER, &flow.requests.first_safe()?].concat(),
