@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use weir_model::load::{Censored, ErrorCount, ErrorKind};
+use weir_model::load::{Censored, ErrorCount, ErrorKind, LeftOut};
 use weir_model::record::{ConnectionCounts, LostNode, Validity};
 
 use crate::evidence::{Due, Evidence, Hop, Overflows, Slices};
@@ -152,7 +152,10 @@ fn of_requests() -> Vec<Row> {
     const FAILED: Said = &[("failures", S)];
     const LOST: Said = &[("failures", I)];
     const NO_PORT: Option<i32> = Some(99);
+    static LEFT_OUT: [LeftOut; 1] = [LeftOut { what: String::new(), lines: 100, first: 1 }];
     vec![
+        ("10 % of a trace left out", with(|e| e.recorded = Some((900, &LEFT_OUT))), &[], &[]),
+        ("more of it", with(|e| e.recorded = Some((899, &LEFT_OUT))), &[], &[("trace-left-out", S)]),
         ("quiet", quiet(), &[], &[]),
         ("nothing", with(|e| e.answered = Some(0)), &[], &[("nothing-answered", I)]),
         ("one", with(|e| e.answered = Some(1)), &[], &[]),

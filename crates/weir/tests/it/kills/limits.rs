@@ -28,6 +28,9 @@ use Hardship::{FileSize, Files, Full, Memory, Signal as Signalled, Tasks};
 /// Folders of a run that may each have a file system of their own.
 const SMALL: [&str; 3] = ["a run", "temporary", "journal"];
 
+/// How large each of these is, MiB: more than weir asks for at the begin.
+const MIB: usize = 64;
+
 /// Signals whose default action ends a process or stops it, but those that tell of a crash (signal(7)).
 const SIGNALS: [i32; 24] = [
     1, 2, 3, 10, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 34, 64,
@@ -97,7 +100,7 @@ impl Hardship {
         match self {
             Tasks => format!("mkdir {0} && echo $$ >{0}/cgroup.procs", group.display()),
             Full(folder) => {
-                format!("mkdir -p '{folder}' && mount -t tmpfs -o size=16m weir '{folder}'")
+                format!("mkdir -p '{folder}' && mount -t tmpfs -o size={MIB}m weir '{folder}'")
             }
             _ => "true".to_owned(),
         }
@@ -131,7 +134,7 @@ impl Hardship {
                 let root = PathBuf::from(format!("/proc/{}/root", run.pid()));
                 let path = scene.place.path(folder).join("filler");
                 let path = root.join(path.strip_prefix("/").unwrap_or(&path));
-                let _ = std::fs::write(path, vec![0; 16 << 20]);
+                let _ = std::fs::write(path, vec![0; MIB << 20]);
             }
         }
     }
