@@ -49,18 +49,21 @@ pub fn let_files_open() {
     if error.raw_os_error() != Some(rustix::io::Errno::MFILE.raw_os_error()) {
         return;
     }
-    let limit = getrlimit(Resource::Nofile);
-    let raised = |maximum| Rlimit {
-        current: maximum,
-        maximum,
-    };
+    let hard = getrlimit(Resource::Nofile).maximum;
     // Only root may raise the hard limit (setrlimit(2)).
-    let higher = limit
-        .maximum
-        .map(|maximum| maximum + DESCRIPTORS_TO_RESTORE);
-    if setrlimit(Resource::Nofile, raised(higher)).is_err() {
-        let _ = setrlimit(Resource::Nofile, raised(limit.maximum));
+    let higher = hard.map(|maximum| maximum + DESCRIPTORS_TO_RESTORE);
+    if set_descriptor_limit(higher).is_err() {
+        let _ = set_descriptor_limit(hard);
     }
+}
+
+/// Sets the hard and the soft limit of descriptors; `None`: there is none.
+fn set_descriptor_limit(most: Option<u64>) -> rustix::io::Result<()> {
+    let limit = Rlimit {
+        current: most,
+        maximum: most,
+    };
+    setrlimit(Resource::Nofile, limit)
 }
 
 /// Makes a file, or empties the one that is there. A link is not followed.

@@ -33,6 +33,15 @@ pub struct Request {
     pub expect: Option<Expectation>,
 }
 
+impl Request {
+    /// Its bytes as the first arrival sends it.
+    fn first_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.template.render(0, &mut SplitMix64::new(0), &mut bytes);
+        bytes
+    }
+}
+
 /// Which request is sent next.
 #[derive(Debug, Clone)]
 pub enum Choice {
@@ -228,15 +237,10 @@ impl RequestSet {
 
     /// The first request that changes nothing at a server, by its method (RFC 9110 §9.2.1), if there is one.
     pub fn first_safe(&self) -> Option<Vec<u8>> {
-        let bytes = |request: &Request| {
-            let mut bytes = Vec::new();
-            request
-                .template
-                .render(0, &mut SplitMix64::new(0), &mut bytes);
-            bytes
-        };
-        let is_safe = |bytes: &Vec<u8>| SAFE.iter().any(|method| bytes.starts_with(method));
-        self.requests.iter().map(bytes).find(is_safe)
+        self.requests
+            .iter()
+            .map(Request::first_bytes)
+            .find(|bytes| SAFE.iter().any(|method| bytes.starts_with(method)))
     }
 
     /// Bytes of the longest request: what a buffer for any of them needs.

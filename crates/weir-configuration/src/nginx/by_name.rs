@@ -28,42 +28,63 @@ impl<'a> ByName<'a> {
 }
 
 fn choose<'a>(listens: &[Listen<'a>], socket: &Socket, name: &str) -> Choice<'a> {
-    let here = || listens.iter().filter(|listen| listen.socket == *socket);
-    let named = |fits: &dyn Fn(&str) -> Option<usize>| {
-        let ranked = here().enumerate().flat_map(|(place, listen)| {
-            let lengths = names(listen.server).into_iter().filter_map(fits);
-            lengths.map(move |length| (length, Reverse(place), listen.server))
-        });
-        // The longest, and of those the first.
-        ranked
-            .max_by_key(|(length, place, _)| (*length, *place))
-            .map(|(.., server)| server)
-    };
-    let exact = |own: &str| {
-        let own = own.strip_prefix('.').unwrap_or(own);
-        own.eq_ignore_ascii_case(name).then_some(0)
-    };
-    let before = |own: &str| match own.strip_prefix('.') {
-        Some(_) => wildcard(&format!("*{own}"), name),
-        None => own.starts_with("*.").then(|| wildcard(own, name)).flatten(),
-    };
-    let behind = |own: &str| own.ends_with(".*").then(|| wildcard(own, name)).flatten();
-    let expression = |own: &str| {
-        let pattern = own.strip_prefix('~')?;
-        is_found(pattern, true, name)?.then_some(0)
-    };
-    let found = named(&exact)
-        .or_else(|| named(&before))
-        .or_else(|| named(&behind))
-        .or_else(|| named(&expression));
-    if found.is_some() {
-        return (found, true);
+    let here: Vec<&Listen<'a>> = listens
+        .iter()
+        .filter(|listen| listen.socket == *socket)
+        .collect();
+    for fits in [exact, before, behind, expression] {
+        if let Some(server) = first_of_longest(&here, name, fits) {
+            return (Some(server), true);
+        }
     }
-    let is_default = |listen: &&Listen<'_>| {
-        let mut flags = listen.flags().iter();
-        flags.any(|flag| flag.text == "default_server" || flag.text == "default")
-    };
-    (here().find(is_default).map(|listen| listen.server), false)
+    let default = here.iter().find(|listen| is_default(listen));
+    (default.map(|listen| listen.server), false)
+}
+
+/// How long the part of a host is that a name of a server stands for, if it fits.
+type Fit = fn(&str, &str) -> Option<usize>;
+
+fn first_of_longest<'a>(here: &[&Listen<'a>], host: &str, fits: Fit) -> Option<&'a Node<'a>> {
+    here.iter()
+        .enumerate()
+        .flat_map(|(place, listen)| {
+            names(listen.server)
+                .into_iter()
+                .filter_map(|name| fits(name, host))
+                .map(move |length| (length, Reverse(place), listen.server))
+        })
+        .max_by_key(|(length, place, _)| (*length, *place))
+        .map(|(.., server)| server)
+}
+
+fn exact(name: &str, host: &str) -> Option<usize> {
+    let whole = name.strip_prefix('.').unwrap_or(name);
+    whole.eq_ignore_ascii_case(host).then_some(0)
+}
+
+/// `*.example.com`, and `.example.com`, which is that and `example.com`.
+fn before(name: &str, host: &str) -> Option<usize> {
+    if name.starts_with('.') {
+        return wildcard(&format!("*{name}"), host);
+    }
+    name.starts_with("*.")
+        .then(|| wildcard(name, host))
+        .flatten()
+}
+
+/// `www.example.*`
+fn behind(name: &str, host: &str) -> Option<usize> {
+    name.ends_with(".*").then(|| wildcard(name, host)).flatten()
+}
+
+fn expression(name: &str, host: &str) -> Option<usize> {
+    let pattern = name.strip_prefix('~')?;
+    is_found(pattern, true, host)?.then_some(0)
+}
+
+fn is_default(listen: &Listen<'_>) -> bool {
+    let mut flags = listen.flags().iter();
+    flags.any(|flag| flag.text == "default_server" || flag.text == "default")
 }
 
 /// The names of a server; one that says none has the empty one.

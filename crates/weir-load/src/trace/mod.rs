@@ -208,10 +208,12 @@ impl Trace {
 
     /// Arrivals whose method has content, which no log has.
     pub fn with_content(&self) -> u64 {
-        let which = self.which.as_deref().unwrap_or_default().iter();
-        let methods = which.map(|index| &*self.requests[*index as usize].0);
-        let has_content = |method: &&str| matches!(*method, "POST" | "PUT" | "PATCH");
-        methods.filter(has_content).count() as u64
+        let which = self.which.as_deref().unwrap_or_default();
+        which
+            .iter()
+            .map(|index| &*self.requests[*index as usize].0)
+            .filter(|method| matches!(*method, "POST" | "PUT" | "PATCH"))
+            .count() as u64
     }
 
     /// From the first arrival to the last, in nanoseconds.

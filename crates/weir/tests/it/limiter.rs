@@ -294,8 +294,10 @@ http { access_log off; server { listen 127.0.0.1:PORT; return 200; } }
 fn established(port: u16) -> usize {
     let table = std::fs::read_to_string("/proc/net/tcp").expect("a table of sockets");
     let port = format!(":{port:04X}");
-    let is_open = |line: &&str| line.contains(&port) && line.contains(" 01 ");
-    table.lines().filter(is_open).count()
+    table
+        .lines()
+        .filter(|line| line.contains(&port) && line.contains(" 01 "))
+        .count()
 }
 
 /// New processes are looked for every five seconds, so the load goes on for longer than that.

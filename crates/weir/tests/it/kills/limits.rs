@@ -108,15 +108,6 @@ impl Hardship {
 
     /// Lets it happen to a weir that lives.
     fn happen(self, run: &Running, group: &Path, scene: &Scene<'_>) {
-        let limit = |resource, most| {
-            let pid = Pid::from_raw(run.pid().cast_signed()).expect("not zero");
-            let limit = Rlimit {
-                current: Some(most),
-                maximum: getrlimit(resource).maximum,
-            };
-            // One that has ended meets no limit.
-            let _ = prlimit(Some(pid), resource, limit);
-        };
         match self {
             Signalled(number) => {
                 signal(run.pid(), number);
@@ -127,9 +118,9 @@ impl Hardship {
                 }
             }
             Tasks => drop(std::fs::write(group.join("pids.max"), "1")),
-            Files => limit(Resource::Nofile, 3),
-            Memory => limit(Resource::As, 1 << 20),
-            FileSize => limit(Resource::Fsize, 4096),
+            Files => limit(run, Resource::Nofile, 3),
+            Memory => limit(run, Resource::As, 1 << 20),
+            FileSize => limit(run, Resource::Fsize, 4096),
             Full(folder) => {
                 let root = PathBuf::from(format!("/proc/{}/root", run.pid()));
                 let path = scene.place.path(folder).join("filler");
@@ -143,6 +134,17 @@ impl Hardship {
     fn may_kill(self) -> bool {
         matches!(self, Memory)
     }
+}
+
+/// Lowers the soft limit of a weir that lives.
+fn limit(run: &Running, resource: Resource, most: u64) {
+    let pid = Pid::from_raw(run.pid().cast_signed()).expect("not zero");
+    let limit = Rlimit {
+        current: Some(most),
+        maximum: getrlimit(resource).maximum,
+    };
+    // One that has ended meets no limit.
+    let _ = prlimit(Some(pid), resource, limit);
 }
 
 /// By a program, because some numbers have no name.
