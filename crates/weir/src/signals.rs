@@ -71,7 +71,8 @@ fn watch(stop: &Arc<AtomicBool>, is_ending: &Arc<AtomicBool>) -> std::io::Result
     // Comes every second until the hard limit of CPU time ends the process (setrlimit(2)): no further wish.
     flag::register(SIGXCPU, Arc::clone(stop))?;
     for signal in stray_signals() {
-        flag::register(signal, Arc::clone(stop))?;
+        // A debugger or a sandbox may keep some for itself.
+        let _ = flag::register(signal, Arc::clone(stop));
     }
     let (mut signals, is_ending) = (Signals::new(SIGNALS)?, Arc::clone(is_ending));
     let builder = std::thread::Builder::new().name("weir-signals".to_owned());

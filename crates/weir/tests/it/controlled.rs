@@ -214,10 +214,10 @@ pub(crate) fn capacities_of_a_controller_are_searched_in_turn(test: &Test) {
     let first = order();
     assert_eq!(first[0], "baseline");
     let mut running = start(test, &place, &format!("run --resume tried {ON}"));
+    running.wait_until("the second arm", |_| data(test).contains("\"1\""));
     running.wait_until("a trial of the second arm", |_| {
         order() == ["baseline", "few"]
     });
-    assert!(data(test).contains("\"1\""));
     running.signal(Signal::INT);
     running.end().with_code(130);
     assert_eq!(data(test), BEFORE);

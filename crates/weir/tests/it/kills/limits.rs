@@ -203,10 +203,11 @@ impl Chaos {
             return None;
         }
         let took = hit.elapsed();
-        let mut row = Row::new(format!(
-            "at {:.3} s, ended after {took:.1?}",
-            due.as_secs_f64()
-        ));
+        let at = due.as_secs_f64();
+        let said = ended
+            .as_ref()
+            .map_or("", |ended| last_sentence(&ended.stderr));
+        let mut row = Row::new(format!("at {at:.3} s, ended after {took:.1?} ({said})"));
         // A program that is only being loaded handles no signals.
         let has_begun = scene.place.run_folder().is_dir();
         match &ended {
