@@ -27,7 +27,8 @@ pub(crate) fn read(file: Option<&Path>) -> Result<Kubeconfig, KubeError> {
     let unreadable =
         |error: kube::config::KubeconfigError| KubeError::NoConfiguration(error.to_string());
     files.iter().try_fold(Kubeconfig::default(), |all, file| {
-        if !is_handed_over(file) {
+        // One that is missing is told by whoever reads it.
+        if file.symlink_metadata().is_ok() && !is_handed_over(file) {
             must_be_ours(file)?;
         }
         let next = Kubeconfig::read_from(file).map_err(unreadable)?;
@@ -141,6 +142,8 @@ mod tests {
             assert_eq!(row.contains("(chmod go-w)"), !is_used, "{row}");
             assert_eq!(fs::remove_file(at("ran")).is_ok(), is_used, "{row}");
         }
+        let missing = read(Some(&at("none"))).unwrap_err().to_string();
+        assert!(!missing.contains("chmod"), "{missing}");
         // A pod's projected volume: links in a folder like /tmp.
         set("", 0o1777);
         only_ours_file_named(&at("link")).unwrap();

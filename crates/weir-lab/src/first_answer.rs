@@ -26,9 +26,14 @@ pub(crate) struct FirstAnswer<'a> {
     pub(crate) tls: bool,
 }
 
-/// Explains a status that sends a client elsewhere (RFC 9110 §15.4); empty for others.
+/// Returns true if a status sends a client elsewhere (RFC 9110 §15.4).
+pub fn is_redirect(status: u16) -> bool {
+    matches!(status, 301 | 302 | 303 | 307 | 308)
+}
+
+/// Explains a redirect; empty for other statuses.
 fn redirect(status: u16) -> &'static str {
-    if matches!(status, 301 | 302 | 303 | 307 | 308) {
+    if is_redirect(status) {
         ", a redirect, which weir does not follow: name what it leads to, or write `expect: status=3xx` if it is meant"
     } else {
         ""

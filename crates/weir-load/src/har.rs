@@ -10,7 +10,7 @@ pub struct Recorded {
     /// Method.
     pub method: String,
     /// Host and target.
-    pub whom: Option<(String, String)>,
+    pub destination: Option<(String, String)>,
     /// Names and values of headers.
     pub headers: Vec<(String, String)>,
     /// Body.
@@ -43,7 +43,7 @@ fn recorded(entry: &Value) -> Recorded {
     Recorded {
         begin: text(&entry["startedDateTime"]),
         method: text(&request["method"]),
-        whom: whom(request["url"].as_str().unwrap_or_default()),
+        destination: host_and_target(request["url"].as_str().unwrap_or_default()),
         headers: headers
             .map(|one| (text(&one["name"]), text(&one["value"])))
             .collect(),
@@ -56,8 +56,8 @@ fn text(value: &Value) -> String {
 }
 
 /// Host without a port, and target in origin form, of a URL; `None` unless it is one of http or https.
-pub fn whom(url: &str) -> Option<(String, String)> {
-    if !url.starts_with("http") {
+pub fn host_and_target(url: &str) -> Option<(String, String)> {
+    if !url.starts_with("http://") && !url.starts_with("https://") {
         return None;
     }
     let uri: http::Uri = url.split('#').next()?.parse().ok()?;

@@ -395,23 +395,22 @@ fn wait_until_ready(
             return Err(ended_early(proxy, configuration, status));
         }
         let address = configuration.listen();
-        let connected = TcpStream::connect_timeout(&address, PATIENCE);
-        let refused_here = connected
-            .as_ref()
-            .err()
-            .is_some_and(is_short_of_descriptors);
-        if refused_here {
-            let failed = SutError::file("open a socket for", address.to_string());
-            return connected.map(drop).map_err(failed);
-        }
-        if connected.is_ok() {
-            let started = Started {
-                configuration,
-                proxy: running,
-                since: accepts_since.get_or_insert_with(Instant::now).elapsed(),
-            };
-            if proxy.is_ready(&started) {
-                return Ok(());
+        match TcpStream::connect_timeout(&address, PATIENCE) {
+            Err(error) if is_short_of_descriptors(&error) => {
+                return Err(SutError::file("open a socket for", address.to_string())(
+                    error,
+                ));
+            }
+            Err(_) => {}
+            Ok(_) => {
+                let started = Started {
+                    configuration,
+                    proxy: running,
+                    since: accepts_since.get_or_insert_with(Instant::now).elapsed(),
+                };
+                if proxy.is_ready(&started) {
+                    return Ok(());
+                }
             }
         }
         if begin.elapsed() > START_LIMIT {

@@ -29,7 +29,7 @@ pub(crate) fn requests(
     let mut requests: Vec<WeightedRequest> = Vec::new();
     let mut others = BTreeMap::new();
     for one in &recorded {
-        let Some((own, target)) = &one.whom else {
+        let Some((own, target)) = &one.destination else {
             continue;
         };
         if !own.eq_ignore_ascii_case(host) {

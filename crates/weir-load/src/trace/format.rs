@@ -141,9 +141,8 @@ fn words(line: &[u8]) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// What stands in the first quotes. A quote in it has a backslash before it (Apache httpd), or is
+/// What stands in the first quotes, and where they end. A quote in it has a backslash before it (Apache httpd), or is
 /// written as `\x22` (nginx).
-/// Where they end comes with it.
 fn quoted(line: &[u8], from: usize) -> Result<(&[u8], usize), Wrong> {
     let wrong = |at| Wrong::new(at, QUOTED);
     let quote = line[from..].iter().position(|&byte| byte == b'"');
@@ -174,9 +173,16 @@ fn without_hashes(text: Cow<'_, str>) -> Cow<'_, str> {
     [before.to_owned()].into_iter().chain(plain).collect()
 }
 
-/// Columns of the W3C extended log format (IIS, CloudFront): how many, and where date, time and path are, and method and query if there are any.
+/// Columns of the W3C extended log format (IIS, CloudFront), counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Columns(usize, [usize; 3], [Option<usize>; 2]);
+pub(super) struct Columns {
+    count: usize,
+    date: usize,
+    time: usize,
+    path: usize,
+    method: Option<usize>,
+    query: Option<usize>,
+}
 
 impl Columns {
     /// What comes after `#Fields:`.
@@ -187,27 +193,29 @@ impl Columns {
         else {
             return Err(Wrong::new(0, NAMES));
         };
-        Ok(Columns(
-            names.len(),
-            [date, time, path],
-            ["cs-method", "cs-uri-query"].map(at),
-        ))
+        Ok(Columns {
+            count: names.len(),
+            date,
+            time,
+            path,
+            method: at("cs-method"),
+            query: at("cs-uri-query"),
+        })
     }
 
     pub(super) fn read(self, line: &[u8], request: &mut String) -> Result<Line, Wrong> {
-        let Columns(count, needed, [method, query]) = self;
         let values: Vec<&[u8]> = split(line).collect();
-        if values.len() != count {
+        if values.len() != self.count {
             return Err(Wrong::new(0, VALUES));
         }
         let value = |at: usize| String::from_utf8_lossy(values[at]);
-        let [date, time, mut path] = needed.map(value);
+        let [date, time, mut path] = [self.date, self.time, self.path].map(value);
         let stamp = time::columns(&date, &time).ok_or(Wrong::new(0, TIME))?;
         // Nothing is written as `-`.
-        if let Some(query) = query.map(value).filter(|query| *query != "-") {
+        if let Some(query) = self.query.map(value).filter(|query| *query != "-") {
             path = format!("{path}?{query}").into();
         }
-        let method = method.map_or("GET".into(), value);
+        let method = self.method.map_or("GET".into(), value);
         Ok((stamp, put_request(&method, &path, request)))
     }
 }
@@ -241,7 +249,7 @@ pub(super) fn put_request(method: &str, target: &str, request: &mut String) -> S
         return Err(NO_PATH);
     }
     // `http://host/x` is `/x`: what is asked is the server of the load.
-    let origin_form = har::whom(target).map(|(_, path)| path);
+    let origin_form = har::host_and_target(target).map(|(_, path)| path);
     let target = origin_form.as_deref().unwrap_or(target);
     let fits = weir_http::is_token(method)
         && target.starts_with('/')

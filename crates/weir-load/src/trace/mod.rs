@@ -366,12 +366,12 @@ impl Lines {
         };
         let entries = har::parse(file).map_err(har_error)?;
         self.format = Some(Format::Json);
-        let site = entries.iter().find_map(|entry| entry.whom.as_ref());
+        let site = entries.iter().find_map(|entry| entry.destination.as_ref());
         for (entry, number) in entries.iter().zip(1..) {
             let stamp = time::rfc3339(&entry.begin)
                 .ok_or_else(|| har_error(format!("entry {number} has no time")))?;
             self.request.clear();
-            let sendable = match (&entry.whom, site) {
+            let sendable = match (&entry.destination, site) {
                 (Some((host, target)), Some((site, _))) if host == site => {
                     put_request(&entry.method, target, &mut self.request)
                 }

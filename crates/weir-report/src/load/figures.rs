@@ -311,7 +311,11 @@ fn never_ended(report: &LoadReport) -> Option<String> {
     let requests = plural(total, "request");
     let oldest = time(censored.oldest_ns as f64);
     let is_begun = report.counts.received_bytes > 0 && report.counts.completed_whole == 0;
-    let unanswered = ["sent and not answered", "answered in part"][usize::from(is_begun)];
+    let unanswered = if is_begun {
+        "answered in part"
+    } else {
+        "sent and not answered"
+    };
     let parts = [
         (censored.in_flight, unanswered),
         (censored.queued, "due but without an idle connection"),

@@ -131,8 +131,7 @@ fn concluded(
     report: &LoadReport,
     (args, job, judged, remark): Ended<'_>,
 ) -> Result<ExitCode, Failure> {
-    // Answers of 400 to all are those of another protocol.
-    let is_failure = report.statuses.iter().all(|one| one.status == 400);
+    let is_failure = remark.as_ref().is_some_and(|remark| remark.is_failure);
     let failure = remark.map(|remark| remark.failure(&report.target.url));
     match (
         report.outcome.as_str(),

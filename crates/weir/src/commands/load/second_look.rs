@@ -29,21 +29,31 @@ const TLS: &[u8] = &[0x15, 0x16];
 /// Header of the PROXY protocol, version 1, of a connection of which nothing is known.
 const PROXY_HEADER: &[u8] = b"PROXY UNKNOWN\r\n";
 
-/// Statuses that send a client elsewhere (RFC 9110 §15.4).
-const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
-
 const UNANSWERED: &str = "not one request was answered";
 
 /// A sentence about a load's answers, and what to do.
-pub(super) struct Remark(String, String);
+pub(super) struct Remark {
+    text: String,
+    hint: String,
+    /// True if no request was answered as the server would answer a client that it understands.
+    pub(super) is_failure: bool,
+}
 
 impl Remark {
+    fn failed(text: String, hint: impl Into<String>) -> Remark {
+        Remark {
+            text,
+            hint: hint.into(),
+            is_failure: true,
+        }
+    }
+
     pub(super) fn note(&self) -> String {
-        format!("{}; {}", self.0, self.1)
+        format!("{}; {}", self.text, self.hint)
     }
 
     pub(super) fn failure(&self, url: &str) -> Failure {
-        Failure::failed(format!("{url}: {}", self.0)).hint(&self.1)
+        Failure::failed(format!("{url}: {}", self.text)).hint(&self.hint)
     }
 }
 
@@ -62,7 +72,7 @@ pub(super) fn remark(job: &Job, report: &LoadReport) -> Option<Remark> {
             speaks_tls(flow, url, all).or_else(|| certificate_demanded(flow, all))
         }
         all => {
-            let redirects = all.iter().filter(|one| REDIRECTS.contains(&one.status));
+            let redirects = all.iter().filter(|one| weir_lab::is_redirect(one.status));
             let most = redirects.clone().max_by_key(|one| one.count)?.status;
             let sum: u64 = redirects.map(|one| one.count).sum();
             let share = sum as f64 / all.iter().map(|one| one.count).sum::<u64>() as f64;
@@ -94,14 +104,14 @@ fn unended(flow: &Flow) -> Option<Remark> {
     };
     let begin = format!("status {status}, Content-Type {kind}, first byte after {after:.1} ms");
     let text = format!("{UNANSWERED}: responses begin ({begin}) and do not end within the timeout");
-    Some(Remark(text, hint.to_owned()))
+    Some(Remark::failed(text, hint))
 }
 
 fn speaks_tls(flow: &Flow, url: &str, seen: &str) -> Option<Remark> {
     let is_tls = flow.tls.is_none() && answers(flow, GREETING, TLS);
     is_tls.then(|| {
         let hint = format!("ask over TLS: {}", url.replacen("http:", "https:", 1));
-        Remark(format!("{seen}, and the port speaks TLS"), hint)
+        Remark::failed(format!("{seen}, and the port speaks TLS"), hint)
     })
 }
 
@@ -121,7 +131,7 @@ fn proxy_protocol(flow: &Flow) -> Option<Remark> {
         let text = "but the port answers where a header of the PROXY protocol comes first";
         let hint = "the listener may demand it (nginx: `listen … proxy_protocol`, HAProxy: `accept-proxy`), and weir does not \
                     speak it: load a listener without";
-        Remark(format!("{UNANSWERED}, {text}"), hint.to_owned())
+        Remark::failed(format!("{UNANSWERED}, {text}"), hint)
     })
 }
 
@@ -130,7 +140,7 @@ fn certificate_demanded(flow: &Flow, seen: &str) -> Option<Remark> {
     let answer = Answer::of_flow(flow)?;
     answer.text.contains("required SSL certificate").then(|| {
         let text = format!("{seen}, because the server demands a client certificate");
-        Remark(text, "give one with --cert and --key".to_owned())
+        Remark::failed(text, "give one with --cert and --key")
     })
 }
 
@@ -140,7 +150,11 @@ fn redirected(flow: &Flow, status: u16, share: f64) -> Remark {
     let text = format!(
         "{share} of the answers are redirects (status {status}{to}), which weir does not follow"
     );
-    Remark(text, hint)
+    Remark {
+        text,
+        hint,
+        is_failure: false,
+    }
 }
 
 /// Asks a server once more where its redirect leads; gives that, and what to do.

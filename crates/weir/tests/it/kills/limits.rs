@@ -198,8 +198,8 @@ impl Chaos {
         hardship.happen(&run, &group, &scene);
         let hit = Instant::now();
         let ended = end(run);
-        let _ = std::fs::remove_dir(&group);
         if !struck {
+            let _ = std::fs::remove_dir(&group);
             return None;
         }
         let took = hit.elapsed();
@@ -215,6 +215,8 @@ impl Chaos {
             Err(words) => row.fault(words.clone()),
         }
         let left = at_rest(&before, &scene, &seen, REST);
+        // Empty now: it goes with the last process that was in it.
+        let _ = std::fs::remove_dir(&group);
         let is_killed = row.noticed == "killed";
         if !is_killed && !left.is_nothing() {
             row.fault(format!("weir ended in order and left{left}"));
