@@ -14,7 +14,7 @@
 
 use crate::error::{ParseError, Result};
 use crate::sink::Sink;
-use crate::text::{Text, decimal, is_blank, is_token, trim};
+use crate::text::{Text, decimal, is_blank, is_token, is_word, trim};
 
 /// Capacity that an idle connection may keep for lines split across reads.
 const KEPT_CAPACITY: usize = 1024;
@@ -334,23 +334,23 @@ impl Section {
     /// Which of the fields of interest has this name, if any.
     #[inline]
     fn of_interest(&self, name: &[u8]) -> Option<Field> {
-        let (field, spelled): (Field, &[u8]) = match (name.len(), name[0] | 0x20) {
-            (6, b'e') => (Field::Expect, b"expect"),
-            (10, b'c') => (Field::Connection, b"connection"),
-            (14, b'c') => (Field::ContentLength, b"content-length"),
-            (LONGEST_NAME, b't') => (Field::TransferEncoding, b"transfer-encoding"),
+        let field = match name.len() {
+            6 if is_word(name, b"expect") => Field::Expect,
+            10 if is_word(name, b"connection") => Field::Connection,
+            14 if is_word(name, b"content-length") => Field::ContentLength,
+            LONGEST_NAME if is_word(name, b"transfer-encoding") => Field::TransferEncoding,
             _ => return None,
         };
-        (name.eq_ignore_ascii_case(spelled) && !self.trailer).then_some(field)
+        (!self.trailer).then_some(field)
     }
 
     fn apply(&mut self, field: Field, value: &[u8]) {
         match field {
             Field::Connection => {
                 for option in value.split(|byte| *byte == b',').map(trim) {
-                    if option.eq_ignore_ascii_case(b"close") {
+                    if is_word(option, b"close") {
                         self.said |= CLOSE;
-                    } else if option.eq_ignore_ascii_case(b"keep-alive") {
+                    } else if is_word(option, b"keep-alive") {
                         self.said |= KEEP_ALIVE;
                     }
                 }

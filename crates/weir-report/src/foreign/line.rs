@@ -462,16 +462,19 @@ impl<'t> Line<'t> {
 
     /// Credentials behind the scheme that they are for (RFC 9110 §11.4).
     fn scheme(&mut self, name: &str) {
-        let lower = name.to_ascii_lowercase();
+        let is_bearer = name.eq_ignore_ascii_case("bearer");
+        if !is_bearer && !name.eq_ignore_ascii_case("basic") {
+            return;
+        }
         let rest = self.rest_of_string();
         let blank = ["\\ ", " ", "%20"]
             .into_iter()
             .find(|blank| rest.starts_with(blank));
-        let (Some(blank), "bearer" | "basic") = (blank, &*lower) else {
+        let Some(blank) = blank else {
             return;
         };
         let value = word(&rest[blank.len()..], |c| " \t;,\"'".contains(c));
-        if !is_harmless(value) && (lower == "bearer" || is_credentials(value)) {
+        if !is_harmless(value) && (is_bearer || is_credentials(value)) {
             self.keep(blank.len());
             self.skip(value.len(), MASK);
         }

@@ -170,6 +170,11 @@ impl Reporter {
         Reporter::shown(&ProgressWord::Off)
     }
 
+    /// Whether somebody sees what happens without having to ask.
+    pub(crate) fn is_shown(&self) -> bool {
+        !self.consumers.is_empty()
+    }
+
     /// Whether somebody wants to know how arms compare while a run goes on.
     pub(crate) fn is_analyzed(&self) -> bool {
         self.consumers.iter().any(|consumer| consumer.is_analyzed())

@@ -225,7 +225,10 @@ fn measure(
     let watch = distant
         .is_none()
         .then(|| Mutex::new(Watch::begin(&job.plan)));
-    let collected = Mutex::new(Collected::new(&job.plan, Some(every(args)?)));
+    let every = every(args)?;
+    // Each interval takes the time of a whole report.
+    let intervals = reporter.is_shown().then_some(every);
+    let collected = Mutex::new(Collected::new(&job.plan, intervals));
     let load = Load {
         job,
         control: &control,

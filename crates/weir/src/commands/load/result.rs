@@ -187,7 +187,12 @@ impl<'a> Collected<'a> {
             sustain,
             times: end.times,
         });
-        let flows: Vec<FlowReport> = flows.map(|flow| flow.report()).collect();
+        // Of a single one, `together` says all.
+        let flows: Vec<FlowReport> = if plan.flows.len() > 1 {
+            flows.map(|flow| flow.report()).collect()
+        } else {
+            Vec::new()
+        };
         let together = self.together(&end, job, sustain);
         let mut report = LoadReport {
             format: FORMAT.to_owned(),
@@ -212,7 +217,7 @@ impl<'a> Collected<'a> {
             generator: end.generator,
             generators: end.generators,
             over_time: self.seconds.clone(),
-            flows: if flows.len() > 1 { flows } else { Vec::new() },
+            flows,
             validity: Vec::new(),
             notes: Vec::new(),
             outcome: if end.interrupted {
