@@ -64,7 +64,7 @@ fn tells(ended: &Ended, place: &Place) {
     ended.stderr.has_all(&[
         "closed: 10 blocks in ",
         "open: 6 blocks in ",
-        " at 200 requests/s · about ",
+        " at 200 requests/s",
         " left of the run",
     ]);
 }
