@@ -21,7 +21,7 @@ pub use asked::{AskSpec, HOST, RequestedSpec, authority, server_name};
 pub use ends::{SearchSpec, Until};
 pub use proxy::{
     BesideSpec, ControllerSpec, ExternalSpec, InstanceSpec, LauncherSpec, OwnConfiguration,
-    ProxyKind, ProxyRole, ProxySpec, SysctlMeans,
+    ProxyKind, ProxyRole, ProxySpec, SysctlMeans, no_server_at,
 };
 pub use published::{GainOf, Published, PublishedGain, PublishedQuantile, PublishedTimes};
 pub use taken::{Taken, TakenFrom};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use weir_model::study::{
     ControllerSpec, ExternalSpec, OwnConfiguration, ProxyKind, ProxyRole, ProxySpec, Settings,
-    SysctlMeans,
+    SysctlMeans, no_server_at,
 };
 use weir_parameters::{Catalog, LevelKind};
 
@@ -240,6 +240,16 @@ fn external(kind: ProxyKind, fields: &Fields<'_>, check: &mut Checker) -> Option
 
 /// Where something is that weir does not start.
 pub(crate) fn address(node: &Node, check: &mut Checker) -> Option<ExternalSpec> {
+    let spec = any_address(node, check)?;
+    if let Some(why) = no_server_at(&spec.address) {
+        check.error(node.span.clone(), why);
+        return None;
+    }
+    Some(spec)
+}
+
+/// The address that a node has, or that its name resolves to.
+fn any_address(node: &Node, check: &mut Checker) -> Option<ExternalSpec> {
     let text = check.text(node)?;
     if let Ok(address) = text.parse() {
         return Some(ExternalSpec::at(address));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -175,6 +175,22 @@ impl ExternalSpec {
     /// All its addresses, the first one first.
     pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         std::iter::once(self.address).chain(self.also.iter().copied())
+    }
+}
+
+/// Why no server can be at an address; `None`: there can.
+pub fn no_server_at(address: &SocketAddr) -> Option<String> {
+    let ip = address.ip().to_canonical();
+    if address.port() == 0 {
+        Some(format!("{address} has port 0, which no server has"))
+    } else if ip.is_multicast() {
+        Some(format!("{ip} is a multicast address, which no server has"))
+    } else if ip == Ipv4Addr::BROADCAST {
+        Some(format!(
+            "{ip} is the broadcast address, which no server has"
+        ))
+    } else {
+        None
     }
 }
 

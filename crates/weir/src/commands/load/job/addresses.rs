@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use weir_model::study::no_server_at;
+
 use crate::failure::Failure;
 
 /// More own addresses than this are a mistake.
@@ -79,12 +81,16 @@ pub(super) fn targets(text: &str) -> Result<Vec<SocketAddr>, Failure> {
     text.split(',')
         .map(str::trim)
         .map(|part| {
-            part.parse().map_err(|_| {
+            let address = part.parse().map_err(|_| {
                 Failure::input(format!(
                     "--to {text}: `{part}` is not an address with a port"
                 ))
                 .hint("for example --to 10.0.0.1:8080,10.0.0.2:8080")
-            })
+            })?;
+            match no_server_at(&address) {
+                Some(why) => Err(Failure::input(format!("--to {text}: {why}"))),
+                None => Ok(address),
+            }
         })
         .collect()
 }
@@ -124,7 +130,13 @@ mod tests {
         ] {
             assert!(sources(text).is_err(), "{text}");
         }
-        for text in ["127.0.0.1", "localhost:80", "127.0.0.1:70000"] {
+        for text in [
+            "127.0.0.1",
+            "localhost:80",
+            "127.0.0.1:70000",
+            "127.0.0.1:0",
+            "[ff02::1]:80",
+        ] {
             assert!(targets(text).is_err(), "{text}");
         }
     }

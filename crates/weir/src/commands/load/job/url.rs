@@ -1,9 +1,12 @@
 //! The parts of a URL that a load needs.
 
 use std::net::{SocketAddr, TcpStream};
+use std::num::NonZeroU16;
 use std::time::Duration;
 
 use http::Uri;
+use http::uri::InvalidUri;
+use weir_model::study::no_server_at;
 
 use crate::failure::Failure;
 use crate::names;
@@ -37,25 +40,40 @@ pub(crate) fn without_secrets(text: &str) -> String {
     }
 }
 
+/// What is wrong with a URL that does not parse.
+fn unreadable(text: &str, error: &InvalidUri) -> Failure {
+    let failure = Failure::input(format!("`{}` is not a URL: {error}", without_secrets(text)));
+    let rest = text.split_once("://").map_or("", |(_, rest)| rest);
+    let (host, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    if !host.is_ascii() {
+        failure.hint("write the host in its ASCII form (xn--…)")
+    } else if path.contains(' ') {
+        failure.hint("write %20 for a space")
+    } else {
+        failure.hint("a URL looks like http://127.0.0.1:8080/index.html")
+    }
+}
+
 impl Url {
     pub(super) fn parse(text: &str) -> Result<Url, Failure> {
         let bad = |message: &str| {
             Failure::input(format!("`{}` {message}", without_secrets(text)))
                 .hint("a URL looks like http://127.0.0.1:8080/index.html")
         };
-        let uri: Uri = text
-            .parse()
-            .map_err(|error| bad(&format!("is not a URL: {error}")))?;
+        // A scheme ends with a colon, and then slashes begin.
+        let first_part = text.split(['/', '?', '#']).next().unwrap_or_default();
+        if !text.is_empty() && !first_part.ends_with(':') {
+            let rest = without_secrets(text.strip_prefix("//").unwrap_or(text));
+            return Err(bad("has no scheme").hint(format!("is it http://{rest}?")));
+        }
+        let uri: Uri = text.parse().map_err(|error| unreadable(text, &error))?;
         let secure = match uri.scheme_str() {
             Some("http") => false,
             Some("https") => true,
-            Some(other) => {
-                let message = format!("has the scheme {other}; weir speaks http and https");
+            other => {
+                let scheme = other.unwrap_or(first_part);
+                let message = format!("has the scheme {scheme}; weir speaks http and https");
                 return Err(bad(&message));
-            }
-            None => {
-                let hint = format!("is it http://{}?", without_secrets(text));
-                return Err(bad("has no scheme").hint(hint));
             }
         };
         let authority = uri.authority().ok_or_else(|| bad("has no host"))?;
@@ -72,14 +90,19 @@ impl Url {
         if host.is_empty() {
             return Err(bad("has no host"));
         }
+        if host.contains(':') && host.contains('%') {
+            return Err(bad("has a zone in its address, and weir supports none")
+                .hint("use an address that is not of the link (fe80::/10)"));
+        }
         // The http crate takes a port above 65535 for none.
         let after_host = authority.as_str().rsplit(']').next().unwrap_or_default();
         let port = match after_host.split_once(':') {
             None | Some((_, "")) if secure => 443,
             None | Some((_, "")) => 80,
             Some((_, port)) => port
-                .parse()
-                .map_err(|_| bad(&format!("has no port `{port}`: they go from 0 to 65535")))?,
+                .parse::<NonZeroU16>()
+                .map_err(|_| bad(&format!("has no port `{port}`: they go from 1 to 65535")))?
+                .get(),
         };
         Ok(Url {
             text: text.to_owned(),
@@ -99,10 +122,14 @@ impl Url {
             true => format!("[{}]:{}", self.host, self.port),
             false => format!("{}:{}", self.host, self.port),
         };
-        names::addresses(&asked).map_err(|error| {
+        let addresses = names::addresses(&asked).map_err(|error| {
             Failure::failed(format!("{}: the name does not resolve: {error}", self.host))
                 .hint(names::hint())
-        })
+        })?;
+        match addresses.iter().find_map(no_server_at) {
+            Some(why) => Err(Failure::input(format!("{}: {why}", self.text))),
+            None => Ok(addresses),
+        }
     }
 
     /// The first of its addresses that a connection can be opened to within `patience`; without that, the first.
