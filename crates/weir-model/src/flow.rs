@@ -98,6 +98,11 @@ impl LoadSpec {
         std::iter::once(&self.main).chain(&self.beside)
     }
 
+    /// The same, to be changed.
+    pub fn flows_mut(&mut self) -> impl Iterator<Item = &mut FlowSpec> {
+        std::iter::once(&mut self.main).chain(&mut self.beside)
+    }
+
     /// Connections that ask, of all flows together.
     pub fn asking(&self) -> u64 {
         let asking = self.flows().filter(|flow| !flow.is_held());

@@ -50,7 +50,8 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "TIME", default_value = "0s")]
     pub(crate) ramp_up: String,
 
-    /// Confirm that the server is yours, or that its owner agrees: needed for more than 100 requests/s to a public address
+    /// Confirm that the server is yours, or that its owner agrees: needed for more than 100 requests/s or connections to
+    /// a public address
     #[arg(long)]
     pub(crate) yes_this_is_mine: bool,
 

@@ -170,7 +170,8 @@ pub(crate) struct LabArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) parameters: Vec<PathBuf>,
 
-    /// Confirm that the server is yours, or that its owner agrees: needed for more than 100 requests/s to a public address
+    /// Confirm that the server is yours, or that its owner agrees: needed for more than 100 requests/s or connections to
+    /// a public address
     #[arg(long)]
     pub(crate) yes_this_is_mine: bool,
 

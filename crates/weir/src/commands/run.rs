@@ -86,7 +86,7 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     kube::can_be_controlled(&read.study, &options.places)?;
-    public::check(&read.study, &args.lab)?;
+    public::check(&mut read.study, &args.lab)?;
     let options = Options {
         folder: folder(&args.lab, &read.study.name),
         remarks,

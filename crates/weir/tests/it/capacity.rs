@@ -269,12 +269,17 @@ fn a_study_of_one_arm_asks_for_its_capacity() {
 #[test]
 fn only_who_owns_a_public_server_has_it_searched_by_a_study() {
     let folder = tempfile::tempdir().expect("a folder");
-    let load = "  - {name: closed, closed: true, connections: 4, duration: 3s}";
+    let closed = "  - {name: closed, closed: true, connections: 4, duration: 3s}";
+    let little = "  - {name: little, rate: 10, connections: 34, duration: 20s}";
+    let short = "  - {name: short, rate: 10, connections: 10, duration: 20s, connection: 1ms}";
     let proxy = "{kind: external, address: '192.0.2.7:80'}";
+    let arm = "a/a: true\narms: [{name: b, proxy: {kind: external, address: '192.0.2.7:81'}}]";
     let path = folder.path().join("study.yaml");
-    for (command, more) in [
-        ("capacity", "objective: {capacity: 'p99 < 50ms'}"),
-        ("run", "a/a: true"),
+    for (command, load, more) in [
+        ("capacity", closed, "objective: {capacity: 'p99 < 50ms'}"),
+        ("run", closed, "a/a: true"),
+        ("run", little, arm),
+        ("run", short, "a/a: true"),
     ] {
         std::fs::write(&path, place::study(proxy, load, more)).expect("a file");
         let line = format!(
@@ -282,7 +287,11 @@ fn only_who_owns_a_public_server_has_it_searched_by_a_study() {
             path.display(),
             folder.path().display()
         );
-        run(&line).refused_in_a_line(&["192.0.2.7:80 is a public address", "--yes-this-is-mine"]);
+        run(&line).refused_in_a_line(&[
+            "192.0.2.7:8",
+            " is a public address",
+            "--yes-this-is-mine",
+        ]);
         assert!(!folder.path().join("run").exists());
     }
 }

@@ -42,7 +42,7 @@ fn what_cannot_be_searched_for_is_refused_before_anything_is_asked() {
         (&[nobody, "--confidence", "95"], "--confidence: `95` is not a share from 50% to less than 100%"),
         (&[nobody, "--fail-if", "p99 < 3ms"], "--fail-if `p99 < 3ms`: only `capacity`"),
         (&[nobody, "-o", "/nonexistent/x"], "-o /nonexistent/x: No such file"),
-        (&["http://192.0.2.7/"], "192.0.2.7:80 is a public address, and this sends it more than 100 requests/s, requests at once, or connections\n\
+        (&["http://192.0.2.7/"], "192.0.2.7:80 is a public address, and this sends it more than 100 requests/s, requests at once, connections, or new connections/s\n\
                                   hint: if the server is yours, or its owner agrees, add --yes-this-is-mine"),
         (&["http://[2001:db8::7]:81/"], "[2001:db8::7]:81 is a public address"),
         (&[nobody, "--to", "127.0.0.1:9,192.0.2.7:80"], "192.0.2.7:80 is a public address"),

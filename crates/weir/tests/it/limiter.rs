@@ -230,16 +230,7 @@ fn a_server_in_another_network_namespace_is_found_by_its_address() {
     let serve = format!("exec nginx -c {}", configuration.display());
     let (server, client) = (contained(&serve), contained("exec sleep 120"));
     let (inside, outside) = (server.pid(), client.pid());
-    for line in [
-        format!("-t {outside} -n ip link add w1 type veth peer name w0 netns {inside}"),
-        format!("-t {outside} -n ip address add {OUTSIDE}/30 dev w1"),
-        format!("-t {outside} -n ip link set w1 up"),
-        format!("-t {inside} -n ip address add {INSIDE}/30 dev w0"),
-        format!("-t {inside} -n ip link set w0 up"),
-    ] {
-        let entered = Command::new("nsenter").args(line.split(' ')).status();
-        assert!(entered.is_ok_and(|status| status.success()), "{line}");
-    }
+    link((&server, INSIDE), (&client, OUTSIDE));
     wait_until("a server that listens", || {
         let sockets = std::fs::read_to_string(format!("/proc/{inside}/net/tcp"));
         sockets.is_ok_and(|sockets| sockets.contains(":1F90 "))
@@ -270,8 +261,23 @@ fn a_server_in_another_network_namespace_is_found_by_its_address() {
     }
 }
 
+/// Links two network namespaces, which have nothing else, by an address of a small network in each.
+pub(crate) fn link((server, inside): (&Running, &str), (client, outside): (&Running, &str)) {
+    let (to, from) = (server.pid(), client.pid());
+    for line in [
+        format!("-t {from} -n ip link add w1 type veth peer name w0 netns {to}"),
+        format!("-t {from} -n ip address add {outside}/30 dev w1"),
+        format!("-t {from} -n ip link set w1 up"),
+        format!("-t {to} -n ip address add {inside}/30 dev w0"),
+        format!("-t {to} -n ip link set w0 up"),
+    ] {
+        let entered = Command::new("nsenter").args(line.split(' ')).status();
+        assert!(entered.is_ok_and(|status| status.success()), "{line}");
+    }
+}
+
 /// A shell that goes on in a network namespace of its own once that has a loopback.
-fn contained(line: &str) -> Running {
+pub(crate) fn contained(line: &str) -> Running {
     let line = format!("ip link set lo up && {line}");
     let contained = Running::start(Command::new("unshare").args(["--net", "sh", "-c", &line]));
     let own = std::fs::read_link("/proc/self/ns/net").ok();

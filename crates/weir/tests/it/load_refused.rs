@@ -14,7 +14,7 @@ use crate::program::{HasAll, Running, behind, row, run, weir};
 
 /// What is wrong with a line, and what is unlucky: its exit code, and what is said, the hint included.
 #[rustfmt::skip]
-const LINES: [(&str, i32, &str); 55] = [
+const LINES: [(&str, i32, &str); 66] = [
     ("load 127.0.0.1:8080", 2, "`127.0.0.1:8080` has no scheme; is it http://127.0.0.1:8080?"),
     ("load ftp://127.0.0.1/", 2, "has the scheme ftp"),
     ("load http:///index.html", 2, "is not a URL"),
@@ -39,11 +39,22 @@ const LINES: [(&str, i32, &str); 55] = [
     ("load --place generator=a,b --io epoll http://ORIGIN/", 2, "--io: not with generators on other hosts"),
     ("load --place generator=a,b --source 127.0.0.2 http://ORIGIN/", 2, "--source: generators on other hosts send from"),
     ("load --place generator=a,a http://ORIGIN/", 2, "`generator=a,a` is not understood: it names a host twice"),
-    ("load http://192.0.2.7/", 2, "192.0.2.7:80 is a public address, and this sends it more than 100 requests/s, requests at once, or connections; add --yes-this-is-mine"),
+    ("load http://192.0.2.7/", 2, "192.0.2.7:80 is a public address, and this sends it more than 100 requests/s, requests at once, connections, or new connections/s; add --yes-this-is-mine"),
     ("load http://192.0.2.7/ -R 101 -d 1s", 2, "192.0.2.7:80 is a public address; add --yes-this-is-mine"),
     ("load http://192.0.2.7/ -R 50 -c 5000 -d 1s", 2, "192.0.2.7:80 is a public address; add --yes-this-is-mine"),
     ("load http://192.0.2.7/ -R 50 -d 100s --arrivals burst:3000", 2, "192.0.2.7:80 is a public address; add --yes-this-is-mine"),
     ("load http://192.0.2.7/ -c 3000 --connection hold -d 1s", 2, "192.0.2.7:80 is a public address; add --yes-this-is-mine"),
+    ("load http://192.0.2.7/ -c 100 -R 1 --connection 1ms -d 1s", 2, "192.0.2.7:80 is a public address; add --yes-this-is-mine"),
+    ("load http://192.0.2.7/ -c 60 -R 1 -d 1s --flow x:-c60", 2, "192.0.2.7:80 is a public address; add --yes-this-is-mine"),
+    ("load http://255.255.255.255:8000/", 2, "255.255.255.255 is the broadcast address, which no server has"),
+    ("load http://224.0.0.1:8000/", 2, "224.0.0.1 is a multicast address, which no server has"),
+    ("load --to [ff02::1]:80 http://ORIGIN/", 2, "ff02::1 is a multicast address, which no server has"),
+    ("load http://127.0.0.1:0/", 2, "has no port `0`: they go from 1 to 65535"),
+    ("load http://[fe80::1%lo]:8000/", 2, "has a zone in its address, and weir supports none; use an address"),
+    ("load http://münchen.example/", 2, "invalid uri character; write the host in its ASCII form (xn--…)"),
+    ("load localhost:8000/x", 2, "`localhost:8000/x` has no scheme; is it http://localhost:8000/x?"),
+    ("load example.com/path?u=http://x", 2, "has no scheme; is it http://example.com/path?"),
+    ("load //127.0.0.1:8000/", 2, "has no scheme; is it http://127.0.0.1:8000/?"),
     ("load http://ORIGIN/ --to 192.0.2.7:80 -n 101", 2, "192.0.2.7:80 is a public address; add --yes-this-is-mine"),
     ("load http://ORIGIN/ -R 500 -d 2s --arrivals burst:4294967295", 2, "--arrivals burst:4294967295: the load has 1,000 requests, so not one burst is whole; smaller bursts"),
     ("load --flow x http://ORIGIN/", 2, "--flow `x`: has no name; a flow is a name, a colon and options"),
@@ -91,6 +102,8 @@ fn each_bad_line_is_answered_by_one() {
         let runs = std::fs::read_dir(folder.path().join("runs"));
         assert_eq!(runs.into_iter().flatten().count(), 0);
     }
+    let ended = Running::start(&mut weir(["load", "http://127.0.0.1/a b"])).end();
+    ended.refused_in_a_line(&["invalid uri character\nhint: write %20 for a space"]);
     run("load http://user:secret@127.0.0.1/")
         .refused_in_a_line(&["has a user name in it", "\nhint: "]);
     for line in [

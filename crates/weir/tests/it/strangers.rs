@@ -2,6 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -10,8 +11,9 @@ use weir_model::flow::ArrivalsSpec;
 use weir_model::study::{ArmRole, ExternalSpec, ProxyKind};
 use weir_record::RunWriter;
 
+use crate::limiter::{contained, link};
 use crate::place::{self, Place};
-use crate::program::{HasAll, Running, wait_until};
+use crate::program::{HasAll, Running, wait_until, within};
 
 /// Twenty blocks.
 fn long() -> String {
@@ -74,13 +76,44 @@ fn a_run_against_a_public_address_needs_the_word_again() {
     let mut study = fixture::study(vec![arm]);
     study.proxy.kind = ProxyKind::External;
     study.proxy.external = Some(ExternalSpec::at("192.0.2.7:80".parse().unwrap()));
-    study.loads = vec![fixture::load("closed", ArrivalsSpec::Closed)];
-    let header = fixture::header(study);
-    drop(RunWriter::create(&place.path("public"), &header, "").expect("a folder"));
-    for command in ["run --resume public", "capacity --resume public"] {
-        let why = ["192.0.2.7:80 is a public address", "--yes-this-is-mine"];
-        place.ends(command).refused_in_a_line(&why);
+    for (name, arrivals) in [
+        ("closed", ArrivalsSpec::Closed),
+        // New connections have no limit there.
+        ("little", ArrivalsSpec::Constant(1.0)),
+    ] {
+        study.loads = vec![fixture::load(name, arrivals)];
+        let header = fixture::header(study.clone());
+        drop(RunWriter::create(&place.path(name), &header, "").expect("a folder"));
+        for command in ["run", "capacity"] {
+            let why = ["192.0.2.7:80 is a public address", "--yes-this-is-mine"];
+            let line = format!("{command} --resume {name}");
+            place.ends(&line).refused_in_a_line(&why);
+        }
     }
+}
+
+/// Nobody agreed to more than 100 connections per second, and the server does not choose it either.
+#[test]
+fn a_public_server_that_refuses_connections_is_not_asked_for_more_than_the_permitted_ones() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can make network namespaces");
+        return;
+    }
+    let (server, client) = (contained("exec sleep 60"), contained("exec sleep 60"));
+    link((&server, "203.0.113.10"), (&client, "203.0.113.9"));
+    let load = format!(
+        "-t {} -n {} load -q http://203.0.113.10/ --to 203.0.113.10:80 -c 100 -R 1 -d 2s",
+        client.pid(),
+        env!("CARGO_BIN_EXE_weir")
+    );
+    let begin = Instant::now();
+    Running::start(Command::new("nsenter").args(load.split(' '))).end();
+    let most = 100.0 * begin.elapsed().as_secs_f64() + 20.0;
+    let counters =
+        fs::read_to_string(format!("/proc/{}/net/snmp", client.pid())).expect("counters");
+    let counters = counters.lines().rfind(|line| line.starts_with("Tcp:"));
+    let opened = counters.and_then(|line| line.split(' ').nth(5)?.parse::<f64>().ok());
+    within(opened.expect("active opens"), 100.0..most);
 }
 
 #[test]

@@ -119,7 +119,7 @@ fn of_study(name: &str, args: &CapacityArgs, options: Options) -> Result<Summary
     Tuning::read(args)?.apply(&mut read.study);
     let mut remarks = study::remarks(&read.study, &options.catalog, &machine);
     remarks.extend(time::fit_search(&read.study)?.map(Remark::of_run));
-    public::check(&read.study, &args.lab)?;
+    public::check(&mut read.study, &args.lab)?;
     let options = Options {
         folder: run::folder(&args.lab, &read.study.name),
         remarks,

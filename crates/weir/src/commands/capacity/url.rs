@@ -60,7 +60,7 @@ pub(super) fn search(args: &CapacityArgs, options: &Options) -> Result<Search, F
     };
     let server = Server::of(&flow, is_here, |spec, all| {
         can_be_seen(patience, spec.timeout)?;
-        public::addresses(all, &args.lab)
+        public::agreed(all, args.lab.yes_this_is_mine)
     })?;
     let spec = flow_of(&server);
     if is_here {

@@ -1,5 +1,6 @@
 //! From what was typed to a plan: everything is checked here, before anything is sent.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Parser;
@@ -72,15 +73,8 @@ impl Job {
             // Before a name is resolved or an address is tried.
             room::enough_for_each_thread(&load, cpus.len())?;
         }
-        let needs_word = !public::is_little(&load) && !args.yes_this_is_mine;
-        let mut asked_by = Vec::new();
-        for flow in &described {
-            let addresses = flow.addresses().map_err(within(&flow.spec.name))?;
-            // Before anybody is asked.
-            public::agreed(addresses.iter().copied(), !needs_word)
-                .map_err(within(&flow.spec.name))?;
-            asked_by.push(addresses);
-        }
+        let asked_by = permitted(&mut described, args.yes_this_is_mine)?;
+        let load = self::load(&described, given);
         let prepared: Vec<Prepared> = described
             .iter()
             .zip(asked_by)
@@ -119,6 +113,24 @@ impl Job {
             asked,
         })
     }
+}
+
+/// The addresses of each flow. Refused before anybody is asked, or kept to a little, if a public one is not spoken for.
+fn permitted(flows: &mut [Described], is_agreed: bool) -> Result<Vec<Vec<SocketAddr>>, Failure> {
+    let mut addresses = Vec::new();
+    for flow in &*flows {
+        addresses.push(flow.addresses().map_err(within(&flow.spec.name))?);
+    }
+    let hosts: Vec<Vec<SocketAddr>> = addresses
+        .iter()
+        .map(|all| public::hosts(all.iter().copied()))
+        .collect();
+    let flows = flows.iter_mut().zip(&hosts);
+    let flows = flows
+        .map(|(flow, hosts)| (&mut flow.spec, &**hosts))
+        .collect();
+    public::permit(flows, is_agreed)?;
+    Ok(addresses)
 }
 
 /// Refuses bursts of more requests than the whole load has: all of them would come at its begin, and no burst would be whole.
