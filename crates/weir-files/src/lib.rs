@@ -5,6 +5,7 @@
 //! no umask widens it), no link leads a write elsewhere, and what weir believes is first looked at for
 //! who could have written it ([`only_ours`]).
 
+mod access;
 mod ours;
 mod waiting;
 

@@ -9,8 +9,12 @@ use std::sync::OnceLock;
 
 use rustix::process::geteuid;
 
-/// The bits of a mode by which others may write.
-const WRITABLE: u32 = 0o022;
+use crate::access::{has_access_list, is_group_of_one_user};
+
+/// The bit of a mode by which its group may write, or whoever an access control list names.
+const GROUP_WRITABLE: u32 = 0o020;
+/// The bit of a mode by which everybody may write.
+const ALL_WRITABLE: u32 = 0o002;
 /// The bit of a folder in which everybody may remove and rename their own files alone (inode(7)).
 const STICKY: u32 = 0o1000;
 /// As whom files show whose owner has no number in a user namespace (user_namespaces(7)).
@@ -65,7 +69,7 @@ pub fn only_ours_file(path: &Path) -> Result<(), NotOurs> {
     let fault = match () {
         () if found.is_symlink() => Some("is a link".to_owned()),
         () if !found.is_file() => Some("is not a file".to_owned()),
-        () => fault_of(&found, true),
+        () => fault_of(path, &found, true),
     };
     if let Some(why) = fault {
         let path = path.to_owned();
@@ -126,7 +130,7 @@ fn judge(folder: &Path, is_last: bool) -> Result<(), NotOurs> {
             () if found.is_symlink() && is_innermost => Some("is a link".to_owned()),
             () if found.is_symlink() => stranger(&found),
             () if !found.is_dir() => Some("is not a folder".to_owned()),
-            () => fault_of(&found, is_innermost),
+            () => fault_of(path, &found, is_innermost),
         };
         if let Some(why) = fault {
             let path = path.to_owned();
@@ -136,17 +140,21 @@ fn judge(folder: &Path, is_last: bool) -> Result<(), NotOurs> {
     Ok(())
 }
 
-fn fault_of(found: &Metadata, is_innermost: bool) -> Option<String> {
+/// Why a file or folder cannot be trusted; one that is not innermost is fine if it is sticky.
+fn fault_of(path: &Path, found: &Metadata, is_innermost: bool) -> Option<String> {
     if let Some(why) = stranger(found) {
         return Some(why);
     }
     let mode = found.mode();
-    let by_others = match is_own_group(found.gid()) {
-        true => WRITABLE & !0o020,
-        false => WRITABLE,
-    };
-    let is_fine = mode & by_others == 0 || (!is_innermost && mode & STICKY != 0);
-    (!is_fine).then(|| {
+    if !is_innermost && mode & STICKY != 0 {
+        return None;
+    }
+    if mode & GROUP_WRITABLE != 0 && has_access_list(path) {
+        let why = "can be written by others, as its access control list says (`setfacl -b` removes that)";
+        return Some(why.to_owned());
+    }
+    let is_open_to_group = mode & GROUP_WRITABLE != 0 && !is_own_group(found.gid());
+    (is_open_to_group || mode & ALL_WRITABLE != 0).then(|| {
         format!(
             "can be written by others (its mode is {:04o})",
             mode & 0o7777
@@ -154,21 +162,9 @@ fn fault_of(found: &Metadata, is_innermost: bool) -> Option<String> {
     })
 }
 
-/// Whether a group has nobody in it but this user, who is not root, or was not before: many systems give each user such a
-/// group, with the user's number, and let it write by umask 002.
+/// Whether a group has nobody in it but this user, who is not root, or was not before.
 fn is_own_group(group: u32) -> bool {
-    if group == 0 || !own_users().contains(&group) {
-        return false;
-    }
-    // NAME:PASSWORD:NUMBER:MEMBERS (group(5)).
-    let text = fs::read_to_string("/etc/group").unwrap_or_default();
-    let members = text.lines().filter_map(|line| {
-        let mut fields = line.split(':').skip(2);
-        let number: u32 = fields.next()?.parse().ok()?;
-        (number == group).then(|| fields.next().unwrap_or_default())
-    });
-    let members: Vec<&str> = members.collect();
-    !members.is_empty() && members.iter().all(|members| members.is_empty())
+    group != 0 && own_users().contains(&group) && is_group_of_one_user(group)
 }
 
 /// That a file is neither this user's nor root's.
@@ -216,6 +212,8 @@ mod tests {
     use std::fs::Permissions;
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
+    use rustix::fs::XattrFlags;
+
     use super::*;
 
     fn set(path: &Path, mode: u32) {
@@ -260,6 +258,44 @@ mod tests {
         assert!(only_ours_named(&above.join("link")).is_err());
         set(&above, 0o700);
         assert!(only_ours(&file).is_err(), "it is not a folder");
+    }
+
+    /// Its mode shows the mask of the list for the group's bits (acl(5)).
+    #[test]
+    fn what_an_access_control_list_opens_to_others_is_not_ours() {
+        let outer = tempfile::tempdir().unwrap();
+        let folder = fs::canonicalize(outer.path()).unwrap();
+        let file = folder.join("file");
+        fs::write(&file, "x").unwrap();
+        for (path, permissions, is_refused) in [
+            (&file, 7_u16, true),
+            (&file, 5, false),
+            (&folder, 7, true),
+            (&folder, 5, false),
+        ] {
+            let list = [
+                (1_u16, 7_u16, u32::MAX),
+                (2, permissions, UNMAPPED),
+                (4, 0, u32::MAX),
+                (0x10, permissions, u32::MAX),
+                (0x20, 0, u32::MAX),
+            ];
+            let mut bytes = 2_u32.to_le_bytes().to_vec();
+            for (kind, permissions, user) in list {
+                bytes.extend([kind.to_le_bytes(), permissions.to_le_bytes()].concat());
+                bytes.extend(user.to_le_bytes());
+            }
+            let name = "system.posix_acl_access";
+            let set = rustix::fs::setxattr(path, name, &bytes, XattrFlags::empty());
+            if set == Err(rustix::io::Errno::NOTSUP) {
+                println!("left out: this file system has no access control lists");
+                return;
+            }
+            set.unwrap();
+            let fault = only_ours_file(&file).err().map(|fault| fault.to_string());
+            let is_named = fault.is_some_and(|why| why.contains("`setfacl -b`"));
+            assert_eq!(is_named, is_refused, "{} {permissions}", path.display());
+        }
     }
 
     #[test]
