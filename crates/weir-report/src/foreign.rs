@@ -87,6 +87,9 @@ mod tests {
     {"name": "x-api-key", "string_match": {"exact": "S3CRET"}}, "stays"
     local_jwks: {inline_string: '{"keys": [{"kty": "oct", "k": "S3CRET"}]}'}
     basic_auth { stays $2a$14$S3CRETS3CRETS3CRETS3CRET }
+    ./token:3S3CRET
+    ./token:3:S3CRET
+    /stays/password:S3CRET:1
     [emerg] unknown directive "password=S3CRET" in /stays
     "#;
 
@@ -140,6 +143,12 @@ mod tests {
             "private_key: {filename: /etc/keys/a.pem}",
             "auth_request /x/checkAuthorization (notes.nginx:21): it is asked",
             "location /access_token (a.conf:3) passes it on",
+            "  --> ./token:3",
+            "  --> ./token:3:14",
+            "  --> secret:2:1",
+            "./api_key:12: a request has no path",
+            "cannot read /etc/passwd:1:7: it is no URL",
+            "both (/run/secrets/secret:4, ./token:5) are empty",
         ] {
             assert_eq!(masked(text), text);
         }

@@ -1,8 +1,9 @@
 //! Names and values in the lines of a text, and what of them is masked.
 
 use super::secret::{
-    MASK, Named, PEM_IN_BASE64, begins_map, behind_value_key, hash, is_base64, is_credentials,
-    is_harmless, is_harmless_key, is_map_word, is_of_a_key, named, names_things,
+    MASK, Named, PEM_IN_BASE64, begin_of_key, begins_map, behind_value_key, end_of_key, hash,
+    is_base64, is_credentials, is_harmless, is_harmless_key, is_map_word, is_of_a_key, is_place,
+    named, names_things, whole_key,
 };
 
 /// What a line says of those behind it.
@@ -132,24 +133,6 @@ fn is_value(text: &str) -> bool {
     let is_end = |c| matches!(c, ',' | ' ' | ';');
     let is_alone = inner.trim_end_matches(is_end).ends_with(['"', '\'']) && !inner.contains(": ");
     is_alone || behind_value_key(text).is_some()
-}
-
-/// Where a private key's begin (RFC 7468 §10) ends in a line.
-fn begin_of_key(text: &str) -> Option<usize> {
-    let begin = text.find("-----BEGIN ")?;
-    let mark = "PRIVATE KEY-----";
-    Some(begin + text[begin..].find(mark)? + mark.len())
-}
-
-fn end_of_key(text: &str) -> Option<usize> {
-    let end = text.find("-----END ")?;
-    text[end..].contains("PRIVATE KEY-----").then_some(end)
-}
-
-/// A line with a whole private key in it, without what is secret of it.
-fn whole_key(text: &str) -> Option<String> {
-    let (begin, end) = (begin_of_key(text)?, end_of_key(text)?);
-    (begin <= end).then(|| format!("{}{MASK}{}", &text[..begin], &text[end..]))
 }
 
 /// Bytes before the first that is neither a blank nor a mark of a diff or a list.
@@ -338,7 +321,10 @@ impl<'t> Line<'t> {
         let marks = self.rest()[..between].trim_matches([' ', '\t', '\\']);
         let is_variable = matches!(before, Some('$' | '@'));
         // A path may end as the name of a secret does, and what stands behind it is something else.
-        let is_path = before == Some('/');
+        let is_path = before == Some('/') || self.text[..self.at - name.len()].ends_with("--> ");
+        if is_path && is_place(self.rest()) {
+            return;
+        }
         let is_weak = !is_path && (how == Named::Always || is_variable || names_things(self.text));
         match (marks, behind.is_empty()) {
             ("", true) if is_quoted || !is_first => self.pending = Pending::Value,

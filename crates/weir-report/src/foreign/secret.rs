@@ -97,6 +97,9 @@ const HASHES: [&str; 13] = [
 /// Those that could be two variables behind each other: they have a salt and a hash.
 const SHORT_HASHES: [&str; 3] = ["$1$", "$5$", "$6$"];
 
+/// Digits of a line's or column's number, at most: longer ones are keys.
+const MOST_DIGITS: usize = 7;
+
 /// `-----BEGIN` in base64, as Envoy's `inline_bytes` has keys.
 pub(super) const PEM_IN_BASE64: &str = "LS0tLS1CRUdJTi";
 
@@ -131,6 +134,24 @@ pub(super) fn may_be_in(text: &str) -> bool {
 pub(super) fn is_of_a_key(line: &str) -> bool {
     let text = line.trim_matches([' ', '\t', '+', '-']);
     text.len() >= 60 && is_base64(text)
+}
+
+/// Where a private key's begin (RFC 7468 §10) ends in a line.
+pub(super) fn begin_of_key(text: &str) -> Option<usize> {
+    let begin = text.find("-----BEGIN ")?;
+    let mark = "PRIVATE KEY-----";
+    Some(begin + text[begin..].find(mark)? + mark.len())
+}
+
+pub(super) fn end_of_key(text: &str) -> Option<usize> {
+    let end = text.find("-----END ")?;
+    text[end..].contains("PRIVATE KEY-----").then_some(end)
+}
+
+/// A line with a whole private key in it, without what is secret of it.
+pub(super) fn whole_key(text: &str) -> Option<String> {
+    let (begin, end) = (begin_of_key(text)?, end_of_key(text)?);
+    (begin <= end).then(|| format!("{}{MASK}{}", &text[..begin], &text[end..]))
 }
 
 pub(super) fn is_base64(text: &str) -> bool {
@@ -265,4 +286,20 @@ pub(super) fn is_credentials(text: &str) -> bool {
     let is_mark = |c: char| c.is_ascii_digit() || matches!(c, '=' | '+' | '/');
     let has_mark = text.contains(is_mark) || text.chars().skip(1).any(|c| c.is_ascii_uppercase());
     text.len() >= 4 && is_base64(text) && has_mark
+}
+
+/// Whether a text begins with a place in the file before it: `:LINE` or `:LINE:COLUMN`, and no more of that word.
+pub(super) fn is_place(text: &str) -> bool {
+    let word = text.split([' ', '\t', ',', ')', '`']).next();
+    let numbers = word
+        .unwrap_or_default()
+        .trim_end_matches(':')
+        .strip_prefix(':');
+    let mut numbers = numbers.into_iter().flat_map(|numbers| numbers.split(':'));
+    let is_number = |text: &str| {
+        !text.is_empty() && text.len() <= MOST_DIGITS && text.bytes().all(|b| b.is_ascii_digit())
+    };
+    numbers.next().is_some_and(is_number)
+        && numbers.next().is_none_or(is_number)
+        && numbers.next().is_none()
 }
