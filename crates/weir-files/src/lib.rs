@@ -20,6 +20,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 pub use ours::{
     NotOurs, note_what_is_root_s, only_ours, only_ours_file, only_ours_file_named, only_ours_named,
+    only_ours_to_be_made,
 };
 pub use waiting::open_to_read;
 
@@ -165,10 +166,12 @@ pub fn write_output(path: &Path, contents: &[u8]) -> io::Result<()> {
 /// the name may have been taken by somebody who wants another file to be written.
 ///
 /// # Errors
-/// The kernel refuses, or the name is taken by somebody else.
+/// The kernel refuses, the name is taken by somebody else, or somebody else's link leads to its folder.
 pub fn open_output(path: &Path) -> io::Result<File> {
     let folder = path.parent().filter(|path| !path.as_os_str().is_empty());
-    let folder = fs::canonicalize(folder.unwrap_or(Path::new(".")))?;
+    let folder = folder.unwrap_or(Path::new("."));
+    ours::no_foreign_link(folder).map_err(io::Error::other)?;
+    let folder = fs::canonicalize(folder)?;
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false);
     if only_ours(&folder).is_ok() {

@@ -42,9 +42,9 @@ pub struct NotOurs {
 /// The first folder, from the inside out, that is so or cannot be looked at.
 pub fn only_ours(folder: &Path) -> Result<(), NotOurs> {
     let written = std::path::absolute(folder).map_err(unseen(folder))?;
+    let real = fs::canonicalize(&written).map_err(unseen(folder))?;
     // As it is written, for links in it; and where these lead.
     judge(&written, true)?;
-    let real = fs::canonicalize(&written).map_err(unseen(folder))?;
     judge(&real, true)
 }
 
@@ -54,9 +54,45 @@ pub fn only_ours(folder: &Path) -> Result<(), NotOurs> {
 /// As [`only_ours`].
 pub fn only_ours_named(folder: &Path) -> Result<(), NotOurs> {
     let written = std::path::absolute(folder).map_err(unseen(folder))?;
-    judge(&written, false)?;
     let real = fs::canonicalize(&written).map_err(unseen(folder))?;
+    judge(&written, false)?;
     judge(&real, true)
+}
+
+/// As [`only_ours_named`], of a folder that is made if it is not there: then of the innermost one above it that is, in which
+/// nobody else may replace what is made.
+///
+/// # Errors
+/// As [`only_ours`].
+pub fn only_ours_to_be_made(folder: &Path) -> Result<(), NotOurs> {
+    let written = std::path::absolute(folder).map_err(unseen(folder))?;
+    if fs::symlink_metadata(&written).is_ok() {
+        return only_ours_named(&written);
+    }
+    let above = written.parent().unwrap_or(Path::new("/"));
+    let mut present = above
+        .ancestors()
+        .filter(|path| fs::symlink_metadata(path).is_ok());
+    let present = present.next().unwrap_or(Path::new("/"));
+    let real = fs::canonicalize(present).map_err(unseen(present))?;
+    judge(present, false)?;
+    judge(&real, false)
+}
+
+/// Refuses a folder to which a link of another user's leads, who can have it lead elsewhere.
+///
+/// # Errors
+/// The link.
+pub(crate) fn no_foreign_link(folder: &Path) -> Result<(), NotOurs> {
+    let written = std::path::absolute(folder).map_err(unseen(folder))?;
+    for path in written.ancestors() {
+        let link = fs::symlink_metadata(path).ok().filter(Metadata::is_symlink);
+        if let Some(why) = link.and_then(|link| stranger(&link)) {
+            let (path, why) = (path.to_owned(), format!("is a link, and {why}"));
+            return Err(NotOurs { path, why });
+        }
+    }
+    Ok(())
 }
 
 /// As [`only_ours`], of a file: it is one of this user's or root's, is no link, and nobody else may
@@ -86,21 +122,17 @@ pub fn only_ours_file(path: &Path) -> Result<(), NotOurs> {
 /// As [`only_ours`].
 pub fn only_ours_file_named(path: &Path) -> Result<(), NotOurs> {
     let written = std::path::absolute(path).map_err(unseen(path))?;
-    judge(written.parent().unwrap_or(Path::new("/")), false)?;
-    let found = fs::symlink_metadata(&written).map_err(unseen(&written))?;
-    let foreign_link = stranger(&found).filter(|_| found.is_symlink());
     let real = fs::canonicalize(&written).map_err(unseen(&written))?;
-    match foreign_link {
-        Some(why) => Err(NotOurs { path: written, why }),
-        None => only_ours_file(&real),
-    }
+    judge_way(&written)?;
+    only_ours_file(&real)
 }
 
-/// Notes which of these paths, and of the folders above them and where they lead, are root's, before this process enters a
-/// user namespace. From then on, whatever has no owner there counts as another user's, unless it has been noted.
+/// Notes which of these paths, and of the folders above them and of all that links lead through, are root's, before this
+/// process enters a user namespace. From then on, whatever has no owner there counts as another user's, unless it has been noted.
 pub fn note_what_is_root_s(paths: impl IntoIterator<Item = PathBuf>) {
-    let mut seen = BTreeSet::new();
-    for path in paths {
+    let mut paths: Vec<PathBuf> = paths.into_iter().collect();
+    let (mut seen, mut followed) = (BTreeSet::new(), BTreeSet::new());
+    while let Some(path) = paths.pop() {
         let Ok(path) = std::path::absolute(path) else {
             continue;
         };
@@ -108,14 +140,18 @@ pub fn note_what_is_root_s(paths: impl IntoIterator<Item = PathBuf>) {
         let real = path
             .ancestors()
             .find_map(|path| fs::canonicalize(path).ok());
-        for path in path
-            .ancestors()
-            .chain(real.iter().flat_map(|real| real.ancestors()))
-        {
-            let found = fs::symlink_metadata(path)
-                .ok()
-                .filter(|found| found.uid() == 0);
-            seen.extend(found.map(|found| (found.dev(), found.ino())));
+        let real_ancestors = real.iter().flat_map(|real| real.ancestors());
+        for path in path.ancestors().chain(real_ancestors) {
+            let Ok(found) = fs::symlink_metadata(path) else {
+                continue;
+            };
+            let file = (found.dev(), found.ino());
+            if found.uid() == 0 {
+                seen.insert(file);
+            }
+            if found.is_symlink() && followed.insert(file) {
+                paths.extend(target_of(path).ok());
+            }
         }
     }
     let _ = SEEN_AS_ROOT_S.set(seen);
@@ -136,8 +172,33 @@ fn judge(folder: &Path, is_last: bool) -> Result<(), NotOurs> {
             let path = path.to_owned();
             return Err(NotOurs { path, why });
         }
+        if found.is_symlink() {
+            judge_way(&target_of(path)?)?;
+        }
     }
     Ok(())
+}
+
+/// Judges what leads to a file: the folders above it, and itself if it is a link, with what leads to its target. There is
+/// an end to it if the kernel can open the file.
+fn judge_way(path: &Path) -> Result<(), NotOurs> {
+    judge(path.parent().unwrap_or(Path::new("/")), false)?;
+    let found = fs::symlink_metadata(path).map_err(unseen(path))?;
+    if !found.is_symlink() {
+        return Ok(());
+    }
+    if let Some(why) = stranger(&found) {
+        let path = path.to_owned();
+        return Err(NotOurs { path, why });
+    }
+    judge_way(&target_of(path)?)
+}
+
+/// The path that a link names, below the real folder that the link is in.
+fn target_of(link: &Path) -> Result<PathBuf, NotOurs> {
+    let above = link.parent().unwrap_or(Path::new("/"));
+    let above = fs::canonicalize(above).map_err(unseen(above))?;
+    Ok(above.join(fs::read_link(link).map_err(unseen(link))?))
 }
 
 /// Why a file or folder cannot be trusted; one that is not innermost is fine if it is sticky.
@@ -150,7 +211,8 @@ fn fault_of(path: &Path, found: &Metadata, is_innermost: bool) -> Option<String>
         return None;
     }
     if mode & GROUP_WRITABLE != 0 && has_access_list(path) {
-        let why = "can be written by others, as its access control list says (`setfacl -b` removes that)";
+        let why =
+            "can be written by others, as its access control list says (`setfacl -b` removes that)";
         return Some(why.to_owned());
     }
     let is_open_to_group = mode & GROUP_WRITABLE != 0 && !is_own_group(found.gid());
@@ -210,7 +272,7 @@ fn unseen(path: &Path) -> impl FnOnce(io::Error) -> NotOurs {
 #[cfg(test)]
 mod tests {
     use std::fs::Permissions;
-    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+    use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
 
     use rustix::fs::XattrFlags;
 
@@ -254,8 +316,10 @@ mod tests {
         only_ours_named(&above.join("link")).unwrap();
         set(&above, 0o1777);
         only_ours_named(&folder).unwrap();
+        only_ours_to_be_made(&above.join("new/folder")).unwrap();
         set(&above, 0o777);
         assert!(only_ours_named(&above.join("link")).is_err());
+        assert!(only_ours_to_be_made(&above.join("new/folder")).is_err());
         set(&above, 0o700);
         assert!(only_ours(&file).is_err(), "it is not a folder");
     }
@@ -314,5 +378,41 @@ mod tests {
             refused.contains("belongs to another user (number 12345)"),
             "{refused}"
         );
+        let missing = outer.path().join("of-another/a/b");
+        assert!(only_ours_to_be_made(&missing).is_err());
+    }
+
+    /// Where it leads now is one's own; the other user may have it lead elsewhere.
+    #[test]
+    fn no_link_of_another_user_s_leads_to_what_is_ours() {
+        if !geteuid().is_root() {
+            println!("left out: who is not root gives nothing away");
+            return;
+        }
+        let outer = tempfile::tempdir().unwrap();
+        let at = |name: &str| outer.path().join(name);
+        fs::create_dir_all(at("folder/run")).unwrap();
+        fs::write(at("folder/file"), "x").unwrap();
+        for (link, target) in [
+            ("to-folder", "folder"),
+            ("to-link", "to-folder/run"),
+            ("to-nothing", "missing"),
+            ("file", "to-folder/file"),
+        ] {
+            symlink(target, at(link)).unwrap();
+        }
+        for (user, is_refused) in [(0, false), (12_345, true)] {
+            for link in ["to-folder", "to-nothing"] {
+                lchown(at(link), Some(user), None).unwrap();
+            }
+            for folder in ["to-folder", "to-folder/run", "to-link", "to-folder/new"] {
+                let refused = only_ours_to_be_made(&at(folder)).is_err();
+                assert_eq!(refused, is_refused, "{folder} of {user}");
+            }
+            assert!(only_ours_to_be_made(&at("to-nothing")).is_err());
+            assert_eq!(only_ours_file_named(&at("file")).is_err(), is_refused);
+            let output = crate::write_output(&at("to-folder/out"), b"x");
+            assert_eq!(output.is_err(), is_refused, "{output:?}");
+        }
     }
 }

@@ -121,6 +121,7 @@ pub fn ask(
     proposer: MakeProposer<'_>,
     events: &mut dyn FnMut(Event),
 ) -> Result<Summary, LabError> {
+    RunWriter::can_create(&options.folder)?;
     let (mut study, mut left_out) = (study.clone(), Vec::new());
     loop {
         let error = match ask_once((&study, study_text), options, &left_out, proposer, events) {
@@ -258,6 +259,7 @@ pub fn ask_again(
         places: same_places(&header, &options.places)?,
         ..options.clone()
     };
+    must_run_own_programs(&header.study, &options.places)?;
     let (controlled, hosts, begun) = open(&header.study, options, events)?;
     let here = &hosts.host(Role::Proxy).is.environment;
     let then = &header.environment;
@@ -333,6 +335,21 @@ fn of_arms_that_run(remarks: &[Remark], study: &Study) -> Vec<Remark> {
     let runs = |name: &String| study.arms.iter().any(|arm| arm.name == *name);
     let stays = |remark: &&Remark| remark.arm.as_ref().is_none_or(runs);
     remarks.iter().filter(stays).cloned().collect()
+}
+
+/// Refuses a study whose programs others could have written; those on other hosts cannot be looked at from here.
+fn must_run_own_programs(study: &Study, places: &PlaceSpec) -> Result<(), LabError> {
+    if places.host_of(Role::Proxy).is_some() {
+        return Ok(());
+    }
+    for program in study.programs() {
+        weir_files::only_ours_file_named(program).map_err(|why| {
+            LabError::Resume(format!(
+                "others could have written a program that it starts: {why}; let nobody else write it (chmod go-w)"
+            ))
+        })?;
+    }
+    Ok(())
 }
 
 /// A run goes on where it was begun; its places need not be named again.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -224,6 +225,22 @@ impl Study {
     /// The proxy of an arm.
     pub fn proxy_of<'a>(&'a self, arm: &'a Arm) -> &'a ProxySpec {
         arm.proxy.as_deref().unwrap_or(&self.proxy)
+    }
+
+    /// Files that arms run or load, as far as the study names them by paths: proxies, what these are started through, and
+    /// preloaded libraries. A bare name is looked for on PATH.
+    pub fn programs(&self) -> impl Iterator<Item = &Path> {
+        let arms = self.arms.iter();
+        let proxies = arms.filter_map(|arm| self.proxy_of(arm).executable.as_deref());
+        let launchers = self.launchers.values().flat_map(|launcher| {
+            let prefix = launcher.prefix.first().map(Path::new);
+            prefix
+                .into_iter()
+                .chain(launcher.preload.iter().map(PathBuf::as_path))
+        });
+        proxies
+            .chain(launchers)
+            .filter(|path| path.components().count() > 1)
     }
 
     /// What is decided about, by the places of both arms: every change with the arm that it is compared with, or, where

@@ -27,6 +27,9 @@ pub enum RecordError {
     /// Others could have written what would be started.
     #[error("the run cannot go on, since others could have written what it starts: {0}")]
     NotOurs(#[from] weir_files::NotOurs),
+    /// Others could write what a new run is to keep, or have it written elsewhere.
+    #[error("a run cannot be kept there: {0}")]
+    OpenToOthers(#[source] weir_files::NotOurs),
     /// Another process is writing to the run.
     #[error("another weir is writing to {}", .0.display())]
     Busy(PathBuf),
@@ -101,6 +104,9 @@ impl RecordError {
             }
             RecordError::NotOurs(_) => Some(
                 "move the run to a folder of yours that nobody else may write to (chmod go-w), if you trust it",
+            ),
+            RecordError::OpenToOthers(_) => Some(
+                "choose a folder of yours with --out, to which nobody else may write (chmod go-w)",
             ),
             RecordError::Busy { .. } => Some("wait for it to end, or stop it"),
             RecordError::Corrupt { .. } => Some(

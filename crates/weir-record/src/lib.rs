@@ -31,7 +31,7 @@ use weir_model::record::QuantileSummary;
 
 pub use encoded::{HistogramError, LONGEST_NS, decode, empty_histogram};
 pub use error::RecordError;
-pub use run::Run;
+pub use run::{Run, read_header};
 pub use samples::{SAMPLES_FOLDER, Sample, Samples};
 pub use writer::RunWriter;
 

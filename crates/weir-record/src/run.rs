@@ -285,7 +285,11 @@ pub(crate) fn whole_lines(bytes: &[u8]) -> &[u8] {
     &bytes[..end.map_or(0, |end| end + 1)]
 }
 
-fn read_header(dir: &Path) -> Result<RunHeader, RecordError> {
+/// Reads what is known of the run in `dir` since before its first trial.
+///
+/// # Errors
+/// As for [`Run::read`].
+pub fn read_header(dir: &Path) -> Result<RunHeader, RecordError> {
     /// The one field that every format has, so that an unknown one is named rather than misread.
     #[derive(Deserialize)]
     struct Format {

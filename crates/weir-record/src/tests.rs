@@ -1,6 +1,7 @@
 //! Round trips through a real folder, and what a kill or a refusing kernel leaves.
 
 use std::fs;
+use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -231,7 +232,31 @@ fn refusals_name_the_path_and_the_reason() {
 
     let file = folder.path().join("thesis.tex/run");
     let error = refused(&file).to_string();
-    assert!(error.contains("thesis.tex/run: Not a directory"), "{error}");
+    assert!(error.contains("thesis.tex is not a folder"), "{error}");
+
+    // Others may write in it, or it is where a link of another user's leads: nothing is made.
+    let open = folder.path().join("open");
+    fs::create_dir(&open).unwrap();
+    symlink(&open, folder.path().join("link")).unwrap();
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+    let is_root = lchown(folder.path().join("link"), Some(12_345), None).is_ok();
+    for (dir, mode) in [
+        ("open", 0o777),
+        ("open/run", 0o777),
+        ("link", 0o700),
+        ("link/run", 0o700),
+    ] {
+        fs::set_permissions(&open, fs::Permissions::from_mode(mode)).unwrap();
+        if mode == 0o700 && !is_root {
+            continue;
+        }
+        let error = refused(&folder.path().join(dir));
+        assert!(
+            matches!(error, RecordError::OpenToOthers(_)),
+            "{dir}: {error}"
+        );
+        assert_eq!(fs::read_dir(&open).unwrap().count(), 0, "{dir}");
+    }
 }
 
 #[test]
@@ -380,7 +405,6 @@ fn all_below(dir: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn a_run_folder_is_its_user_s_alone() {
-    use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("runs/mine");
     let mut writer = RunWriter::create(&dir, &header(), "").unwrap();
@@ -398,7 +422,7 @@ fn a_run_folder_is_its_user_s_alone() {
 
 #[test]
 fn a_run_that_others_could_have_written_is_read_and_never_resumed() {
-    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+    use std::os::unix::fs::chown;
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("run");
     drop(RunWriter::create(&dir, &header(), "").unwrap());
@@ -437,7 +461,6 @@ fn a_run_that_others_could_have_written_is_read_and_never_resumed() {
 
 #[test]
 fn nothing_is_written_through_a_link_in_a_run_folder() {
-    use std::os::unix::fs::symlink;
     let folder = tempfile::tempdir().unwrap();
     let (dir, victim) = (folder.path().join("run"), folder.path().join("victim"));
     drop(RunWriter::create(&dir, &header(), "").unwrap());

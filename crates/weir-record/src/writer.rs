@@ -29,18 +29,29 @@ pub struct RunWriter {
 }
 
 impl RunWriter {
+    /// Refuses the folder of a run to come in which others could write, or to which a link of another user's leads.
+    ///
+    /// # Errors
+    /// [`RecordError::OpenToOthers`].
+    pub fn can_create(dir: &Path) -> Result<(), RecordError> {
+        weir_files::only_ours_to_be_made(dir).map_err(RecordError::OpenToOthers)
+    }
+
     /// Makes the folder `dir`, with its parents, and writes what is known before the first trial. All of
     /// it is for its user alone: configurations are in it, with what they hold.
     ///
     /// # Errors
-    /// The folder exists and holds something, or the kernel refuses (permission, space).
+    /// The folder exists and holds something, others could write in it, or the kernel refuses (permission, space).
     pub fn create(
         dir: &Path,
         header: &RunHeader,
         study_text: &str,
     ) -> Result<RunWriter, RecordError> {
+        RunWriter::can_create(dir)?;
         let made_folder = !dir.exists();
         weir_files::make_folders(dir).map_err(RecordError::io("create", dir))?;
+        // Somebody may have been faster in a folder like /tmp.
+        RunWriter::can_create(dir)?;
         let mut entries = fs::read_dir(dir).map_err(RecordError::io("read", dir))?;
         if entries.next().is_some() {
             return Err(RecordError::NotEmpty(dir.to_owned()));

@@ -263,6 +263,7 @@ impl Log {
 
 /// Makes the journal's folder with its parents, on the disk, for its owner's eyes alone.
 pub(super) fn create_folder(folder: &Path) -> Result<(), JournalError> {
+    weir_files::only_ours_to_be_made(folder)?;
     let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
     let missing: Vec<_> = folder.ancestors().take_while(is_missing).collect();
     weir_files::make_folders(folder).map_err(JournalError::io("create", folder))?;

@@ -1,5 +1,7 @@
 //! Runs that are interrupted and go on: nothing is lost, and nothing is measured twice.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -133,12 +135,14 @@ fn a_simulated_run_has_a_report_in_every_format() {
 
 #[test]
 fn a_run_whose_files_have_changed_does_not_go_on() {
-    let file = tempfile::NamedTempFile::new().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = tempfile::NamedTempFile::new_in(folder.path()).unwrap();
     let name = file.path().display().to_string();
     let users = |text: &str| std::fs::write(file.path(), text).unwrap();
     let mut bench = Bench::new(&["stock", "other"], 6, Model::default());
     let spec = RequestSpec::get(&format!("/{{{{line:{name}}}}}"));
     bench.study.loads[0].main.requests = vec![WeightedRequest::single(spec)];
+    bench.study.proxy.executable = Some(file.path().to_owned());
     users("a\nb\n");
     let stopped = bench.run(&mut |event, stop| {
         let is_block = matches!(event, Event::Block { .. });
@@ -152,5 +156,11 @@ fn a_run_whose_files_have_changed_does_not_go_on() {
         "{refused}"
     );
     users("a\nb\n");
+    // It is the proxy's program too, which others could have written now.
+    std::fs::set_permissions(file.path(), Permissions::from_mode(0o777)).unwrap();
+    let refused = bench.resume().unwrap_err().to_string();
+    let why = "others could have written a program that it starts: ";
+    assert!(refused.contains(&format!("{why}{name} ")), "{refused}");
+    std::fs::set_permissions(file.path(), Permissions::from_mode(0o700)).unwrap();
     assert_eq!(bench.resume().unwrap().outcome, Outcome::Complete);
 }

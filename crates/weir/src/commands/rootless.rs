@@ -1,12 +1,14 @@
 //! Network namespaces without root: where this user may have a user namespace, weir moves into one before anything else.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use rustix::process::geteuid;
 use weir_host::journal::Journal;
 use weir_host::{enter_user_namespace, may_have_networks};
+use weir_record::read_header;
 
+use crate::commands::report::RUNS;
 use crate::failure::Failure;
 
 /// The hidden subcommand that tries it.
@@ -35,7 +37,8 @@ pub(super) fn begin() {
     }
 }
 
-/// Folders that weir will want to know the owners of: those of its own, and whatever the command line may name.
+/// Folders that weir will want to know the owners of: those of its own, whatever the command line may name, and programs that
+/// a run names which it may go on with.
 fn paths() -> impl Iterator<Item = PathBuf> {
     let own = [
         "HOME",
@@ -47,12 +50,23 @@ fn paths() -> impl Iterator<Item = PathBuf> {
         .into_iter()
         .filter_map(std::env::var_os)
         .map(PathBuf::from);
-    let own = own.chain([".".into(), std::env::temp_dir(), Journal::default_folder()]);
+    let own = own.chain([
+        ".".into(),
+        RUNS.into(),
+        std::env::temp_dir(),
+        Journal::default_folder(),
+    ]);
     let words = std::env::args_os().skip(1).map(|word| {
         let word = word.to_string_lossy().into_owned();
         PathBuf::from(word.rsplit('=').next().unwrap_or_default())
     });
-    own.chain(words.collect::<Vec<_>>())
+    let words: Vec<PathBuf> = words.collect();
+    let mut programs = Vec::new();
+    for header in words.iter().filter_map(|word| read_header(word).ok()) {
+        programs.extend(header.study.programs().map(Path::to_owned));
+    }
+    own.chain(words)
+        .chain(programs)
         .chain(weir_kube::configuration_files())
 }
 

@@ -44,6 +44,10 @@ fn a_run_of_a_stranger_is_shown_and_neither_resumed_nor_applied_nor_written_to()
     let why = "theirs can be written by others (its mode is 0777)";
     let resumed = place.ends("run --resume theirs");
     resumed.refused_in_a_line(&["others could have written what it starts", why]);
+    place.write("study.yaml", &long());
+    let begun = place.ends("run study.yaml --out theirs/new");
+    begun.refused_in_a_line(&["a run cannot be kept there", why, "--out"]);
+    assert!(!place.path("theirs/new").exists());
     let shown = place.ends("report theirs").with_code(0);
     shown.stdout.has("Nothing was measured");
     shown.stdout.has_none(&["report.html"]);

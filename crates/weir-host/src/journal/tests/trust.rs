@@ -58,6 +58,9 @@ fn a_journal_that_others_could_have_written_is_refused_and_nothing_is_changed() 
         assert_eq!(words, expected);
         set(&path, before & 0o7777);
     }
+    set(&above, 0o777);
+    let refused = Journal::open_with(&above.join("new/journal"), "a test", host.settings.boxed());
+    assert!(refused.is_err() && !above.join("new").exists());
     assert_eq!(host.restore(), [put_back("a")]);
 }
 
