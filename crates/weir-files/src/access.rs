@@ -6,7 +6,8 @@ use std::path::Path;
 use rustix::fs::lgetxattr_query;
 use rustix::io::Errno;
 
-/// Folders of user records, by which users and groups have members that are not in /etc/passwd and /etc/group (nss-systemd(8)).
+/// Folders of user records, by which there are users and members that are in neither /etc/passwd nor /etc/group
+/// (nss-systemd(8)).
 const USER_RECORDS: [&str; 5] = [
     "/etc/userdb",
     "/run/userdb",
@@ -15,8 +16,8 @@ const USER_RECORDS: [&str; 5] = [
     "/usr/lib/userdb",
 ];
 
-/// Returns true if a file has an access control list (acl(5)), or nobody can tell. The group's bits of its mode are then
-/// the most that any user of the list may do.
+/// Returns true if a file has an access control list (acl(5)), or nobody can tell. The group's bits of its mode are
+/// then the most that any user of the list may do.
 pub(crate) fn has_access_list(path: &Path) -> bool {
     let length = lgetxattr_query(path, "system.posix_acl_access");
     !matches!(length, Err(Errno::NODATA | Errno::NOTSUP))
@@ -41,7 +42,8 @@ fn holds_something(folder: &str) -> bool {
     fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
 }
 
-/// Returns true if all users and groups are known here (nsswitch.conf(5)): nobody can list the members of a group of LDAP.
+/// Returns true if all users and groups are known here (nsswitch.conf(5)): nobody can list the members of a group of
+/// LDAP.
 fn is_of_files_alone(services: &str) -> bool {
     let databases = services.lines().filter_map(|line| {
         let (name, words) = line.split('#').next()?.split_once(':')?;

@@ -59,8 +59,8 @@ pub fn only_ours_named(folder: &Path) -> Result<(), NotOurs> {
     judge(&real, true)
 }
 
-/// As [`only_ours_named`], of a folder that is made if it is not there: then of the innermost one above it that is, in which
-/// nobody else may replace what is made.
+/// As [`only_ours_named`], of a folder that is made if it is not there: then of the innermost one above it that is, in
+/// which nobody else may replace what is made.
 ///
 /// # Errors
 /// As [`only_ours`].
@@ -127,8 +127,9 @@ pub fn only_ours_file_named(path: &Path) -> Result<(), NotOurs> {
     only_ours_file(&real)
 }
 
-/// Notes which of these paths, and of the folders above them and of all that links lead through, are root's, before this
-/// process enters a user namespace. From then on, whatever has no owner there counts as another user's, unless it has been noted.
+/// Notes which of these paths, and of the folders above them and of all that links lead through, are root's, before
+/// this process enters a user namespace. From then on, whatever has no owner there counts as another user's, unless it
+/// has been noted.
 pub fn note_what_is_root_s(paths: impl IntoIterator<Item = PathBuf>) {
     let mut paths: Vec<PathBuf> = paths.into_iter().collect();
     let (mut seen, mut followed) = (BTreeSet::new(), BTreeSet::new());
@@ -179,8 +180,8 @@ fn judge(folder: &Path, is_last: bool) -> Result<(), NotOurs> {
     Ok(())
 }
 
-/// Judges what leads to a file: the folders above it, and itself if it is a link, with what leads to its target. There is
-/// an end to it if the kernel can open the file.
+/// Judges what leads to a file: the folders above it, and itself if it is a link, with what leads to its target. There
+/// is an end to it if the kernel can open the file.
 fn judge_way(path: &Path) -> Result<(), NotOurs> {
     judge(path.parent().unwrap_or(Path::new("/")), false)?;
     let found = fs::symlink_metadata(path).map_err(unseen(path))?;

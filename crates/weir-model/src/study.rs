@@ -227,8 +227,8 @@ impl Study {
         arm.proxy.as_deref().unwrap_or(&self.proxy)
     }
 
-    /// Files that arms run or load, as far as the study names them by paths: proxies, what these are started through, and
-    /// preloaded libraries. A bare name is looked for on PATH.
+    /// Files that arms run or load, as far as the study names them by paths: proxies, what these are started through,
+    /// and preloaded libraries. A bare name is looked for on PATH.
     pub fn programs(&self) -> impl Iterator<Item = &Path> {
         let arms = self.arms.iter();
         let proxies = arms.filter_map(|arm| self.proxy_of(arm).executable.as_deref());

@@ -37,8 +37,8 @@ pub(super) fn begin() {
     }
 }
 
-/// Folders that weir will want to know the owners of: those of its own, whatever the command line may name, and programs that
-/// a run names which it may go on with.
+/// Folders that weir will want to know the owners of: those of its own, whatever the command line may name, and
+/// programs of a run that it may go on with.
 fn paths() -> impl Iterator<Item = PathBuf> {
     let own = [
         "HOME",
