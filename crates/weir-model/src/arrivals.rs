@@ -33,6 +33,15 @@ pub enum ArrivalsError {
         /// What was typed.
         text: String,
     },
+    /// Groups of three digits, of which one would be a step of zeros before its number.
+    #[error(
+        "`{text}` is not a rate: write {} without commas between its digits; steps are written 1000,2000",
+        text.replace(',', "")
+    )]
+    Grouped {
+        /// What was typed.
+        text: String,
+    },
     /// Some steps have a length, others have none.
     #[error(
         "step `{step}` of `{text}` has no length: write one as in `{step}@10s`; the last step alone \
@@ -223,6 +232,16 @@ fn parse_steps(text: &str) -> Result<Vec<Step<'_>>, ArrivalsError> {
     }
     if parts.len() > MOST_STEPS || parts.contains(&"") {
         return Err(ArrivalsError::Shape {
+            text: text.to_owned(),
+        });
+    }
+    // `1,000`: nobody writes a rate of a step as `000` or `050`.
+    let is_group = |part: &&str| part.len() == 3 && part.bytes().all(|b| b.is_ascii_digit());
+    if parts[1..]
+        .iter()
+        .any(|part| part.starts_with('0') && is_group(part))
+    {
+        return Err(ArrivalsError::Grouped {
             text: text.to_owned(),
         });
     }

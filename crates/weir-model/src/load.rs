@@ -99,6 +99,18 @@ pub struct LeftOut {
 }
 
 impl LeftOut {
+    /// Counts a line of a kind, by its number from 1.
+    pub fn count(all: &mut Vec<LeftOut>, what: &str, number: u64) {
+        match all.iter_mut().find(|kind| kind.what == what) {
+            Some(kind) => kind.lines += 1,
+            None => all.push(LeftOut {
+                what: what.to_owned(),
+                lines: 1,
+                first: number,
+            }),
+        }
+    }
+
     /// How many lines all kinds have together, and their list in a sentence's words.
     pub fn told(all: &[LeftOut]) -> (u64, String) {
         let each = |one: &LeftOut| format!("{} {} (first: {})", one.lines, one.what, one.first);

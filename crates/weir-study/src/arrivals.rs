@@ -53,13 +53,6 @@ pub(crate) fn read(
         Some(rate) => read_rate(rate, slices, base, words, check),
         None => {}
     }
-    if let Some(speed) = fields.entry("trace-speed")
-        && fields.get("trace").is_none()
-    {
-        check
-            .error(speed.span.clone(), "`trace-speed` needs a `trace`")
-            .hint("name the file whose arrivals are repeated, such as `trace: access.log`");
-    }
     burst(fields, base, words, check);
     is_sound
 }

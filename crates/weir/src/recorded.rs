@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use weir_load::har::{self, Recorded};
-use weir_model::load::RequestSpec;
+use weir_model::load::{LeftOut, RequestSpec};
 use weir_model::request::{WeightedRequest, escape};
 
 use crate::failure::Failure;
@@ -28,36 +28,41 @@ pub(crate) fn requests(
         .map_err(|error| refused(format!("cannot be read as a HAR file: {error}")))?;
     let mut requests: Vec<WeightedRequest> = Vec::new();
     let mut others = BTreeMap::new();
-    for one in &recorded {
-        let Some((own, target)) = &one.destination else {
-            continue;
+    let mut left_out = Vec::new();
+    for (entry, number) in recorded.iter().zip(1..) {
+        let request = match &entry.destination {
+            Ok((other, _)) if !other.eq_ignore_ascii_case(host) => {
+                *others.entry(other).or_insert(0_u64) += 1;
+                continue;
+            }
+            Ok((_, target)) => request(entry, target),
+            Err(kind) => Err(*kind),
         };
-        if !own.eq_ignore_ascii_case(host) {
-            *others.entry(own).or_insert(0_u64) += 1;
-            continue;
-        }
-        let request = request(one, target);
-        match requests.iter_mut().find(|known| known.request == request) {
-            Some(known) => known.weight += 1.0,
-            None => requests.push(WeightedRequest::single(request)),
+        match request {
+            Ok(request) => add(&mut requests, request),
+            Err(kind) => LeftOut::count(&mut left_out, kind, number),
         }
     }
-    let mut list: Vec<String> = Vec::new();
-    list.extend(
-        others
-            .iter()
-            .map(|(host, count)| format!("{host} ({count})")),
-    );
-    let list = list.join(", ");
-    if requests.is_empty() {
+    let list = others
+        .iter()
+        .map(|(host, count)| format!("{host} ({count})"));
+    let list = list.collect::<Vec<_>>().join(", ");
+    let (_, kinds) = LeftOut::told(&left_out);
+    if recorded.is_empty() {
+        return Err(refused("it has no requests".to_owned()));
+    }
+    if requests.is_empty() && !others.is_empty() {
         let first = others.keys().next().map_or("HOST", |host| host);
         let hint = format!("weir load --request-set {file} --to ADDRESS:PORT http://{first}/");
         return Err(refused(format!("no request to {host}, but to {list}")).hint(hint));
     }
-    if !others.is_empty() {
-        terminal::tell(&format!(
-            "weir: {file}: requests to other hosts are left out: {list}\n"
-        ));
+    if requests.is_empty() {
+        return Err(refused(format!("no request that can be sent: {kinds}")));
+    }
+    for (what, list) in [("requests to other hosts", list), ("requests", kinds)] {
+        if !list.is_empty() {
+            terminal::tell(&format!("weir: {file}: {what} are left out: {list}\n"));
+        }
     }
     let mut headers = requests.iter().flat_map(|one| &one.request.fields);
     if headers.any(|(name, _)| SECRETS.contains(&&*name.to_ascii_lowercase())) {
@@ -68,18 +73,26 @@ pub(crate) fn requests(
     Ok(requests)
 }
 
+/// Adds a request, or makes the same one heavier.
+fn add(requests: &mut Vec<WeightedRequest>, request: RequestSpec) {
+    match requests.iter_mut().find(|known| known.request == request) {
+        Some(known) => known.weight += 1.0,
+        None => requests.push(WeightedRequest::single(request)),
+    }
+}
+
 /// What is recorded is sent as it is: it has no slots.
-fn request(recorded: &Recorded, target: &str) -> RequestSpec {
+fn request(recorded: &Recorded, target: &str) -> Result<RequestSpec, &'static str> {
     let plain = |text: &str| String::from_utf8_lossy(&escape(text.as_bytes())).into_owned();
     let headers = recorded.headers.iter().filter(|(name, _)| {
         !name.starts_with(':') && !OF_CONNECTION.contains(&&*name.to_ascii_lowercase())
     });
-    RequestSpec {
+    Ok(RequestSpec {
         method: recorded.method.clone(),
         target: plain(target),
         fields: headers
             .map(|(name, value)| (name.clone(), plain(value)))
             .collect(),
-        content: escape(recorded.content.as_bytes()),
-    }
+        content: escape(recorded.content.as_ref().map_err(|kind| *kind)?),
+    })
 }

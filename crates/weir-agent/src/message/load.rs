@@ -148,6 +148,7 @@ impl From<&TraceJob> for Trace {
             requests: job.requests.clone(),
             which: job.which.as_ref().map(|which| which[..].into()),
             left_out: Vec::new(),
+            longest_pause: None,
         }
     }
 }

@@ -23,14 +23,14 @@ pub(super) enum Format {
 pub(super) type Line = (Stamp, Sendable);
 
 /// Nothing, or why not.
-pub(super) type Sendable = Result<(), &'static str>;
+pub(crate) type Sendable = Result<(), &'static str>;
 
 pub(super) const NO_REQUEST: &str = "without a request (`-`)";
 pub(super) const NO_HTTP: &str = "not HTTP (a TLS handshake or other bytes)";
 pub(super) const NO_PATH: &str = "`OPTIONS *` or CONNECT";
 pub(super) const BAD_TARGET: &str = "with a target in escapes, with spaces or not in ASCII";
 pub(super) const UNREADABLE: &str = "not in the format of the others";
-pub(super) const OTHER_HOST: &str = "to another host, or not over HTTP";
+pub(super) const OTHER_HOST: &str = "to another host";
 
 /// What is wrong with a line, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -244,7 +244,7 @@ pub(super) fn put_request_line(line: &str, request: &mut String) -> Sendable {
 
 /// Takes requests whose method is a token (RFC 9110 §5.6.2) and whose target is in origin form, or becomes so
 /// (RFC 9112 §3.2): by its first character and because no blank, control or non-ASCII is in it.
-pub(super) fn put_request(method: &str, target: &str, request: &mut String) -> Sendable {
+pub(crate) fn put_request(method: &str, target: &str, request: &mut String) -> Sendable {
     if method == "CONNECT" || target == "*" {
         return Err(NO_PATH);
     }

@@ -7,7 +7,7 @@
 //! * an access log with a time in brackets (Apache httpd, nginx, HAProxy, Envoy, Traefik) or as a word of RFC 3339
 //!   (AWS), then the request in quotes;
 //! * columns that a line `#Fields:` names (IIS, CloudFront);
-//! * a JSON object on each line, by the keys in [`json`];
+//! * a JSON object on each line, or an array of them, by the keys in [`json`];
 //! * a HAR file.
 //!
 //! Any of them may be gzip. Empty lines and lines that begin with `#` are left out. Lines that have no request to send, or
@@ -31,7 +31,7 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use flate2::bufread::MultiGzDecoder;
+use serde_json::value::RawValue;
 use weir_model::load::{Arrivals, LeftOut};
 
 use crate::files::LARGEST_DATA;
@@ -39,9 +39,12 @@ use crate::har;
 
 mod format;
 mod json;
+mod packed;
 mod time;
 
-use format::{Columns, Format, Line, OTHER_HOST, UNREADABLE, Wrong, put_request};
+pub(crate) use format::put_request;
+use format::{Columns, Format, Line, OTHER_HOST, UNREADABLE, Wrong};
+use packed::{peek, unpacked};
 
 const S: u64 = 1_000_000_000;
 
@@ -51,10 +54,7 @@ const LONGEST_NS: f64 = 1e18;
 /// No line of a log is longer: servers limit the head of a request to some 10 KB.
 const LONGEST_LINE: u64 = 1 << 20;
 
-/// The first bytes of gzip (RFC 1952 §2.3.1).
-const GZIP: [u8; 2] = [0x1f, 0x8b];
-
-/// A HAR file shows within so many bytes that it is one.
+/// A HAR file or an array shows within so many bytes that it is one.
 const HEAD: u64 = 256;
 
 /// A file none of whose first lines is in a format that is known is not read to its end.
@@ -79,6 +79,17 @@ pub struct Trace {
     pub which: Option<Arc<[u32]>>,
     /// Lines that are left out, by kind.
     pub left_out: Vec<LeftOut>,
+    /// The longest time without an arrival; `None` if there is one arrival, or the trace was not read from its file.
+    pub longest_pause: Option<Pause>,
+}
+
+/// A time in which no request came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pause {
+    /// Length, nanoseconds.
+    pub ns: u64,
+    /// Number of the line whose arrival ends it, from 1; of a HAR file the number of its entry.
+    pub until_line: u64,
 }
 
 /// Why a trace cannot be used.
@@ -174,25 +185,29 @@ impl Trace {
             let (file, source) = (name.to_owned(), if is_gzip { damaged() } else { error });
             TraceError::Read { file, source }
         };
-        let mut reader = unpacked(reader, most + 1).map_err(unread)?;
-        let head = peek(&mut reader, HEAD).map_err(unread)?;
+        let mut reader = unpacked(reader, most + 1, name).map_err(unread)?;
+        let mut head = peek(&mut reader, HEAD).map_err(unread)?;
+        if head.starts_with(har::BOM) {
+            head.drain(..har::BOM.len());
+        }
         let mut lines = Lines::default();
         let mut line = Vec::new();
         let (mut number, mut bytes) = (0, 0);
         let is_har = har::is_har(&head);
-        let longest = if is_har { most + 1 } else { LONGEST_LINE };
+        let is_whole = is_har || har::begins_with(&head, b"[{");
+        let longest = if is_whole { most + 1 } else { LONGEST_LINE };
         let mut reader = Cursor::new(head).chain(reader);
         loop {
             line.clear();
             let mut limited = reader.by_ref().take(longest);
-            let length = if is_har {
+            let length = if is_whole {
                 limited.read_to_end(&mut line)
             } else {
                 limited.read_until(b'\n', &mut line)
             };
             bytes += length.map_err(unread)? as u64;
             number += 1;
-            if bytes > most || lines.times.len() as u64 > most / BYTES_OF_AN_ARRIVAL {
+            if bytes > most || lines.arrivals.len() as u64 > most / BYTES_OF_AN_ARRIVAL {
                 let file = name.to_owned();
                 return Err(TraceError::Large { file });
             }
@@ -200,6 +215,8 @@ impl Trace {
                 return lines.finish(name, speed);
             } else if is_har {
                 lines.take_har(&line, name)?;
+            } else if is_whole {
+                lines.take_array(&line, name)?;
             } else {
                 lines.take(line.trim_ascii_end(), name, number)?;
             }
@@ -230,6 +247,7 @@ impl Trace {
             requests: self.requests.clone(),
             which: self.which.as_ref().map(|which| which[..count].into()),
             left_out: self.left_out.clone(),
+            longest_pause: self.longest_pause,
         }
     }
 
@@ -247,7 +265,10 @@ impl Trace {
 
 fn at_line(file: &str, line: u64, text: &[u8], wrong: Wrong) -> TraceError {
     const SHOWN: usize = 40;
-    let rest = text.get(wrong.at..).unwrap_or_default();
+    // An object of an array may have several lines.
+    let text = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let at = if wrong.at <= text.len() { wrong.at } else { 0 };
+    let rest = &text[at..];
     let shown = String::from_utf8_lossy(&rest[..rest.len().min(SHOWN)]);
     let found = match rest.len() {
         0 => "the end of the line".to_owned(),
@@ -257,37 +278,28 @@ fn at_line(file: &str, line: u64, text: &[u8], wrong: Wrong) -> TraceError {
     TraceError::Line {
         file: file.to_owned(),
         line,
-        column: wrong.at + 1,
+        column: at + 1,
         expected: wrong.expected,
         found,
     }
 }
 
-/// The bytes of a file that may be gzip, of which no more than `most` are read.
-fn unpacked<'r>(mut file: impl BufRead + 'r, most: u64) -> io::Result<Box<dyn BufRead + 'r>> {
-    let first = peek(&mut file, GZIP.len() as u64)?;
-    let is_gzip = first == GZIP;
-    let bytes = Cursor::new(first).chain(file).take(most);
-    if is_gzip {
-        return Ok(Box::new(BufReader::new(MultiGzDecoder::new(bytes))));
-    }
-    Ok(Box::new(bytes))
-}
-
-fn peek(reader: &mut impl Read, most: u64) -> io::Result<Vec<u8>> {
-    let mut head = Vec::new();
-    reader.take(most).read_to_end(&mut head)?;
-    Ok(head)
+/// An arrival that was read, in [`BYTES_OF_AN_ARRIVAL`].
+#[derive(Clone, Copy)]
+struct Arrival {
+    /// Nanoseconds since the epoch, not below zero.
+    ns: i64,
+    /// Index of its request, if the format has requests.
+    request: u32,
+    /// Number of its line, from 1.
+    line: u32,
 }
 
 /// What was read so far.
 #[derive(Default)]
 struct Lines {
     format: Option<Format>,
-    /// Nanoseconds since the epoch, not below zero.
-    times: Vec<i64>,
-    /// As long as `times`, if the format has requests.
-    which: Vec<u32>,
+    arrivals: Vec<Arrival>,
     /// Indices of requests by method, space and target.
     requests: HashMap<Box<str>, u32>,
     /// The request of a line: a place to write, so that a line allocates nothing.
@@ -305,7 +317,7 @@ impl Lines {
         let Err(wrong) = self.read(line, number) else {
             return Ok(());
         };
-        self.leave_out(UNREADABLE, number);
+        LeftOut::count(&mut self.left_out, UNREADABLE, number);
         if self.broken.is_none() {
             self.broken = Some(at_line(name, number, line, wrong));
         }
@@ -338,24 +350,15 @@ impl Lines {
     fn add(&mut self, (stamp, sendable): Line, number: u64) {
         self.exact |= !stamp.whole_second;
         if let Err(what) = sendable {
-            return self.leave_out(what, number);
+            return LeftOut::count(&mut self.left_out, what, number);
         }
-        self.times.push(stamp.ns);
-        if self.format.is_some_and(Format::has_requests) {
-            let index = self.index_of_request();
-            self.which.push(index);
-        }
-    }
-
-    fn leave_out(&mut self, what: &str, first: u64) {
-        match self.left_out.iter_mut().find(|one| one.what == what) {
-            Some(one) => one.lines += 1,
-            None => self.left_out.push(LeftOut {
-                what: what.to_owned(),
-                lines: 1,
-                first,
-            }),
-        }
+        let has_request = self.format.is_some_and(Format::has_requests);
+        let request = has_request.then(|| self.index_of_request());
+        self.arrivals.push(Arrival {
+            ns: stamp.ns,
+            request: request.unwrap_or(0),
+            line: u32::try_from(number).unwrap_or(u32::MAX),
+        });
     }
 
     /// Takes the entries of a HAR file that went to the host of the first one.
@@ -366,18 +369,43 @@ impl Lines {
         };
         let entries = har::parse(file).map_err(har_error)?;
         self.format = Some(Format::Json);
-        let site = entries.iter().find_map(|entry| entry.destination.as_ref());
+        let site = entries
+            .iter()
+            .find_map(|entry| entry.destination.as_ref().ok());
         for (entry, number) in entries.iter().zip(1..) {
             let stamp = time::rfc3339(&entry.begin)
                 .ok_or_else(|| har_error(format!("entry {number} has no time")))?;
             self.request.clear();
             let sendable = match (&entry.destination, site) {
-                (Some((host, target)), Some((site, _))) if host == site => {
+                (Ok((host, target)), Some((site, _))) if host.eq_ignore_ascii_case(site) => {
                     put_request(&entry.method, target, &mut self.request)
                 }
-                _ => Err(OTHER_HOST),
+                (Ok(_), _) => Err(OTHER_HOST),
+                (Err(kind), _) => Err(*kind),
             };
             self.add((stamp, sendable), number);
+        }
+        Ok(())
+    }
+
+    /// Takes the objects of an array, as lines.
+    fn take_array(&mut self, file: &[u8], name: &str) -> Result<(), TraceError> {
+        let array_error = |error| TraceError::Read {
+            file: name.to_owned(),
+            source: io::Error::other(format!(
+                "as a JSON array: {error} (jq -c '.[]' makes lines of an array)"
+            )),
+        };
+        let objects: Vec<&RawValue> = serde_json::from_slice(file).map_err(array_error)?;
+        let (mut number, mut before) = (1, 0);
+        for object in objects {
+            let at = object.get().as_ptr().addr() - file.as_ptr().addr();
+            number += file[before..at]
+                .iter()
+                .filter(|byte| **byte == b'\n')
+                .count() as u64;
+            before = at;
+            self.take(object.get().as_bytes(), name, number)?;
         }
         Ok(())
     }
@@ -392,7 +420,7 @@ impl Lines {
     }
 
     fn finish(mut self, name: &str, speed: f64) -> Result<Trace, TraceError> {
-        let lines = self.times.len() as u64 + LeftOut::told(&self.left_out).0;
+        let lines = self.arrivals.len() as u64 + LeftOut::told(&self.left_out).0;
         let unreadable = self.left_out.iter().filter(|one| one.what == UNREADABLE);
         let is_strict = !self.format.is_some_and(Format::has_requests);
         if let Some(error) = self.broken.take()
@@ -401,63 +429,54 @@ impl Lines {
         {
             return Err(error);
         }
-        self.sort();
+        // Equal times stay in the order of the file.
+        self.arrivals.sort_by_key(|arrival| arrival.ns);
         if !self.exact {
-            spread_over_seconds(&mut self.times);
+            spread_over_seconds(&mut self.arrivals);
         }
-        let Some(&first) = self.times.first() else {
+        let [Arrival { ns: first, .. }, ..] = self.arrivals[..] else {
             return Err(TraceError::Empty {
                 file: name.to_owned(),
                 left_out: self.left_out,
             });
         };
-        let length = self.times.last().map_or(0, |last| last - first);
+        let length = self.arrivals.last().map_or(0, |last| last.ns - first);
         if length as f64 / speed > LONGEST_NS {
             return Err(TraceError::Speed(speed));
         }
         let which = self.format.is_some_and(Format::has_requests);
+        let arrivals = self.arrivals.iter();
         Ok(Trace {
-            times: self
-                .times
-                .iter()
-                .map(|&ns| at_speed((ns - first) as u64, speed))
+            longest_pause: longest_pause(&self.arrivals, speed),
+            times: arrivals
+                .clone()
+                .map(|arrival| at_speed((arrival.ns - first) as u64, speed))
                 .collect(),
-            which: which.then(|| self.which.into()),
+            which: which.then(|| arrivals.map(|arrival| arrival.request).collect()),
             requests: in_order(self.requests),
             left_out: self.left_out,
         })
     }
+}
 
-    /// By time; equal times stay in the order of the file.
-    fn sort(&mut self) {
-        if self.times.is_sorted() {
-            return;
-        }
-        if self.which.is_empty() {
-            self.times.sort_unstable();
-            return;
-        }
-        let mut pairs: Vec<_> = self
-            .times
-            .iter()
-            .copied()
-            .zip(self.which.drain(..))
-            .collect();
-        pairs.sort_by_key(|&(ns, _)| ns);
-        self.times.clear();
-        for (ns, which) in pairs {
-            self.times.push(ns);
-            self.which.push(which);
-        }
-    }
+/// The longest time without an arrival. Arrivals are sorted.
+fn longest_pause(arrivals: &[Arrival], speed: f64) -> Option<Pause> {
+    let (before, after) = arrivals
+        .iter()
+        .zip(arrivals.get(1..)?)
+        .max_by_key(|(before, after)| after.ns - before.ns)?;
+    Some(Pause {
+        ns: at_speed((after.ns - before.ns) as u64, speed),
+        until_line: after.line.into(),
+    })
 }
 
 /// Spreads what came in the same whole second evenly over it. Times are sorted.
-fn spread_over_seconds(times: &mut [i64]) {
-    for second in times.chunk_by_mut(|one, other| one == other) {
+fn spread_over_seconds(arrivals: &mut [Arrival]) {
+    for second in arrivals.chunk_by_mut(|one, other| one.ns == other.ns) {
         let count = second.len() as u64;
-        for (i, ns) in second.iter_mut().enumerate() {
-            *ns += (i as u64 * S / count) as i64;
+        for (i, arrival) in second.iter_mut().enumerate() {
+            arrival.ns += (i as u64 * S / count) as i64;
         }
     }
 }

@@ -74,6 +74,11 @@ fn lines_out_of_order_are_sorted_and_equal_ones_stay() {
     let which = trace.which.unwrap();
     let order = which.iter().map(|&i| &*trace.requests[i as usize].1);
     assert_eq!(order.collect::<Vec<_>>(), ["/b", "/d", "/a", "/c"]);
+    let pause = Pause {
+        ns: 300 * MS,
+        until_line: 1,
+    };
+    assert_eq!(trace.longest_pause, Some(pause));
 }
 
 #[test]
@@ -137,14 +142,27 @@ fn every_log_of_a_proxy_becomes_the_same_trace() {
             "{{\"startedDateTime\":\"2026-11-21T13:00:{time}Z\",\"request\":{{\"method\":\"GET\",\"url\":\"{url}\"}}}}"
         )
     };
-    let [one, other, third] = [
+    let entries = [
+        ("01.00", "data:x"),
         ("01.00", "http://a/x?y=1#z"),
         ("01.1", "http://b/"),
-        ("01.25", "http://a:1/x?y=1"),
+        ("01.2", "http://a/x y"),
+        ("01.25", "http://A:1/x?y=1"),
     ]
     .map(|(time, url)| entry(time, url));
-    let har = format!("{{ \"log\": {{\"entries\":[{one},\n{other},{third}]}}}}");
-    for (writer, text) in rows.map(pair).into_iter().chain([("HAR", har)]) {
+    let har = format!(
+        "\u{feff}{{ \"log\": {{\"entries\":[{}]}}}}",
+        entries.join(",\n")
+    );
+    let object = |time: &str| {
+        format!("{{\n\"path\":\"/x?y=1\", \"start_time\":\"2026-11-21T13:00:{time}Z\"}}")
+    };
+    let array = format!("[\n {},\n{}]\n", object("01.00"), object("01.25"));
+    for (writer, text) in rows
+        .map(pair)
+        .into_iter()
+        .chain([("HAR", har), ("array", array)])
+    {
         let trace = read(&text).unwrap_or_else(|error| panic!("{writer}: {error}"));
         assert_eq!(*trace.times, [0, 250 * MS], "{writer}");
         assert_eq!(
@@ -152,8 +170,10 @@ fn every_log_of_a_proxy_becomes_the_same_trace() {
             [("GET".into(), "/x?y=1".into())],
             "{writer}"
         );
-        let left_out = u64::from(writer == "HAR");
-        assert_eq!(LeftOut::told(&trace.left_out).0, left_out, "{writer}");
+        let (_, kinds) = LeftOut::told(&trace.left_out);
+        let in_har = "1 not over HTTP (`data:`, `blob:`, `ws:`, an extension's) (first: 1); 1 to another host (first: 3); \
+                      1 with a URL that has spaces, characters not in ASCII, or no host (first: 4)";
+        assert_eq!(kinds, if writer == "HAR" { in_har } else { "" }, "{writer}");
     }
 }
 
@@ -175,6 +195,25 @@ fn gzip_is_unpacked_and_must_be_whole() {
             "{error}"
         );
     }
+    // What follows the last member, as on a tape.
+    for behind in [&[0; 512][..], b"garbage"] {
+        let padded = [&members, behind].concat();
+        assert_eq!(read(1024, &padded).unwrap().times.len(), 4);
+    }
+    for (first, words) in [
+        (
+            &b"BZh91AY"[..],
+            "it is compressed by bzip2: bzcat f.gz | weir load --trace - …",
+        ),
+        (b"\xfd7zXZ\0\0", "it is compressed by xz: xzcat f.gz |"),
+        (
+            b"\xff\xfe1\0",
+            "it is in UTF-16: iconv -f UTF-16 -t UTF-8 f.gz |",
+        ),
+    ] {
+        let error = read(1024, first).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
     let large = read(1024, &packed(&"# nothing\n".repeat(1000))).unwrap_err();
     assert!(matches!(large, TraceError::Large { .. }));
 }
@@ -192,6 +231,12 @@ fn a_bad_line_is_named_with_its_place() {
         "day.log:2:7: expected a time such as [21/Nov/2026:13:00:01 +0000], \
          found `[today] \"GET / HTTP/1.1\" 200 and much mo…`"
     );
+    let array = message("[\n{\"time\":1,\"path\":\"/\"},\n {\n\"time\":2}]");
+    assert!(
+        array.starts_with("day.log:3:1: expected a key `request`"),
+        "{array}"
+    );
+    assert!(array.ends_with("found `{`"), "{array}");
     assert!(message("{\"time\":1,\"path\":\"/\"").ends_with("found the end of the line"));
     // A line without an end does not fill the memory.
     let endless = "1".repeat(3 << 20);

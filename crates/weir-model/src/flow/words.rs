@@ -238,6 +238,10 @@ pub fn read(said: &[Said], base: FlowSpec, length: Duration) -> (FlowSpec, Vec<F
         );
         faults.push(fault.hint("`hold:10s` sends one request on each connection every 10 s"));
     }
+    if is_said(Key::TraceSpeed) && !is_said(Key::Trace) {
+        let fault = Fault::new(Key::TraceSpeed, "only a trace has a speed");
+        faults.push(fault.hint("name the file whose arrivals are repeated, such as access.log"));
+    }
     faults.extend(contradictions(&spec));
     (spec, faults)
 }

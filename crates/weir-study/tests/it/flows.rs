@@ -62,7 +62,7 @@ static REFUSED: &[(&str, &[&str])] = &[
     ("tls: {ciphers: [TLS_AES_128_GCM_SHA256, TLS_AES_128_GCM_SHA256]}",
      &["`TLS_AES_128_GCM_SHA256` is listed twice"]),
     ("tls: {resumption: of}", &["`of` is not a share of resumed connections"]),
-    ("trace-speed: 2", &["`trace-speed` needs a `trace`"]),
+    ("trace-speed: 2", &["only a trace has a speed"]),
     ("flows: [{name: a, closed: true, connections: [1, 2]}]", &["a flow under `flows` has a single value for each key"]),
     ("flows: [{name: a, closed: true, connections: 1..3}]", &["a flow under `flows` has a single value for each key"]),
     ("hold: -1", &["`-1` is not a whole number from 0 to 1000000"]),

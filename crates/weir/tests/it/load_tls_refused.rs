@@ -158,8 +158,10 @@ fn answers_that_were_not_meant_are_named() {
     let endless = Faulty::requests(1, |victim| {
         victim.stall_after(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n")
     });
+    let untyped = Faulty::requests(1, |victim| victim.stall_after(b"HTTP/1.1 200 OK\r\n\r\n1"));
     #[rustfmt::skip]
     let rows = [
+        (format!("-T 300ms {}", untyped.url()), 1, "responses begin (status 200, first byte"),
         (format!("-k https://{}/", nginx.address), 1, "status 400, because the server demands a client certificate; give one with"),
         (format!("http://{proxied}/"), 1, "the port answers where a header of the PROXY protocol comes first"),
         (format!("http://{plain}/away"), 0, "100 % of the answers are redirects (status 307, Location: https://weir.test/b), which weir does not follow; use https://weir.test/b; or, if the"),

@@ -97,6 +97,8 @@ static WRONG: &[(&str, &[&str])] = &[
     ("timeout 0", &["-T: `0` is not a duration of at least 1ms"]),
     ("trace a; trace-speed 0",
      &["--trace-speed: `0` is out of range: the speed of a trace must be from 0.000001 to 1000000"]),
+    ("rate 5; trace-speed 2", &["--trace-speed: only a trace has a speed"]),
+    ("rate 1,000", &["-R: `1,000` is not a rate: write 1000 without commas between its digits; steps are written 1000,2000"]),
     ("rate 99999999999999999999",
      &["-R: `99999999999999999999` is out of range: a rate must be from 0.000001 to 1000000000"]),
     ("expect colour=red", &["--expect: `colour=red` is not something that can be expected"]),

@@ -52,6 +52,9 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     let conditions = Conditions::read(&args.fail_if)?;
     let is_here = places.sends_from_here();
     let mut job = Job::new(args, is_here)?;
+    for note in &job.notes {
+        terminal::tell(&format!("weir: {note}\n"));
+    }
     if args.floor {
         return floor::run(&job, args);
     }
@@ -70,6 +73,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     } else {
         None
     };
+    report.notes.extend(job.notes.iter().cloned());
     report.notes.extend(remark.as_ref().map(Remark::note));
     let judged = conditions.judge(&report);
     let ended = (args, &job, &*judged, remark);

@@ -95,14 +95,20 @@ fn asking(job: &Job) -> Option<(&Flow, &str)> {
 
 fn unended(flow: &Flow) -> Option<Remark> {
     let answer = Answer::of_flow(flow)?;
-    let kind = answer.header("content-type").unwrap_or_default();
+    let kind = answer
+        .header("content-type")
+        .filter(|kind| !kind.is_empty());
     let (status, after) = (answer.status, answer.first_byte.as_secs_f64() * 1e3);
-    let hint = if kind.starts_with("text/event-stream") {
+    let is_stream = kind
+        .as_ref()
+        .is_some_and(|kind| kind.starts_with("text/event-stream"));
+    let hint = if is_stream {
         "a stream of events has no end that could be timed: load a URL whose responses end"
     } else {
         "if they end later, give them longer with -T"
     };
-    let begin = format!("status {status}, Content-Type {kind}, first byte after {after:.1} ms");
+    let kind = kind.map_or(String::new(), |kind| format!(", Content-Type {kind}"));
+    let begin = format!("status {status}{kind}, first byte after {after:.1} ms");
     let text = format!("{UNANSWERED}: responses begin ({begin}) and do not end within the timeout");
     Some(Remark::failed(text, hint))
 }

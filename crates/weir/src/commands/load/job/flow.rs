@@ -12,6 +12,7 @@ use weir_load::tls::Connector;
 use weir_load::{Flow, RequestSet, Route, Trace, TraceError};
 use weir_model::flow::{ArrivalsSpec, FlowSpec, SourceSpec, TraceSpec};
 use weir_model::load_report::Target;
+use weir_model::quantity::format_duration;
 
 use super::describe::{self, Described};
 use super::{LONGEST, Named, room};
@@ -26,7 +27,12 @@ pub(super) struct Prepared {
     pub(super) asked: Asked,
     /// How long it takes when nobody says for how long.
     pub(super) length: Option<Duration>,
+    /// What to know of the time that a trace takes.
+    pub(super) note: Option<String>,
 }
+
+/// A pause that is longer, and longer than all the rest of a trace, is most likely a time that is wrong.
+const PAUSE_TOLD: Duration = Duration::from_secs(600);
 
 /// Reads the files that a flow names, and finds out whom of `addresses` it asks; whether anybody is there, if requests come
 /// from here.
@@ -55,9 +61,11 @@ pub(super) fn prepare(
         Some(_) => addresses,
         None => vec![url.one_of(addresses, is_here.then_some(spec.timeout))?],
     };
-    let arrivals = match (&trace, &spec.arrivals) {
-        (Some(trace), ArrivalsSpec::Trace(named)) => trace.arrivals(&named.file),
-        _ => spec.resolved(None),
+    let (arrivals, note) = match (&trace, &spec.arrivals) {
+        (Some(trace), ArrivalsSpec::Trace(named)) => {
+            (trace.arrivals(&named.file), long_pause(&named.file, trace))
+        }
+        _ => (spec.resolved(None), None),
     };
     let routes = match (&spec.sources, is_here) {
         (SourceSpec::These(_), false) => {
@@ -90,6 +98,7 @@ pub(super) fn prepare(
         },
         length: spec.limit.map(|_| LONGEST).or(length).or(flow.steps),
         plan,
+        note,
         named: Named {
             name: spec.name.clone(),
             target,
@@ -119,6 +128,32 @@ fn read_trace(spec: &FlowSpec, is_here: bool) -> Result<Option<Trace>, Failure> 
         terminal::tell(&format!("weir: {text}\n"));
     }
     Ok(trace)
+}
+
+/// How long a trace takes, where it is more than a load lasts that nobody gives a duration, or most of it is a pause.
+fn long_pause(file: &str, trace: &Trace) -> Option<String> {
+    let pause = trace.longest_pause?;
+    let (length, longest) = (
+        Duration::from_nanos(trace.length_ns()),
+        Duration::from_nanos(pause.ns),
+    );
+    let is_cut = length >= LONGEST;
+    if !is_cut && (longest < PAUSE_TOLD || longest < length / 2) {
+        return None;
+    }
+    let cut = if is_cut {
+        format!(
+            "; without -d a load ends after {}, and what is due later is not sent",
+            format_duration(LONGEST)
+        )
+    } else {
+        String::new()
+    };
+    let [length, longest] = [length, longest].map(format_duration);
+    let line = pause.until_line;
+    Some(format!(
+        "`{file}`: the trace takes {length}, of which {longest} are a pause that ends at {file}:{line}{cut}"
+    ))
 }
 
 /// The only request needs no number.

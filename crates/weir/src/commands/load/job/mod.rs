@@ -46,6 +46,8 @@ pub(crate) struct Job {
     /// The load as it was described, and whom each of its flows asks.
     pub(crate) spec: LoadSpec,
     pub(crate) asked: Vec<Asked>,
+    /// What the report's reader should know besides.
+    pub(crate) notes: Vec<String>,
 }
 
 /// A flow's name and whom it asks.
@@ -87,7 +89,9 @@ impl Job {
             whole_burst(flow, ramp_up + sustain).map_err(within(&flow.name))?;
         }
         let (mut plans, mut flows, mut asked) = (Vec::new(), Vec::new(), Vec::new());
+        let mut notes = Vec::new();
         for flow in prepared {
+            notes.extend(flow.note.filter(|_| given.is_none()));
             plans.push(flow.plan);
             flows.push(flow.named);
             asked.push(flow.asked);
@@ -111,6 +115,7 @@ impl Job {
             flows,
             spec: load,
             asked,
+            notes,
         })
     }
 }
