@@ -236,11 +236,11 @@ fn parse_steps(text: &str) -> Result<Vec<Step<'_>>, ArrivalsError> {
         });
     }
     // `1,000`: nobody writes a rate of a step as `000` or `050`.
-    let is_group = |part: &&str| part.len() == 3 && part.bytes().all(|b| b.is_ascii_digit());
-    if parts[1..]
+    let mut groups = parts[1..]
         .iter()
-        .any(|part| part.starts_with('0') && is_group(part))
-    {
+        .filter_map(|part| part.split(['@', '.']).next());
+    let is_digits = |group: &str| group.bytes().all(|byte| byte.is_ascii_digit());
+    if groups.any(|group| group.len() == 3 && group.starts_with('0') && is_digits(group)) {
         return Err(ArrivalsError::Grouped {
             text: text.to_owned(),
         });

@@ -98,6 +98,7 @@ const DURATION: &str = "a duration such as 250us, 100ms, 10s, 1m30s or 1h";
 /// What may stand behind a rate, longest first.
 const PER_SECOND: [&str; 5] = ["requests/s", "req/s", "/sec", "/s", "rps"];
 const BYTES: &str = "a size such as 600, 1KiB, 64k or 1MB";
+const COUNT: &str = "a whole number such as 50, 2k or 1M";
 const CPUS: &str = "a list of CPUs such as 0, 0-3 or 0,2-3";
 
 /// CPUs that a list can name: as many as a mask of sched_setaffinity(2) has in glibc.
@@ -240,6 +241,32 @@ pub(crate) fn parse_rate_or_none(text: &str) -> Result<f64, QuantityError> {
         true => Ok(rate),
         false => Limits::RATE.within(rate, text),
     }
+}
+
+/// Reads how many; `k` is 1000 and `M` a million.
+///
+/// # Errors
+/// The text is not a whole number.
+pub fn parse_count(text: &str) -> Result<u64, QuantityError> {
+    if let Ok(count) = text.trim().parse() {
+        return Ok(count);
+    }
+    let malformed = || QuantityError::Malformed {
+        text: text.to_owned(),
+        expected: COUNT,
+    };
+    let (digits, unit) = split_unit(text);
+    let factor = match unit {
+        "k" | "K" => 1e3,
+        "M" => 1e6,
+        _ => return Err(malformed()),
+    };
+    let count = number(digits, text, COUNT)? * factor;
+    let whole = count.round();
+    if (count - whole).abs() > 1e-6 || whole > u32::MAX.into() {
+        return Err(malformed());
+    }
+    Ok(whole as u64)
 }
 
 /// A set of CPUs by number, written as the kernel writes it: `0,2-3`. Never empty, ascending.
@@ -400,6 +427,16 @@ mod tests {
         }
         for bad in ["0", "-5", "fast", "10q", "10/m", "/s", "10/s/s"] {
             assert!(parse_rate(bad).is_err(), "{bad} should be refused");
+        }
+    }
+
+    #[test]
+    fn counts_are_whole_and_may_be_of_thousands() {
+        for (text, count) in [("7", 7), ("1k", 1000), ("2.3k", 2300), ("1M", 1_000_000)] {
+            assert_eq!(parse_count(text), Ok(count));
+        }
+        for bad in ["1e2", "1_000", "1,000", "0.5", "1.0005k", "-1k", "", "k"] {
+            assert!(parse_count(bad).is_err(), "{bad} should be refused");
         }
     }
 

@@ -6,6 +6,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::failure::Failure;
+
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
 // SAFETY: an entry of the table of functions that are called before `main`. The function makes one system call and
@@ -20,7 +22,15 @@ extern "C" fn look() {
     WAS_CLOSED.store(is_closed, Ordering::Relaxed);
 }
 
-/// Whether nobody can read what is printed.
-pub(crate) fn stdout_was_closed() -> bool {
-    WAS_CLOSED.load(Ordering::Relaxed)
+/// Refuses to print where nobody can read it.
+///
+/// # Errors
+/// Standard output was closed when weir was started.
+pub(crate) fn stdout_is_open() -> Result<(), Failure> {
+    if WAS_CLOSED.load(Ordering::Relaxed) {
+        return Err(Failure::failed(
+            "standard output is closed, so nobody could read the result",
+        ));
+    }
+    Ok(())
 }

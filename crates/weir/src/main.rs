@@ -48,10 +48,13 @@ fn main() -> ExitCode {
             // Help and version are not errors; everything else is bad input, exit code 2.
             if !error.use_stderr() {
                 let text = error.render();
-                let printed = match terminal::color_on_stdout() {
-                    true => terminal::print_painted(&text.ansi().to_string()),
-                    false => terminal::print(&text.to_string()),
-                };
+                let printed = closed::stdout_is_open().and_then(|()| {
+                    if terminal::color_on_stdout() {
+                        terminal::print_painted(&text.ansi().to_string())
+                    } else {
+                        terminal::print(&text.to_string())
+                    }
+                });
                 return printed.map_or_else(|failure| failed(&failure), |()| ExitCode::SUCCESS);
             }
             let text = error.render();

@@ -186,15 +186,13 @@ impl Trace {
             TraceError::Read { file, source }
         };
         let mut reader = unpacked(reader, most + 1, name).map_err(unread)?;
-        let mut head = peek(&mut reader, HEAD).map_err(unread)?;
-        if head.starts_with(har::BOM) {
-            head.drain(..har::BOM.len());
-        }
+        let head = peek(&mut reader, HEAD).map_err(unread)?;
+        let head = head.strip_prefix(har::BOM).unwrap_or(&head);
         let mut lines = Lines::default();
         let mut line = Vec::new();
         let (mut number, mut bytes) = (0, 0);
-        let is_har = har::is_har(&head);
-        let is_whole = is_har || har::begins_with(&head, b"[{");
+        let is_har = har::is_har(head);
+        let is_whole = is_har || har::begins_with(head, b"[{");
         let longest = if is_whole { most + 1 } else { LONGEST_LINE };
         let mut reader = Cursor::new(head).chain(reader);
         loop {
@@ -392,9 +390,7 @@ impl Lines {
     fn take_array(&mut self, file: &[u8], name: &str) -> Result<(), TraceError> {
         let array_error = |error| TraceError::Read {
             file: name.to_owned(),
-            source: io::Error::other(format!(
-                "as a JSON array: {error} (jq -c '.[]' makes lines of an array)"
-            )),
+            source: io::Error::other(format!("as a JSON array: {error}; jq -c '.[]' makes lines")),
         };
         let objects: Vec<&RawValue> = serde_json::from_slice(file).map_err(array_error)?;
         let (mut number, mut before) = (1, 0);

@@ -71,7 +71,7 @@ fn what_is_no_rate_over_time_says_what_would_be() {
         ("1k..-2", "`-2` is out of range"),
         ("0", "`0` is out of range: a rate must be from 0.000001 to 1000000000"),
         ("12,050,000", "`12,050,000` is not a rate: write 12050000 without commas"),
-        ("1,000..2,000", "without commas between its digits"),
+        ("1,000@1s,5", "without commas between its digits"),
         ("0,0@5s", "step `0` of `0,0@5s` has no length: write one as in `0@10s`"),
         ("0@2s,0", "`0@2s,0` never sends anything"),
         ("1k@ten,2k", "`ten` is not a duration such as"),

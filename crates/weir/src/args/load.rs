@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::{PodArgs, ProgressArgs, SshArgs};
 use clap::{Args as ClapArgs, Parser, ValueEnum};
+use weir_model::quantity::parse_count;
 
 const SERVER: &str = "Server";
 const LOAD: &str = "Load";
@@ -34,7 +35,7 @@ pub(crate) struct LoadArgs {
 
     /// Threads (of each generator), each pinned to a CPU [default: one for each CPU weir may use, at most one for each
     /// connection, and more if one thread cannot have enough descriptors]
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = count::<u32>)]
     pub(crate) threads: Option<u32>,
 
     /// CPUs for the threads, one each, such as 0,2-3; instead of -t
@@ -132,8 +133,8 @@ pub(crate) struct FlowArgs {
     #[arg(long, value_name = "ADDRESSES", help_heading = SERVER)]
     pub(crate) source: Option<String>,
 
-    /// Connections over all threads [default: 50]
-    #[arg(short, long, value_name = "N", help_heading = CONNECTIONS)]
+    /// Connections over all threads, such as 200 or 2k [default: 50]
+    #[arg(short, long, value_name = "N", value_parser = count::<u32>, help_heading = CONNECTIONS)]
     pub(crate) connections: Option<u32>,
 
     /// For how long a connection is used: keep-alive, per-request, a number of requests, a time, hold
@@ -152,7 +153,7 @@ pub(crate) struct FlowArgs {
     pub(crate) connect_rate: Option<String>,
 
     /// Send up to this many requests without waiting on a connection: HTTP/1.1 pipelining [default: 1]
-    #[arg(long, value_name = "N", help_heading = CONNECTIONS)]
+    #[arg(long, value_name = "N", value_parser = count::<u16>, help_heading = CONNECTIONS)]
     pub(crate) pipeline: Option<u16>,
 
     /// Requests per second over all threads: 2000, 100..5000 (growing), 1000,2000,3000 (steps), or
@@ -182,8 +183,8 @@ pub(crate) struct FlowArgs {
     #[arg(long, value_enum, value_name = "KIND", help_heading = LOAD)]
     pub(crate) overflow: Option<OverflowChoice>,
 
-    /// Stop after this many requests
-    #[arg(short = 'n', long, value_name = "N", help_heading = LOAD)]
+    /// Stop after this many requests, such as 500, 10k or 1M
+    #[arg(short = 'n', long, value_name = "N", value_parser = count::<u64>, help_heading = LOAD)]
     pub(crate) requests: Option<u64>,
 
     /// Time for a response, and for opening a connection, after which it counts as failed
@@ -270,6 +271,12 @@ pub(crate) struct FlowArgs {
     /// Send requests as early data of resumed TLS 1.3 connections
     #[arg(long, help_heading = TLS)]
     pub(crate) early_data: bool,
+}
+
+/// Reads how many, for options that take no more than `T` holds.
+fn count<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
+    let count = parse_count(text).map_err(|error| error.to_string())?;
+    T::try_from(count).map_err(|_| format!("`{text}` is too large"))
 }
 
 /// The options of a `--flow`.

@@ -33,6 +33,8 @@ enum Takes {
     /// Something with this in it.
     Has(&'static str),
     Text,
+    /// Something that may be a URL.
+    Address,
 }
 
 /// What weir has instead.
@@ -48,6 +50,14 @@ enum Way {
 
 /// What is wrong with a command line that another tool would understand, and what to type instead.
 pub(crate) fn refused(words: &[String]) -> Option<Failure> {
+    // All of curl's line in one word, right after `weir` or `weir load`.
+    let mut begin = words.iter().enumerate().skip(1).take(2);
+    if let Some((at, line)) = begin.find(|(_, word)| word.starts_with("curl "))
+        && (at == 1 || words[1] == "load")
+    {
+        let line = shlex::split(line)?;
+        return refused(&[&words[..at], &line, &words[at + 1..]].concat());
+    }
     let first = words.get(1)?;
     let is_named = matches!(&**first, "load" | "run");
     if !is_named && !is_for_load(words) {
@@ -64,7 +74,10 @@ pub(crate) fn refused(words: &[String]) -> Option<Failure> {
     let read = if is_curl {
         line_of_curl(rest)
     } else {
-        Line::read(command, rest, ROWS)
+        let is_weirs = |row: &&Row| command.get_arguments().any(|arg| is_called(arg, row.0));
+        let of_curl = CURL.iter().filter(|row| !is_weirs(row));
+        let rows: Vec<Row> = ROWS.iter().chain(of_curl).copied().collect();
+        Line::read(command, rest, &rows)
     };
     let typed = shlex::try_join(read.typed.iter().map(String::as_str));
     let typed = typed.map(|rest| format!("weir load {rest}")).ok();
@@ -243,6 +256,7 @@ fn fits(
     typed == *option
         && match (takes, value) {
             (Takes::Nothing, _) => attached.is_none(),
+            (Takes::Address, _) => next.is_some_and(|next| !next.starts_with('-')),
             (_, None) => false,
             (Takes::Number, Some(value)) => is_number(value),
             (Takes::Time, Some(value)) => is_time(value) && !is_number(value),
@@ -275,6 +289,7 @@ mod tests {
         for line in [
             "-c 10 -t 2 -d 30s -R 2000 -L -T 2s -H -z -b {a=1} -m POST -e status=200 http://a/",
             "-q -k -o result.csv -n 100 -d 1.5s -T 500ms --rate 10 --latency http://a/",
+            "-c 1k -n 2.5k -b a@b http://a/ -- -x",
             "-c10 -t2 -d10s --source -z http://a/x.js?y=1 -- -z",
         ] {
             let words: Vec<String> = format!("weir load {line}")

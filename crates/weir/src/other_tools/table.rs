@@ -1,7 +1,7 @@
 //! Options of other load generators, a row each.
 
 use super::{Row, Takes, Way};
-use Takes::{File, Has, Nothing, Number, Text, Time};
+use Takes::{Address, File, Has, Nothing, Number, Text, Time};
 use Way::{Always, Is, Words};
 
 pub(super) const SCRIPTS: &str = "weir runs no scripts: say what is sent with -m, -b, -H and slots such as {{random:1..9}}, or with \
@@ -21,6 +21,9 @@ const STAGES: &str = "a rate that changes is -R 0..100 (it grows) or -R 100@10s,
 const SUMMARY: &str = "--format json, wrk2 or hgrm, and -o FILE";
 pub(super) const FORM_TYPE: &str = "Content-Type: application/x-www-form-urlencoded";
 const FORM: &str = "-H 'Content-Type: application/x-www-form-urlencoded' -m POST -b {}";
+const FORM_WORDS: &str = "a form is -m POST -b BODY -H 'Content-Type: …'";
+const BODY_FILE: &str = "a file is -m POST --content-file FILE";
+const QUERY: &str = "data of a GET is written in the URL: 'http://HOST/?NAME=VALUE'";
 const HOST: &str = "-H 'Host: {}'";
 const AGENT: &str = "-H 'User-Agent: {}'";
 
@@ -70,7 +73,7 @@ pub(super) const ROWS: &[Row] = &[
     ("--data", "h2load", Text, Is("-m POST --content-file {}")),
     ("-D", "hey, oha", Text, Is("--content-file {}")),
     ("-T", "ab, hey, oha", Has("/"), Is("-H 'Content-Type: {}'")),
-    ("-F", "oha", Text, Words("a form is -m POST -b BODY -H 'Content-Type: …'")),
+    ("-F", "oha", Text, Words(FORM_WORDS)),
     ("-C", "ab", Text, Words("send it as a header: -H 'Cookie: NAME=VALUE'")),
     ("-A", "ab", Has(":"), Words(PASSWORD)),
     ("-A", "hey", Text, Is("-H 'Accept: {}'")),
@@ -106,8 +109,8 @@ pub(super) const ROWS: &[Row] = &[
     ("--ipv4", "oha", Nothing, Words(FAMILY)),
     ("--ipv6", "oha", Nothing, Words(FAMILY)),
     ("--unix-socket", "oha", Text, Words("weir speaks TCP alone")),
-    ("-x", "hey, oha", Text, Words(PROXY)),
-    ("-X", "ab", Text, Words(PROXY)),
+    ("-x", "hey, oha, curl", Address, Words(PROXY)),
+    ("-X", "ab", Has(":"), Words(PROXY)),
     ("--h1", "h2load", Nothing, Always("weir speaks HTTP/1.1")),
     ("-h2", "hey", Nothing, Words(HTTP2)),
     ("--http2", "oha", Nothing, Words(HTTP2)),
@@ -148,20 +151,44 @@ pub(super) const ROWS: &[Row] = &[
     ("--http-debug", "k6", Nothing, Words("-n 1 -c 1 sends one request")),
 ];
 
-/// Options of curl whose name or meaning is not weir's.
+/// Options of curl whose name or meaning is not weir's. Those that weir lacks are answered also where nobody says `curl`.
 #[rustfmt::skip]
 pub(super) const CURL: &[Row] = &[
     ("-X", "curl", Text, Is("-m {}")),
     ("-A", "curl", Text, Is(AGENT)),
     ("-b", "curl", Text, Is("-H 'Cookie: {}'")),
     ("-u", "curl", Text, Words(PASSWORD)),
-    ("-d", "curl", Has("@"), Words("a file is --content-file FILE")),
+    ("--request", "curl", Text, Is("-m {}")),
+    ("-d", "curl", Has("@"), Words(BODY_FILE)),
     ("-d", "curl", Text, Is(FORM)),
+    ("--data", "curl", Has("@"), Words(BODY_FILE)),
     ("--data", "curl", Text, Is(FORM)),
+    ("--data-binary", "curl", Has("@"), Words(BODY_FILE)),
+    ("--data-binary", "curl", Text, Is(FORM)),
+    ("--data-urlencode", "curl", Text, Words("a body is written as it is sent: -b 'NAME=a%20b'")),
     ("--data-raw", "curl", Text, Is(FORM)),
     ("--json", "curl", Text, Is("-H 'Content-Type: application/json' -m POST -b {}")),
+    ("-F", "curl", Text, Words(FORM_WORDS)),
+    ("--form", "curl", Text, Words(FORM_WORDS)),
+    ("-G", "curl", Nothing, Words(QUERY)),
+    ("--get", "curl", Nothing, Words(QUERY)),
     ("-I", "curl", Nothing, Is("-m HEAD")),
+    ("--head", "curl", Nothing, Is("-m HEAD")),
     ("-m", "curl", Number, Is("-T {}")),
+    ("--max-time", "curl", Number, Is("-T {}")),
+    ("--connect-timeout", "curl", Number, Is("-T {}")),
+    ("--resolve", "curl", Text, Words(FAMILY)),
+    ("--connect-to", "curl", Text, Words(FAMILY)),
+    ("-x", "curl", Address, Words(PROXY)),
+    ("--proxy", "curl", Address, Words(PROXY)),
+    ("--http1.1", "curl", Nothing, Always("weir speaks HTTP/1.1")),
+    ("--http2", "curl", Nothing, Words(HTTP2)),
+    ("--fail", "curl", Nothing, Always("a response of status 400 or above counts as failed")),
+    ("--cookie", "curl", Text, Is("-H 'Cookie: {}'")),
+    ("--user-agent", "curl", Text, Is(AGENT)),
+    ("--user", "curl", Text, Words(PASSWORD)),
+    ("--location", "curl", Nothing, Always(REDIRECTS)),
+    ("--silent", "curl", Nothing, Is("-q")),
     ("-o", "curl", Text, Always("no response is kept")),
     ("-L", "curl", Nothing, Always(REDIRECTS)),
     ("-s", "curl", Nothing, Is("-q")),

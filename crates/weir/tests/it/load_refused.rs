@@ -145,7 +145,13 @@ fn a_result_that_nobody_can_read_is_an_error() {
         let line = format!("{} {line} {to}", env!("CARGO_BIN_EXE_weir"));
         Running::start(Command::new("sh").args(["-c", &line])).end()
     };
-    for line in [&line, "studies", "run same-twice --check"] {
+    for line in [
+        &line,
+        "studies",
+        "run same-twice --check",
+        "help",
+        "--version",
+    ] {
         row(line);
         shell(">&-", line).failed_in_a_line(&["standard output is closed"]);
     }
@@ -205,6 +211,9 @@ fn values_that_cannot_be() {
         ("-R 0", "-R: `0` is out of range"),
         ("-R 99999999999999999999", "out of range: a rate must be from 0.000001 to 1000000000"),
         ("--trace a.log --trace-speed 1e300", "the speed of a trace must be from 0.000001 to 1000000"),
+        ("-R 100 --trace-speed 2", "--trace-speed: only a trace has a speed"),
+        ("-m POST -b @body.json", "-b: the text itself is sent, so that `@` begins no file's name\nhint: --content-file body.json"),
+        ("-R 1,000", "-R: `1,000` is not a rate: write 1000 without commas"),
         ("-R fast", "-R: `fast` is not a rate"),
         ("-R -5", "-R: `-5` is out of range: it must not be negative"),
         ("-d nonsense", "-d: `nonsense` is not a duration such as"),
@@ -255,6 +264,9 @@ fn flags_that_do_not_exist_get_the_nearest_one() {
     run("load --conections 5 http://127.0.0.1/").refused(&["--conections", "'--connections'"]);
     run("laod http://127.0.0.1/").refused(&["laod", "'load'"]);
     run("load --format jsn http://127.0.0.1/").refused(&["jsn", "'json'"]);
+    run("load -n 1e2 http://127.0.0.1/")
+        .refused(&["`1e2` is not a whole number such as 50, 2k or 1M"]);
+    run("load -c 5000M http://127.0.0.1/").refused(&["`5000M` is"]);
     run("load -b x --content-file y http://127.0.0.1/").refused(&["cannot be used with"]);
 }
 

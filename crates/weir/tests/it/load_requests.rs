@@ -294,15 +294,17 @@ fn what_a_browser_has_recorded_is_sent_as_it_was() {
         )
     };
     let entries = ["a.test", "a.test:80", "b.test"].map(entry).join(",\n");
-    let (_folder, path) = file(
-        "a.har",
-        &format!("{{\"log\": {{\"entries\": [{entries}]}}}}"),
-    );
+    let recorded = |entries: &str| format!("\u{feff}{{\"log\": {{\"entries\": [{entries}]}}}}");
+    let other = r#"{"request": {"method": "GET", "url": "data:x"}}"#;
+    let (_folder, path) = file("a.har", &recorded(&format!("{entries}, {other}")));
     let line = format!("--request-set {path} -n 1 -c 1 -H Host:a.test");
     let ended = peer.load(&line).with_code(0);
     ended
         .stderr
         .has("a.har: requests to other hosts are left out: b.test (1)\n");
+    ended
+        .stderr
+        .has("a.har: requests are left out: 1 not over HTTP (`data:`,");
     ended
         .stderr
         .has("a.har: Cookie and Authorization headers are sent as they were recorded\n");
@@ -314,6 +316,14 @@ fn what_a_browser_has_recorded_is_sent_as_it_was() {
     let ended = peer.load(&format!("--request-set {path}"));
     let hosts = "a.har: no request to 127.0.0.1, but to a.test (2), b.test (1)";
     ended.refused_in_a_line(&[hosts, "--to ADDRESS:PORT http://a.test/"]);
+    for (entries, words) in [
+        ("", "it has no requests"),
+        (other, "no request that can be sent: 1 not"),
+    ] {
+        let (_folder, path) = file("a.har", &recorded(entries));
+        let ended = peer.load(&format!("--request-set {path}"));
+        ended.refused_in_a_line(&["a.har: ", words]);
+    }
 }
 
 #[test]
@@ -331,6 +341,19 @@ fn times_alone_repeat_the_request_of_the_command_line() {
     assert_eq!((report.counts.due, done + report.censored.queued), (3, 3));
     // The trial is over just after the last one.
     within(report.phases.sustain, 0.1..0.2);
+}
+
+#[test]
+fn a_pause_that_is_longer_than_a_load_is_told_with_its_line() {
+    let peer = Faulty::answering(EMPTY);
+    let (_folder, path) = file("times", "0\n0.1\n200000\n");
+    let (report, ended) = peer.report(&format!("--trace {path} -n 2 -c 1 -t 1"));
+    let pause = "the trace takes 55.56h, of which 55.56h are a pause that ends at";
+    for text in [&report.notes.concat(), &ended.stderr] {
+        text.has(&format!(
+            "{pause} {path}:3; without -d a load ends after 24h, and what is due later is not sent"
+        ));
+    }
 }
 
 #[test]

@@ -20,7 +20,7 @@ type Line = (
 );
 
 #[rustfmt::skip]
-const LINES: [Line; 56] = [
+const LINES: [Line; 61] = [
     ("wrk", "-t1 -c2 -d1 URL", None),
     ("wrk", "-t 1 -c 2 -d 1s --latency URL", None),
     ("wrk", "-t1 -c2 -d1s --timeout 2s -H 'Host: weir.test' URL", None),
@@ -77,6 +77,12 @@ const LINES: [Line; 56] = [
     ("HAR", "-n 20 -c 2 --har session.har URL", Some((&["`--har session.har` (HAR) is `--request-set session.har`"], TYPED))),
     ("curl", "curl -sS -X PUT -H 'Content-Type: a/b' --data-raw '{\"a\":1}' URL -n 20 -c 2",
      Some((&["`-X PUT` (curl) is `-m PUT`", "hint: weir load -q -m PUT -H 'Content-Type: a/b' -b '{\"a\":1}'"], TYPED))),
+    ("curl", "'curl -I --http1.1 --max-time 2 URL' -n 20 -c 2", Some((&["`-I` (curl) is `-m HEAD`", "`--max-time 2` (curl) is `-T 2`"], TYPED))),
+    ("curl", "-n 20 -c 2 -I --compressed --max-time 2 --http1.1 URL", Some((&["`-I` (curl) is `-m HEAD`", "gzip"], TYPED))),
+    ("curl", "-n 20 -c 2 --data-binary a=b -X PUT URL", Some((&["`--data-binary a=b` (curl)", "`-X PUT` (curl) is `-m PUT`"], IN_WORDS))),
+    ("curl", "-n 20 -c 2 --data-binary @body.txt -G --resolve a.test:80:127.0.0.1 URL",
+     Some((&["--content-file FILE", "`-G` (curl): data", "`--resolve` (curl): --to ADDRESS:PORT"], IN_WORDS))),
+    ("curl", "-n 20 -c 2 -x http://127.0.0.1:3128 URL", Some((&["`-x` (hey, oha, curl): weir goes through no forward proxy"], IN_WORDS))),
     ("hyperfine", "-n 20 -c 2 --export-json out.json URL", Some((&["`--export-json out.json` (hyperfine) is `--format json -o out.json`"], TYPED))),
     ("hyperfine", "-n 20 -c 2 --warmup 3 --runs 10 URL", Some((&["`--warmup` (hyperfine): --ramp-up", "`--runs` (hyperfine): -d"], IN_WORDS))),
     ("k6", "run --rps 10 --no-connection-reuse script.js", Some((&["is `-R 10`", "is `--connection per-request`"], IN_WORDS))),

@@ -183,6 +183,10 @@ fn fields(args: &FlowArgs) -> Result<Vec<(String, String)>, Failure> {
 
 fn content(args: &FlowArgs) -> Result<Vec<u8>, Failure> {
     match (&args.content, &args.content_file) {
+        (Some(text), _) if text.len() > 1 && text.starts_with('@') => {
+            let message = "-b: the text itself is sent, so that `@` begins no file's name";
+            Err(Failure::input(message).hint(format!("--content-file {}", &text[1..])))
+        }
         (Some(text), _) => Ok(text.clone().into_bytes()),
         // A file is sent as it is.
         (None, Some(path)) => {
