@@ -27,7 +27,15 @@ impl<R: Reactor> Engine<'_, R> {
             Event::Writable(id) => self.send_on(id),
             Event::Ended(id) if self.is_secure(id) => self.on_ended_secure(id, stamp),
             Event::Ended(id) => self.on_ended(id, stamp),
-            Event::Failed(id, errno) => self.broken(id, ErrorKind::Receive, Cause::Kernel(errno)),
+            Event::Failed(id, errno) => {
+                let is_sent = !self.conns[id as usize].unsent.is_some();
+                let kind = if is_sent {
+                    ErrorKind::Receive
+                } else {
+                    ErrorKind::Send
+                };
+                self.broken(id, kind, Cause::Kernel(errno));
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{ConnId, Event, Reactor, Route};
+use super::{ConnId, Event, Reactor, Route, ended};
 use crate::sys::bind_address_no_port;
 
 /// Bytes that one receive can take. Shared by all connections of a thread: a connection owns none.
@@ -49,6 +49,8 @@ struct Socket {
     connecting: bool,
     /// The last send took only a part.
     blocked: bool,
+    /// A send has met a reset, which is told when what came before it has been received.
+    reset: bool,
     /// Bytes to come that nobody looks at.
     discard: u64,
 }
@@ -161,7 +163,7 @@ impl Epoll {
             // TCP drops what MSG_TRUNC asks for without copying it (tcp(7)).
             let most = socket.discard.min(self.buffer.len() as u64) as usize;
             return match net::recv(fd, &mut self.buffer[..most], RecvFlags::TRUNC) {
-                Ok((_, 0)) => Some(Event::Ended(conn)),
+                Ok((_, 0)) => Some(ended(conn, socket.reset)),
                 Ok((_, dropped)) => {
                     socket.discard -= dropped as u64;
                     self.look_again(conn);
@@ -172,7 +174,7 @@ impl Epoll {
             };
         }
         match net::recv(fd, &mut *self.buffer, RecvFlags::empty()) {
-            Ok((0, _)) => Some(Event::Ended(conn)),
+            Ok((0, _)) => Some(ended(conn, socket.reset)),
             Ok((received, _)) => {
                 self.received = received;
                 // A full buffer may have left bytes behind, a hangup is told by one more receive.
@@ -203,6 +205,7 @@ impl Reactor for Epoll {
         socket.generation = socket.generation.wrapping_add(1);
         socket.connecting = true;
         socket.blocked = false;
+        socket.reset = false;
         socket.discard = 0;
         let data = epoll::EventData::new_u64(key(conn, socket.generation));
         epoll::add(&self.epoll, &fd, data, interest())?;
@@ -216,6 +219,14 @@ impl Reactor for Epoll {
         let sent = match net::send(fd, bytes, SendFlags::NOSIGNAL) {
             Ok(sent) => sent,
             Err(Errno::AGAIN | Errno::INTR) => 0,
+            Err(Errno::CONNRESET | Errno::PIPE) => {
+                // What the peer said before it reset the connection is still there.
+                let data = epoll::EventData::new_u64(key(conn, socket.generation));
+                epoll::modify(&self.epoll, fd, data, interest())?;
+                socket.reset = true;
+                socket.blocked = false;
+                return Ok(0);
+            }
             Err(errno) => return Err(errno),
         };
         socket.blocked = sent < bytes.len();

@@ -99,6 +99,15 @@ pub enum Event {
     Failed(ConnId, Errno),
 }
 
+/// The end of what a peer sends: a failure where a send has met a reset before.
+fn ended(conn: ConnId, reset: bool) -> Event {
+    if reset {
+        Event::Failed(conn, Errno::CONNRESET)
+    } else {
+        Event::Ended(conn)
+    }
+}
+
 /// Sockets and a clock.
 pub trait Reactor {
     /// Nanoseconds of a clock that never goes back.
@@ -119,8 +128,11 @@ pub trait Reactor {
     /// Sends as much as can be taken now and says how much; less than all is followed by
     /// [`Event::Writable`]. What was taken is the reactor's: `bytes` may change afterwards.
     ///
+    /// A peer that resets the connection may have answered before: that is told by [`Event::Received`] first, and
+    /// then by [`Event::Failed`] that nothing more can be sent.
+    ///
     /// # Errors
-    /// The connection is broken. A reactor that sends later says so by [`Event::Failed`].
+    /// The connection is broken otherwise. A reactor that sends later says so by [`Event::Failed`].
     fn send(&mut self, conn: ConnId, bytes: &[u8]) -> Result<usize, Errno>;
 
     /// Waits until something happens or the clock reaches `until`; gives the stamp of the batch.

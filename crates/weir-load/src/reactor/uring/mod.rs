@@ -41,11 +41,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use io_uring::cqueue;
 use rustix::io::Errno;
-use rustix::net::{Shutdown, SocketFlags, connect_unspec, getpeername, shutdown};
+use rustix::net::SocketFlags;
 
 use super::epoll::{monotonic_ns, prepare, socket};
-use super::{ConnId, Event, Reactor, Route};
+use super::{ConnId, Event, Reactor, Route, ended};
 
+mod brief;
 mod buffers;
 mod memory;
 mod outbox;
@@ -55,6 +56,7 @@ mod tag;
 #[cfg(test)]
 mod tests;
 
+use brief::Brief;
 use buffers::{Buffers, Lease};
 use outbox::Outbox;
 use ring::Ring;
@@ -125,6 +127,8 @@ struct Socket {
     discard: u64,
     receiving: Receiving,
     connecting: bool,
+    /// A send has met a reset, which is told when what came before it has been received.
+    reset: bool,
     /// It receives by single requests, of so many bytes each: content of it has been discarded, it
     /// took more than its share of the buffers, or it is soon over.
     single: Option<NonZeroU16>,
@@ -307,7 +311,9 @@ impl Uring {
     /// A receive has ended without bytes.
     fn nothing_came(&mut self, conn: ConnId, errno: Errno) -> Option<Event> {
         match errno {
-            errno if errno.raw_os_error() == 0 => return Some(Event::Ended(conn)),
+            errno if errno.raw_os_error() == 0 => {
+                return Some(ended(conn, self.sockets[conn as usize].reset));
+            }
             // Buffers taken by earlier completions have been given back by now.
             Errno::NOBUFS => {
                 self.starved += 1;
@@ -340,7 +346,10 @@ impl Uring {
         match broken {
             Some(errno) => {
                 self.outbox.abandon(conn, &mut self.ring);
-                Some(Event::Failed(conn, errno))
+                let socket = &mut self.sockets[conn as usize];
+                socket.reset = matches!(errno, Errno::CONNRESET | Errno::PIPE);
+                let is_heard = socket.reset && socket.receiving != Receiving::Nothing;
+                (!is_heard).then_some(Event::Failed(conn, errno))
             }
             None => {
                 let fd = self.sockets[conn as usize].fd.as_ref()?;
@@ -348,30 +357,6 @@ impl Uring {
                 None
             }
         }
-    }
-}
-
-/// A connection for one request and its response.
-struct Brief {
-    route: Route,
-    /// Its socket, when it is over: it can connect again.
-    left: Option<OwnedFd>,
-}
-
-impl Brief {
-    /// Ends a connection on which nothing of ours is in flight, and keeps its socket; gives it back where it is to
-    /// be closed.
-    fn end(&mut self, fd: OwnedFd) -> Result<(), OwnedFd> {
-        // The kernel knows no peer when both sides have ended and ours has been acknowledged.
-        let is_over = || {
-            shutdown(&fd, Shutdown::Write).is_ok() && getpeername(&fd).err() == Some(Errno::NOTCONN)
-        };
-        // What is not over is reset by this.
-        if !(self.route.reset || is_over()) || connect_unspec(&fd).is_err() {
-            return Err(fd);
-        }
-        self.left = Some(fd);
-        Ok(())
     }
 }
 

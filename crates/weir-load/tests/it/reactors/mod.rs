@@ -67,6 +67,7 @@ every_reactor! {
     ends::a_number_is_used_again_at_once(1);
     ends::all_bytes_come_before_the_end(1);
     ends::a_reset_is_told(1);
+    ends::an_answer_before_a_reset_is_heard(1);
     ends::a_close_by_reset_is_one_for_the_peer(1);
     ends::every_close_is_seen_by_the_peer(50);
 }
