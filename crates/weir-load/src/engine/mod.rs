@@ -432,12 +432,14 @@ impl<'a, R: Reactor> Engine<'a, R> {
         on.then(|| self.data(active, flow)).flatten()
     }
 
-    /// What the slice that is on counts for a flow, if it counts at `now`.
+    /// What the slice that is on counts for a flow, if it counts at `now`, or the one after it, which begins with the
+    /// next turn.
     #[inline]
     fn measured_data(&mut self, flow: usize, now: u64) -> Option<&mut SliceData> {
         let active = self.active?;
-        let slice = &self.plan.slices[active];
-        let counts = slice.arm == self.plan.flows[flow].arm && slice.measures(now - self.start);
+        let mut near = self.plan.slices[active..].iter().take(2);
+        let arm = self.plan.flows[flow].arm;
+        let counts = near.any(|slice| slice.arm == arm && slice.measures(now - self.start));
         counts.then(|| self.data(active, flow)).flatten()
     }
 

@@ -131,7 +131,9 @@ impl<R: Reactor> Engine<'_, R> {
         let arm = plan.arm;
         let is_on = |slice: &usize| self.plan.slices[*slice].arm == arm;
         let slice = self.active.filter(is_on)?;
-        if plan.is_held() || !self.may_join(flow, now) {
+        // Late in a turn the slice may be over: the next one begins with the next turn.
+        let is_over = now - self.start >= self.plan.slices[slice].end;
+        if is_over || plan.is_held() || !self.may_join(flow, now) {
             return None;
         }
         let state = &mut self.flows[flow];

@@ -38,6 +38,11 @@ impl Answer {
 pub(crate) struct Instants(std::rc::Rc<std::cell::RefCell<Vec<u64>>>);
 
 impl Instants {
+    /// Adds one.
+    pub(crate) fn note(&self, at: u64) {
+        self.0.borrow_mut().push(at);
+    }
+
     /// All of them so far.
     pub(crate) fn take(&self) -> Vec<u64> {
         self.0.take()
@@ -79,6 +84,8 @@ pub(crate) struct Simulated {
     pub(crate) oversleep: Box<dyn FnMut(u64) -> u64>,
     /// What a wait takes that does not sleep.
     pub(crate) look_ns: u64,
+    /// How far the clock goes on whenever somebody reads it.
+    pub(crate) step_ns: u64,
     /// CPU time of a sleep, and of all so far.
     pub(crate) nap_ns: u64,
     cpu_ns: u64,
@@ -109,6 +116,7 @@ impl Simulated {
             gone_after: u64::MAX,
             oversleep: Box::new(|_| 0),
             look_ns: 0,
+            step_ns: 0,
             nap_ns: 0,
             cpu_ns: 0,
             send_at_most: usize::MAX,
@@ -146,6 +154,7 @@ impl Simulated {
 
 impl Reactor for Simulated {
     fn now(&mut self) -> u64 {
+        self.clock += self.step_ns;
         self.clock
     }
 
@@ -155,7 +164,7 @@ impl Reactor for Simulated {
 
     fn connect(&mut self, conn: ConnId, _route: &Route) -> Result<(), Errno> {
         self.generations[conn as usize] += 1;
-        self.connects.0.borrow_mut().push(self.clock);
+        self.connects.note(self.clock);
         if self.lose > 0 {
             self.lose -= 1;
             return Ok(());

@@ -117,3 +117,22 @@ fn responses_that_come_while_a_thread_spins_are_taken_at_once() {
     let times = &ran.slice(3).histograms.service;
     assert_in(times.max(), service..=service + LOOK + service / 1000);
 }
+
+#[test]
+fn every_request_that_is_sent_is_counted_wherever_a_slice_ends() {
+    for arrivals in [Arrivals::Closed, constant(5000.0)] {
+        let (plan, requests) = (plan(arrivals, 50, seconds(4)), Instants::default());
+        let seen = requests.clone();
+        let server: Server = Box::new(move |now, _, _| {
+            seen.note(now);
+            Answer::after(MS, OK)
+        });
+        // A turn of 50 requests takes longer than a millisecond.
+        let ran = simulate_with(&plan, server, |reactor| reactor.step_ns = MS / 40);
+        let (all, sent) = (ran.all(), requests.take());
+        let end = sent[0] + 4 * SECOND - MS;
+        let measured = sent.iter().filter(|&&at| at < end).count() as u64;
+        assert_in(all.offered, measured..=sent.len() as u64);
+        assert_eq!(all.completed_whole, sent.len() as u64);
+    }
+}
