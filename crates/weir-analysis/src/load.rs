@@ -190,7 +190,7 @@ impl<'a> Figures<'a> {
         // With a limit on requests the schedule ends before the last second does.
         let is_scheduled = self.rates.intended.is_some() && load.requests.is_none();
         Evidence {
-            timed: Some(self.response_time.count).filter(|count| *count > 0),
+            timed: Some(self.response_time.count).filter(|_| counts.completed_whole > 0),
             completed: Some(counts.completed_whole),
             unexpected: bad.map(|status| status.count).sum(),
             errors: self.errors,

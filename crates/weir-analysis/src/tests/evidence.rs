@@ -323,7 +323,7 @@ const REPORTS: &[(ReportChange, Said)] = &[
     (|r| recorded(r, 11), &[("trace-left-out", S)]),
     (|r| late(r, [300_000, 400_000]), &[("dispatch-lag", S)]),
     (|r| late(r, [0, 1_010_000]), &[("dispatch-lag", I)]),
-    (|r| { late(r, [600_000, 0]); r.response_time.count = 0; }, &[]),
+    (|r| { late(r, [600_000, 0]); r.response_time.count = 0; }, &[("few-responses", I)]),
     (|r| { late(r, [600_000, 0]); r.load.arrivals = Arrivals::Closed; }, &[]),
     // Of a fast server: what nobody notices, what is a coarse figure, and ticks of a millisecond.
     (|r| { fast(r); late(r, [58_000, 100_000]); }, &[]),

@@ -28,8 +28,12 @@ pub static RULES: [Rule; 29] = [
         judge: |e, grade| {
             let timed = e.timed?;
             grade.of(1.0 / timed as f64, || {
+                if timed == 0 {
+                    return "no response is to a request of the measured time (-d, --ramp-up)"
+                        .to_owned();
+                }
                 let known = match timed {
-                    0..=4 => "no quantile",
+                    1..=4 => "no quantile",
                     _ => "the median at best, and no p99",
                 };
                 let (are, s) = if timed == 1 { ("is", "") } else { ("are", "s") };

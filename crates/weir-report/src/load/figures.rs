@@ -62,6 +62,8 @@ fn rates(report: &LoadReport) -> Fact {
     let mut share = String::new();
     if let Some(intended) = rates.intended {
         rows.push(row("intended", intended, ""));
+    }
+    if let Some(intended) = rates.intended.filter(|intended| *intended > 0.0) {
         share = format!("   {:.2} % of intended", 100.0 * rates.offered / intended);
     }
     rows.push(row("offered", rates.offered, &share));

@@ -121,7 +121,11 @@ fn what_was_run(report: &LoadReport) -> [Block; 3] {
         "interrupted" => ", then interrupted: the figures cover the time until then",
         _ => "",
     };
-    let measured = format!("measured for {sustain}{ramp_up}{interrupted}");
+    let measured = if report.phases.sustain > 0.0 {
+        format!("measured for {sustain}{ramp_up}{interrupted}")
+    } else {
+        format!("ended{ramp_up}: nothing was measured")
+    };
     let load = format!("{shape}, {threads} {pinning}");
     [
         line(asked),

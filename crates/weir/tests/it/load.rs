@@ -6,6 +6,7 @@ use std::process::Stdio;
 use rustix::process::Signal;
 use weir_model::load::{Arrivals, ErrorKind};
 use weir_model::load_report::{FORMAT, LoadReport};
+use weir_model::record::Validity;
 use weir_origin::{Origin, OriginConfig};
 
 use crate::faulty::{Faulty, origin};
@@ -256,6 +257,40 @@ fn an_interruption_ends_the_trial_and_not_the_report() {
 }
 
 #[test]
+fn an_interruption_before_anything_is_measured_leaves_no_figures() {
+    let origin = origin();
+    for io in ["epoll", "uring"] {
+        let before = origin.counters(0).requests;
+        let line = "load -d 1h --ramp-up 1m -R 60000 -c 2 -t 1 --format json --io";
+        let line = format!("{line} {io} {}", origin.url());
+        let mut load = Running::start(&mut weir(line.split_whitespace()));
+        load.wait_until("some requests", |_| {
+            origin.counters(0).requests > before + 100
+        });
+        load.signal(Signal::INT);
+        let report: LoadReport = load.end().with_code(130).document();
+        assert!(report.counts.completed_whole > 100);
+        assert_eq!(report.phases.sustain, 0.0);
+        let rates = &report.rates;
+        let figures = [rates.offered, rates.completed, rates.received_bytes];
+        assert_eq!(figures, [0.0; 3], "{io}");
+        assert_eq!(report.validity[0].rule, "few-responses");
+        assert_eq!(report.validity[0].validity, Validity::Invalid);
+    }
+}
+
+/// Waits until a process has a thread of this name.
+pub(crate) fn wait_until_thread(process: &Running, name: &str) {
+    let threads = format!("/proc/{}/task", process.pid());
+    wait_until("the thread", || {
+        let tasks = std::fs::read_dir(&threads).unwrap().flatten();
+        tasks
+            .filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok())
+            .any(|own| own.trim() == name)
+    });
+}
+
+#[test]
 fn an_interruption_while_connections_open_ends_it_too() {
     // A backlog of 0 holds one connection, weir's first look; the kernel lets all others wait.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -263,13 +298,7 @@ fn an_interruption_while_connections_open_ends_it_too() {
     let address = listener.local_addr().unwrap();
     let line = format!("load -q -c 3 -t 1 http://{address}/");
     let load = Running::start(&mut weir(line.split_whitespace()));
-    let threads = format!("/proc/{}/task", load.pid());
-    wait_until("the engine's thread", || {
-        let tasks = std::fs::read_dir(&threads).unwrap().flatten();
-        tasks
-            .filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok())
-            .any(|name| name.trim() == "weir-load")
-    });
+    wait_until_thread(&load, "weir-load");
     load.signal(Signal::TERM);
     let ended = load.end();
     ended.with_code(130).says(&["interrupted"]);

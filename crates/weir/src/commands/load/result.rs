@@ -29,6 +29,8 @@ pub(crate) struct Collected<'a> {
     plan: &'a Plan,
     /// By flow.
     flows: Vec<SliceData>,
+    /// By flow, bytes that responses to requests of measured slices had.
+    measured_bytes: Vec<u64>,
     /// All flows of a slice together.
     together: SliceData,
     minutes: Stretches,
@@ -66,6 +68,7 @@ impl<'a> Collected<'a> {
         Collected {
             plan,
             flows: plan.flows.iter().map(|_| SliceData::new()).collect(),
+            measured_bytes: vec![0; plan.flows.len()],
             together: SliceData::new(),
             minutes: Stretches::new(grid(SECONDS, MINUTE)),
             seconds: Vec::new(),
@@ -88,6 +91,9 @@ impl<'a> Collected<'a> {
         let slices = &self.plan.slices;
         if slices[slice].end <= slices[slice].measure_from {
             return None;
+        }
+        for (bytes, data) in self.measured_bytes.iter_mut().zip(data) {
+            *bytes += data.received_bytes;
         }
         self.until = self.until.max(slices[slice].end);
         let all = match data {
@@ -125,7 +131,7 @@ impl<'a> Collected<'a> {
     pub(crate) fn end(&mut self, ended_at: u64) {
         let slices = &self.plan.slices;
         let cut =
-            |(at, seconds): (f64, f64)| (at, seconds.min(ended_at as f64 / 1e9 - at).max(1e-9));
+            |(at, seconds): (f64, f64)| (at, seconds.min(ended_at as f64 / 1e9 - at).max(0.0));
         let seconds = &mut self.seconds;
         self.minutes.end(|range, data| {
             seconds.push(point(cut(span(slices, range)), data));
@@ -142,7 +148,7 @@ impl<'a> Collected<'a> {
         }
         if let Some((at, last)) = whole.back_mut() {
             (_, last.seconds) = cut((*at, last.seconds));
-            last.rate = last.completed as f64 / last.seconds;
+            last.rate = per_second(last.completed, last.seconds);
         }
     }
 
@@ -177,12 +183,13 @@ impl<'a> Collected<'a> {
         let outcome = end.outcome;
         let ended_at = outcome.ended_at as f64 / 1e9;
         let ramp_up = plan.ramp_up.as_secs_f64().min(ended_at);
-        let sustain = (ended_at - ramp_up).max(1e-9);
+        let sustain = ended_at - ramp_up;
         let flows = self.flows.iter().zip(&outcome.flows).enumerate();
         let flows = flows.map(|(index, (data, totals))| Measured {
             job,
             index,
             data,
+            measured_bytes: self.measured_bytes[index],
             totals,
             sustain,
             times: end.times,
@@ -242,6 +249,7 @@ impl<'a> Collected<'a> {
             job,
             index: 0,
             data: &all,
+            measured_bytes: self.measured_bytes.iter().sum(),
             totals: &totals,
             sustain,
             times: end.times,
@@ -264,6 +272,7 @@ struct Measured<'a> {
     /// The flow's place among those of the plan.
     index: usize,
     data: &'a SliceData,
+    measured_bytes: u64,
     totals: &'a FlowTotals,
     /// Seconds.
     sustain: f64,
@@ -305,16 +314,22 @@ fn figures(data: &SliceData, seconds: f64) -> LoadFigures {
         offered: data.offered,
         dropped: data.dropped,
         completed: data.completed,
-        rate: match seconds > 0.0 {
-            true => data.completed as f64 / seconds,
-            false => 0.0,
-        },
+        rate: per_second(data.completed, seconds),
         never_ended: data.censored.in_flight + data.censored.queued,
         received_bytes: data.received_bytes,
         statuses: statuses(data),
         errors: data.errors.counts(),
         response_time: quantiles(&data.histograms.response),
         dispatch_lag: quantiles(&data.histograms.dispatch_lag),
+    }
+}
+
+/// A rate; 0 where nothing was measured.
+fn per_second(count: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 {
+        count as f64 / seconds
+    } else {
+        0.0
     }
 }
 
@@ -332,6 +347,7 @@ impl Measured<'_> {
     fn report(&self) -> FlowReport {
         let Measured {
             data,
+            measured_bytes,
             totals,
             sustain,
             times,
@@ -357,9 +373,9 @@ impl Measured<'_> {
             },
             rates: Rates {
                 intended: intended(plan, flow, sustain),
-                offered: data.offered as f64 / sustain,
-                completed: data.completed as f64 / sustain,
-                received_bytes: data.received_bytes as f64 / sustain,
+                offered: per_second(data.offered, sustain),
+                completed: per_second(data.completed, sustain),
+                received_bytes: per_second(measured_bytes, sustain),
             },
             counts: Counts {
                 due: data.due,
@@ -398,8 +414,13 @@ fn intended(plan: &Plan, flow: &Flow, sustain: f64) -> Option<f64> {
         Arrivals::Varied { .. } | Arrivals::Trace { .. } => {
             let from = plan.ramp_up.as_nanos() as u64;
             let to = from + (sustain * 1e9) as u64;
-            flow.expected(plan.ramp_up, from, to)
-                .map(|arrivals| arrivals / sustain)
+            flow.expected(plan.ramp_up, from, to).map(|arrivals| {
+                if sustain > 0.0 {
+                    arrivals / sustain
+                } else {
+                    0.0
+                }
+            })
         }
     }
 }
