@@ -11,7 +11,7 @@ use weir_load::Plan;
 use weir_model::deal::Others;
 use weir_model::flow::LoadSpec;
 use weir_model::record::GeneratorStart;
-use weir_model::room::Descriptors;
+use weir_model::room::{Descriptors, most_threads};
 
 use crate::LabError;
 use crate::arrivals::When;
@@ -90,6 +90,17 @@ impl Generators {
                     "{fewest} connections are fewer than the threads of {count} generators"
                 ),
             });
+        }
+        for (host, threads) in hosts.clone().zip(&threads) {
+            let possible = most_threads(host.is.cpus.cpus().len());
+            if threads.len() > possible {
+                let what = format!(
+                    "more threads than the {possible} that {} can use",
+                    host.called()
+                );
+                let load = load.name.clone();
+                return Err(LabError::Request { load, what });
+            }
         }
         let job = whole(load, asked, plan)?;
         let mut others = Others {

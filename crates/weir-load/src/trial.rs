@@ -185,6 +185,10 @@ pub fn run(
         let mut handles = Vec::new();
         let mut hook = hook;
         for outlet in outlets {
+            if control.stop.load(Ordering::Relaxed) {
+                gate.abandon(threads - handles.len());
+                return Err(LoadError::NoConnection(Vec::new()));
+            }
             let builder = std::thread::Builder::new().name("weir-load".to_owned());
             let (crew, hook) = (&crew, hook.take());
             let handle = builder.spawn_scoped(scope, move || crew.thread(outlet, hook));

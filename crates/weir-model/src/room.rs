@@ -12,6 +12,12 @@ pub const OTHERS: u64 = 64;
 /// are.
 pub const MOST_THREADS: u64 = 64;
 
+/// Threads of a generator with so many CPUs at most, whoever asks for them: each takes some MiB, and more of them only
+/// wait for one another.
+pub fn most_threads(cpus: usize) -> usize {
+    (MOST_THREADS as usize).max(4 * cpus)
+}
+
 /// Own addresses for the connections to one arm at most: all of a network of 256 but its own, the
 /// broadcast's and the arm's.
 pub const MOST_SOURCES: u64 = 253;

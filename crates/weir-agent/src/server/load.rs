@@ -18,6 +18,7 @@ use weir_model::flow::words::DEEPEST;
 use weir_model::load::Lifetime;
 use weir_model::load_report::TlsReport;
 use weir_model::record::ConnectionCounts;
+use weir_model::room::most_threads;
 use weir_model::tls::{TlsSpec, Trust};
 
 use super::unwritable;
@@ -40,6 +41,7 @@ pub(super) fn check(job: &LoadJob) -> Result<(), Failure> {
         |slice: &SliceJob| slice.start <= slice.measure_from && slice.measure_from <= slice.end;
     let ends = job.slices.iter().map(|slice| slice.end);
     let most = rustix::thread::CpuSet::MAX_CPU;
+    let cpus = weir_probe::allowed_cpus().map_or(1, |allowed| allowed.cpus().len());
     let is_cpu = |cpu: &Option<u32>| cpu.is_none_or(|cpu| (cpu as usize) < most);
     // Those of others too: what fell to a thread without a connection would never be sent.
     let all = job.deal().all();
@@ -50,6 +52,7 @@ pub(super) fn check(job: &LoadJob) -> Result<(), Failure> {
         (job.flows.is_empty(), "without flows"),
         (job.slices.is_empty(), "without slices"),
         (job.threads.is_empty(), "without threads"),
+        (job.threads.len() > most_threads(cpus), "with more threads than this host can use"),
         (job.flows.iter().any(|flow| flow.every_ns == Some(0)),
          "with arrivals that begin anew all the time"),
         (!job.slices.iter().all(has_flow), "with a slice of an arm that has no flow"),

@@ -208,6 +208,8 @@ fn values_that_cannot_be() {
         ("-c 0", "-c: `0` is not a whole number of at least 1"),
         ("-c 2 -t 3", "-c 2: fewer connections than threads\nhint: use -t 2"),
         ("-t 0", "-t 0: at least one thread"),
+        ("-c 10000 -t 10000", "-t 10000: more threads than are of use on this host\nhint: use -t "),
+        ("-c 4294967295 -t 1", "\nhint: 64 threads have room for "),
         ("-R 0", "-R: `0` is out of range"),
         ("-R 99999999999999999999", "out of range: a rate must be from 0.000001 to 1000000000"),
         ("--trace a.log --trace-speed 1e300", "the speed of a trace must be from 0.000001 to 1000000"),

@@ -11,6 +11,7 @@ use weir_load::{Control, Errors, Io, Outcome, Plan, SliceData};
 use weir_model::load_report::{GeneratorReport, LoadGenerator};
 use weir_model::quantity::CpuSet;
 use weir_model::record::GeneratorStart;
+use weir_model::room::most_threads;
 use weir_report::load::time_report;
 
 use super::Job;
@@ -106,7 +107,9 @@ impl Distant {
             if let Some(set) = &given {
                 return Some(set.cpus().iter().copied().map(Some).collect());
             }
-            let count = args.threads?.max(1) as usize;
+            // What is too many is refused, not made.
+            let most = most_threads(places.len());
+            let count = (args.threads?.max(1) as usize).min(most + 1);
             Some(places.iter().copied().cycle().take(count).collect())
         };
         let failed = |error| Failure::of_run(error, None);

@@ -11,6 +11,7 @@ use weir_model::flow::{ArrivalsSpec, CONNECTIONS, FlowSpec, LoadSpec, MAIN};
 use weir_model::load::Spacing;
 use weir_model::load_report::Target;
 use weir_model::quantity::{CpuSet, parse_duration};
+use weir_model::room::most_threads;
 use weir_report::number;
 
 use crate::args::{FlowArgs, FlowText, IoChoice, LoadArgs};
@@ -251,8 +252,13 @@ fn cpus(args: &LoadArgs, load: &LoadSpec) -> Result<Vec<Option<u32>>, Failure> {
         return Ok(set.cpus().iter().copied().map(Some).collect());
     }
     let all = allowed.cpus().iter().copied();
+    let most = most_threads(all.len());
     let threads = match args.threads {
         Some(0) => return Err(Failure::input("-t 0: at least one thread is needed")),
+        Some(threads) if threads as usize > most => {
+            let message = format!("-t {threads}: more threads than are of use on this host");
+            return Err(Failure::input(message).hint(format!("use -t {most} at most")));
+        }
         Some(threads) => threads as usize,
         None => room::threads(load, all.len()),
     };

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use weir_load::Flow;
 use weir_load::descriptors::{self, make_room};
 use weir_model::flow::LoadSpec;
-use weir_model::room::Descriptors;
+use weir_model::room::{Descriptors, MOST_THREADS};
 use weir_report::number;
 
 use crate::failure::Failure;
@@ -40,12 +40,18 @@ pub(super) fn enough_for_each_thread(load: &LoadSpec, threads: usize) -> Result<
         let message =
             format!("-c {total}: {who} needs {needed} open descriptors, and may have {limit}");
         let failure = Failure::input(message);
-        match limit > wanted.of_process && own {
-            true => failure.hint(format!(
-                "use -t {} or leave -t and --cpus out; or raise the limit: ulimit -n {needed}",
-                wanted.needed_threads(limit)
-            )),
-            false => failure.hint(format!("raise the limit: ulimit -n {needed}")),
+        let enough = wanted.needed_threads(limit);
+        if limit <= wanted.of_process || !own {
+            failure.hint(format!("raise the limit: ulimit -n {needed}"))
+        } else if enough <= MOST_THREADS {
+            failure.hint(format!(
+                "use -t {enough} or leave -t and --cpus out; or raise the limit: ulimit -n {needed}"
+            ))
+        } else {
+            let room = number::count(MOST_THREADS * (limit - wanted.of_process));
+            failure.hint(format!(
+                "{MOST_THREADS} threads have room for {room} connections; for more, raise the limit: ulimit -n {needed}"
+            ))
         }
     })
 }
