@@ -307,3 +307,21 @@ fn limits_of_the_process_are_errors_or_an_orderly_end() {
     let ended = Running::start(&mut behind("ulimit -S -t 1", &line)).end();
     ended.with_code(130).stdout.has("interrupted");
 }
+
+/// Servers that answer wrongly every time, whatever comes first: the cause is told, and no header that they might demand.
+#[test]
+fn what_is_wrong_with_every_answer_is_said() {
+    const SWITCHED: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n";
+    for (response, words) in [
+        (SHORT, CLOSED_EARLY.1),
+        (HALF_HEAD, CLOSED_EARLY.1),
+        (NO_CHUNKS, BROKEN.1),
+        (SWITCHED, "101"),
+    ] {
+        let server = Faulty::requests(1, move |victim| victim.close_after(response));
+        let (_, ended) = server.report("-n 4 -c 2 -t 1");
+        let stderr = ended.with_code(1).stderr;
+        stderr.has_all(&["not one request was answered: ", words]);
+        stderr.has_none(&["PROXY"]);
+    }
+}

@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use weir_http::response::{Progress, ResponseParser};
 use weir_load::template::Files;
 use weir_load::tls::Connector;
 use weir_load::{Flow, RequestSet};
@@ -66,7 +67,10 @@ pub(super) fn remark(job: &Job, report: &LoadReport) -> Option<Remark> {
         _ if report.load.status_expected || report.outcome != "complete" => None,
         [] if is_late && report.counts.received_bytes == 0 => None,
         [] if is_late => unended(flow),
-        [] => speaks_tls(flow, url, UNANSWERED).or_else(|| proxy_protocol(flow)),
+        [] => speaks_tls(flow, url, UNANSWERED).or_else(|| {
+            let is_silent = report.counts.received_bytes == 0;
+            is_silent.then(|| proxy_protocol(flow)).flatten()
+        }),
         [only] if only.status == 400 => {
             let all = "every answer was status 400";
             speaks_tls(flow, url, all).or_else(|| certificate_demanded(flow, all))
@@ -127,11 +131,12 @@ fn proxy_protocol(flow: &Flow) -> Option<Remark> {
         Some(_) => {
             !answers(flow, GREETING, TLS) && answers(flow, &[PROXY_HEADER, GREETING].concat(), TLS)
         }
-        None => answers(
-            flow,
-            &[PROXY_HEADER, &flow.requests.first_safe()?].concat(),
-            b"H",
-        ),
+        None => {
+            let request = flow.requests.first_safe()?;
+            let (_, status) = reply(flow, PROXY_HEADER, &request);
+            status.is_some_and(|status| (200..600).contains(&status))
+                && reply(flow, b"", &request).0 == 0
+        }
     };
     is_wanted.then(|| {
         let text = "but the port answers where a header of the PROXY protocol comes first";
@@ -245,6 +250,36 @@ fn connect(peer: SocketAddr) -> Option<TcpStream> {
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     stream.set_write_timeout(Some(PATIENCE)).ok()?;
     Some(stream)
+}
+
+/// Asks once more over a connection that begins with `header`: how many bytes come back, and the status of the response if
+/// they are a whole one.
+fn reply(flow: &Flow, header: &[u8], request: &[u8]) -> (usize, Option<u16>) {
+    let (mut length, mut status) = (0, None);
+    let peer = flow.routes.first().map(|route| route.peer);
+    let Some(mut stream) = peer.and_then(connect) else {
+        return (length, status);
+    };
+    let mut parser = ResponseParser::default();
+    parser.begin(request.starts_with(b"HEAD "));
+    let mut buffer = [0; 16384];
+    let until = Instant::now() + 2 * PATIENCE;
+    let mut is_open = stream.write_all(&[header, request].concat()).is_ok();
+    while is_open && status.is_none() && Instant::now() < until {
+        let read = stream.read(&mut buffer).unwrap_or(0);
+        length += read;
+        let end = match parser.feed(&buffer[..read]) {
+            _ if read == 0 => parser.finish_on_close().ok(),
+            Ok(fed) => match fed.event {
+                Progress::Complete(end) => Some(end),
+                Progress::NeedMore => continue,
+            },
+            Err(_) => None,
+        };
+        status = end.map(|end| end.status);
+        is_open = false;
+    }
+    (length, status)
 }
 
 /// Returns true if the first byte that comes back is one of those expected.
