@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use rustix::process::Signal;
 use weir_model::calibration::{Calibration, FORMAT};
 use weir_model::load_report::LoadReport;
 
 use crate::faulty::origin;
-use crate::load::Server;
+use crate::load::{Server, wait_until_thread};
 use crate::program::{Ended, HasAll, Running, weir};
 
 /// Runs weir with a cache of its own.
@@ -49,6 +50,19 @@ fn a_calibration_is_remembered_and_used() {
     let text = std::fs::read_to_string(&file).expect("it was remembered");
     std::fs::write(&file, text.replace(&made.machine, "another")).expect("it is changed");
     assert_eq!(load("").self_capacity, None);
+}
+
+#[test]
+fn who_is_interrupted_remembers_nothing() {
+    let cache = tempfile::tempdir().expect("a folder");
+    let mut command = weir(["load", "--calibrate", "-d", "1h"]);
+    let running = Running::start(command.env("XDG_CACHE_HOME", cache.path()));
+    wait_until_thread(&running, "weir-floor");
+    running.signal(Signal::INT);
+    let ended = running.end().with_code(130);
+    ended.stderr.has_all(&["--calibrate: interrupted"]);
+    ended.stderr.has_none(&["could be opened"]);
+    assert!(!cache.path().join("weir").exists());
 }
 
 #[test]

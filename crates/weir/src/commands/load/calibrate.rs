@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use weir_load::Io;
@@ -13,7 +14,7 @@ use weir_report::load::calibration;
 
 use crate::args::{self, LoadArgs, LoadFormat};
 use crate::commands::{deliver, flag};
-use crate::failure::{Failure, INTERRUPTED};
+use crate::failure::Failure;
 use crate::{signals, terminal};
 
 /// Length of each run, and runs of each kind.
@@ -39,15 +40,18 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
         if !args.progress.is_quiet() {
             terminal::tell(&format!("measuring the generator on {}\n", io.name()));
         }
-        match calibrate(io, &how) {
+        let measured = calibrate(io, &how);
+        if how.stop.load(Ordering::Relaxed) {
+            return Err(Failure::interrupted(
+                "--calibrate: interrupted before all was measured, so nothing of it is remembered",
+            ));
+        }
+        match measured {
             Ok(way) => ways.push(way),
             // What does not work here needs no calibration.
             Err(error) if io == Io::Uring => terminal::tell(&format!("io_uring: {error}\n")),
             Err(error) => return Err(Failure::failed(error)),
         }
-    }
-    if how.stop.load(std::sync::atomic::Ordering::Relaxed) {
-        return Ok(ExitCode::from(INTERRUPTED));
     }
     let made = Calibration {
         format: FORMAT.to_owned(),
