@@ -9,7 +9,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
-use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use weir_model::quantity::CpuSet;
 
@@ -20,9 +19,13 @@ use crate::message::{Body, Clock, Failure, Nothing, Ping, Question, Reply, Reque
 mod error;
 
 pub use error::AgentError;
+use error::understand;
 
 /// How often a distant agent is asked whether it lives.
 const HEARTBEAT: Duration = Duration::from_secs(2);
+
+/// How often somebody who waits looks whether the question is to be stopped.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// How long a distant agent may be silent before it is given up.
 pub const SILENCE: Duration = Duration::from_secs(10);
@@ -230,13 +233,34 @@ impl Client {
     /// # Errors
     /// The agent could not do it, or is gone.
     pub fn ask<Q: Question<Event = Nothing>>(&self, question: Q) -> Result<Q::Answer, AgentError> {
+        self.ask_until(question, None)
+    }
+
+    /// The same of a question that is stopped once `stop` is set: it is answered with what it has come to.
+    ///
+    /// # Errors
+    /// Those of [`Client::ask`].
+    pub fn ask_until<Q: Question<Event = Nothing>>(
+        &self,
+        question: Q,
+        mut stop: Option<&AtomicBool>,
+    ) -> Result<Q::Answer, AgentError> {
         let (to, from) = channel();
-        self.begin(question, move |part| match part {
+        let id = self.begin(question, move |part| match part {
             Part::Event(nothing) => match nothing {},
             // Whoever asked is there: it waits.
             Part::End(end) => drop(to.send(end)),
         })?;
-        let end = from.recv().map_err(|_| self.lost("it ended"))?;
+        let end = loop {
+            match from.recv_timeout(stop.map_or(Duration::MAX, |_| LOOK)) {
+                Ok(end) => break end,
+                Err(RecvTimeoutError::Disconnected) => return Err(self.lost("it ended")),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if stop.take_if(|stop| stop.load(Ordering::Relaxed)).is_some() {
+                self.stop(id);
+            }
+        };
         end.map_err(|error| self.with_words(error))
     }
 
@@ -324,18 +348,7 @@ impl Client {
             .server
             .as_ref()
             .map_or(String::new(), |server| server.words());
-        match error {
-            AgentError::Lost {
-                place,
-                words,
-                restore,
-            } if !said.trim().is_empty() => AgentError::Lost {
-                place,
-                words: format!("{words}\n{}", said.trim()),
-                restore,
-            },
-            other => other,
-        }
+        error.after(said.trim())
     }
 }
 
@@ -475,14 +488,6 @@ impl Line {
             Body::Failed(failure) => to(RawPart::Failed(self.named(failure).into())),
         }
     }
-}
-
-/// What a part holds.
-fn understand<A: DeserializeOwned>(place: &str, value: &RawValue) -> Result<A, AgentError> {
-    serde_json::from_str(value.get()).map_err(|error| AgentError::Confused {
-        place: place.to_owned(),
-        words: error.to_string(),
-    })
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use weir_agent::message::{
@@ -52,6 +53,7 @@ pub(crate) struct Bench<'a> {
     pub(crate) request_log: bool,
     pub(crate) catalog: &'a Catalog,
     pub(crate) session: u32,
+    pub(crate) interrupted: &'a AtomicBool,
 }
 
 /// The arms of a run. Their agent ends those that run.
@@ -385,23 +387,20 @@ impl<'a> Arms<'a> {
     /// Asks an arm whose proxy has new settings until it answers rightly several times: right after a reload a wrong
     /// answer was seen to follow a right one, and right after a roll-out nobody answers at the address of a pod that is gone.
     fn ask_until_settled(&self, load: &LoadSpec, id: ArmId) -> Result<(), LabError> {
-        let until = Instant::now() + SETTLED_WITHIN;
+        let (until, interrupted) = (Instant::now() + SETTLED_WITHIN, self.bench.interrupted);
         let mut right = 0;
         while right < SETTLED {
             match self.ask_once(load, id) {
                 Ok(_) => right += 1,
-                Err(_) if self.is_interrupted() => return Err(KubeError::Interrupted.into()),
+                Err(_) if interrupted.load(Ordering::Relaxed) => {
+                    return Err(KubeError::Interrupted.into());
+                }
                 Err(error) if Instant::now() > until => return Err(error),
                 Err(_) => right = 0,
             }
             std::thread::sleep(BETWEEN_ANSWERS);
         }
         Ok(())
-    }
-
-    fn is_interrupted(&self) -> bool {
-        let controlled = self.controlled.as_ref();
-        controlled.is_some_and(|controlled| controlled.is_interrupted())
     }
 
     /// Sends one request and looks at the response as the engine would. It is sent in clear whatever
@@ -421,6 +420,7 @@ impl<'a> Arms<'a> {
                 .copied()
                 .unwrap_or(started.listen),
             tls: (proxy.configuration.is_some() || proxy.external.is_some()) && load.tls.is_some(),
+            interrupted: self.bench.interrupted,
         };
         let flows = Flows::read(load, None)?;
         // When it would ask does not matter.

@@ -453,11 +453,6 @@ impl Controlled {
         Ok(all.into_iter().collect())
     }
 
-    /// Whether the user has stopped the run.
-    pub(crate) fn is_interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::Relaxed)
-    }
-
     /// Puts everything back, and says of each object what became of it.
     ///
     /// # Errors

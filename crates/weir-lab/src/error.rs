@@ -239,6 +239,9 @@ pub enum LabError {
     /// A run cannot go on here.
     #[error("cannot resume this run: {0}")]
     Resume(String),
+    /// The user has stopped the run while an arm was asked whether it answers.
+    #[error("interrupted before an arm has answered")]
+    Interrupted,
     /// A request that the study asks for cannot be sent.
     #[error("load `{load}`: {what}")]
     Request {
@@ -322,7 +325,10 @@ impl LabError {
 
     /// Whether the user stopped it before there was anything to report.
     pub fn is_interruption(&self) -> bool {
-        matches!(self, LabError::Kube(KubeError::Interrupted))
+        matches!(
+            self,
+            LabError::Interrupted | LabError::Kube(KubeError::Interrupted)
+        )
     }
 
     /// Whether nobody could be connected to.

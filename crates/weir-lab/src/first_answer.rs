@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use weir_agent::AgentError;
@@ -24,6 +25,8 @@ pub(crate) struct FirstAnswer<'a> {
     pub(crate) at: SocketAddr,
     /// Whether over TLS.
     pub(crate) tls: bool,
+    /// Set when the user stops the run.
+    pub(crate) interrupted: &'a AtomicBool,
 }
 
 /// Returns true if a status sends a client elsewhere (RFC 9110 §15.4).
@@ -45,7 +48,7 @@ impl FirstAnswer<'_> {
     /// what was meant: a redirect.
     ///
     /// # Errors
-    /// There was no answer, or it has another status than it should.
+    /// There was no answer, or it has another status than it should, or the user has stopped the run.
     pub(crate) fn ask(
         &self,
         generator: &Host,
@@ -60,8 +63,11 @@ impl FirstAnswer<'_> {
             timeout: WITHIN,
         };
         let load = &self.load.name;
-        let status = match generator.ask(job) {
+        let status = match generator.ask_until(job, Some(self.interrupted)) {
             Ok(status) => status,
+            Err(_) if self.interrupted.load(Ordering::Relaxed) => {
+                return Err(LabError::Interrupted);
+            }
             Err(AgentError::Failed(error)) => {
                 let at = self.at;
                 return Err(self.wrong(format!("{error} (asked {at} under load `{load}`)")));

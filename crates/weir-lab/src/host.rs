@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
@@ -286,8 +287,20 @@ impl Host {
     /// # Errors
     /// It could not be done, or the host is gone.
     pub(crate) fn ask<Q: Task>(&self, question: Q) -> Result<Q::Answer, AgentError> {
+        self.ask_until(question, None)
+    }
+
+    /// The same of a question that is stopped once `stop` is set.
+    ///
+    /// # Errors
+    /// Those of [`Host::ask`].
+    pub(crate) fn ask_until<Q: Task>(
+        &self,
+        question: Q,
+        stop: Option<&AtomicBool>,
+    ) -> Result<Q::Answer, AgentError> {
         match &self.link {
-            Link::Here(agent) | Link::Distant { agent, .. } => agent.ask(question),
+            Link::Here(agent) | Link::Distant { agent, .. } => agent.ask_until(question, stop),
             Link::Simulated(world) => Ok(question.put_to(&mut *world.borrow_mut())?),
         }
     }

@@ -143,6 +143,7 @@ impl Session<'_> {
             hosts,
             catalog: &self.options.catalog,
             session: self.number,
+            interrupted: &self.options.stop,
         };
         let mut arms = Arms::new(bench, controlled.as_mut())?;
         let added = self.history.added.iter().cloned();
@@ -163,7 +164,11 @@ impl Session<'_> {
             interrupted: &self.options.stop,
             before: BTreeMap::new(),
         };
-        let worked = follow(proposer, &mut lab);
+        let worked = match follow(proposer, &mut lab) {
+            // What there is then is reported, as wherever the user stops a run.
+            Err(LabError::Interrupted) => Ok(()),
+            worked => worked,
+        };
         // A host that is gone has no logs to give; why it is gone is what matters then.
         let kept = lab.arms.keep_logs(lab.writer);
         drop(lab);

@@ -1,5 +1,8 @@
 //! Why an agent did not do what it was asked.
 
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
 use crate::message::Failure;
 
 /// Why an agent did not do what it was asked.
@@ -49,6 +52,22 @@ impl From<Failure> for AgentError {
 }
 
 impl AgentError {
+    /// The same with the last words of an agent that is gone.
+    pub(super) fn after(self, last: &str) -> AgentError {
+        match self {
+            AgentError::Lost {
+                place,
+                words,
+                restore,
+            } if !last.is_empty() => AgentError::Lost {
+                place,
+                words: format!("{words}\n{last}"),
+                restore,
+            },
+            other => other,
+        }
+    }
+
     /// The same, said of an arm, where it was not said already.
     pub fn of_arm(self, arm: &str) -> AgentError {
         match self {
@@ -58,4 +77,15 @@ impl AgentError {
             other => other,
         }
     }
+}
+
+/// What a part of an answer holds.
+pub(super) fn understand<A: DeserializeOwned>(
+    place: &str,
+    value: &RawValue,
+) -> Result<A, AgentError> {
+    serde_json::from_str(value.get()).map_err(|error| AgentError::Confused {
+        place: place.to_owned(),
+        words: error.to_string(),
+    })
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use weir_host::journal::Restored;
-use weir_load::tls::TlsError;
 use weir_model::record::HostFacts;
 use weir_model::study::{LauncherSpec, is_arm_name};
 use weir_origin::{Origin, OriginConfig};
@@ -48,6 +48,8 @@ pub(super) struct Bench {
     settings: Option<Arc<HostSettings>>,
     meter: SharedMeter,
     folder: Option<WorkFolder>,
+    /// Set when the question that is being answered has no one who waits for it any more.
+    pub(super) stop: Arc<AtomicBool>,
 }
 
 /// The origin server, and where it listens without a namespace of its own.
@@ -69,6 +71,7 @@ impl Bench {
             settings: None,
             meter: SharedMeter::default(),
             folder: None,
+            stop: Arc::default(),
         }
     }
 
@@ -486,14 +489,10 @@ impl Hands for Bench {
             }
             None => None,
         };
-        let ask = || once::status(&job, requests.get(0), connector.as_ref());
-        let answer = match &self.networks {
+        let ask = || once::status(&job, requests.get(0), connector.as_ref(), &self.stop);
+        match &self.networks {
             Some(networks) => networks.generator.within(ask)?,
             None => ask(),
-        };
-        answer.map_err(|error| match TlsError::of_stream(&error) {
-            Some(error) => Failure::other(error),
-            None => Failure::other(error),
-        })
+        }
     }
 }

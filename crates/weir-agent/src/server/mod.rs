@@ -264,8 +264,11 @@ fn listen(mut reader: impl Read, outbox: &Outbox, shared: &Shared, to: &Sender<R
                     let _ = weir_probe::keep_to(None, cpus.0.cpus());
                 }
                 // Known before it is begun, so that a stop that follows at once finds it.
-                let goes_on = matches!(ask, Ask::LoadJob(_) | Ask::WatchJob(_) | Ask::SampleJob(_));
-                if goes_on && shared.begin(id).is_none() {
+                let can_stop = matches!(
+                    ask,
+                    Ask::LoadJob(_) | Ask::WatchJob(_) | Ask::SampleJob(_) | Ask::OnceJob(_)
+                );
+                if can_stop && shared.begin(id).is_none() {
                     let evidence = format!("request {id} goes on already");
                     outbox.end(id, Err(Failure::other(evidence)));
                     continue;
@@ -305,7 +308,9 @@ impl Server {
             Ask::WatchJob(job) => self.watch(id, *job),
             Ask::SampleJob(job) => self.sample(id, *job),
             ask => {
+                self.bench.stop = self.shared.flag(id);
                 let result = answered(ask, &mut self.bench);
+                self.shared.stop(id);
                 self.outbox.end(id, result);
             }
         }

@@ -2,36 +2,112 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use weir_http::response::{Progress, ResponseParser};
-
 use weir_load::SplitMix64;
 use weir_load::request_set::Request;
-use weir_load::tls::Connector;
+use weir_load::tls::{Connector, TlsError};
+use weir_model::quantity::format_duration;
 
-use crate::message::OnceJob;
+use crate::message::{Failure, OnceJob};
+
+/// Longest wait before it is looked whether somebody wants it to end.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Longest wait for a connection before it is tried anew: a lost SYN is sent again after a second (RFC 6298 §2).
+const CONNECT_LOOK: Duration = Duration::from_secs(1);
 
 /// Sends `request`, over TLS with a connector, and gives the status code of the response.
 pub(super) fn status(
     job: &OnceJob,
     request: &Request,
     connector: Option<&Connector>,
+    stop: &AtomicBool,
+) -> Result<u16, Failure> {
+    ask(job, request, connector, stop).map_err(|error| match TlsError::of_stream(&error) {
+        Some(error) => Failure::other(error),
+        None => Failure::other(error),
+    })
+}
+
+fn ask(
+    job: &OnceJob,
+    request: &Request,
+    connector: Option<&Connector>,
+    stop: &AtomicBool,
 ) -> io::Result<u16> {
-    let stream = TcpStream::connect_timeout(&job.address, job.timeout)?;
-    stream.set_read_timeout(Some(job.timeout))?;
+    let limit = Limit {
+        within: job.timeout,
+        until: Instant::now() + job.timeout,
+        stop,
+    };
+    let stream =
+        limit.keep(|| TcpStream::connect_timeout(&job.address, job.timeout.min(CONNECT_LOOK)))?;
+    stream.set_read_timeout(Some(LOOK))?;
+    stream.set_write_timeout(Some(LOOK))?;
+    let stream = Patient { stream, limit };
     match connector {
-        Some(connector) => exchange(job.timeout, request, connector.over(stream)?),
-        None => exchange(job.timeout, request, stream),
+        Some(connector) => exchange(request, connector.over(stream)?),
+        None => exchange(request, stream),
     }
 }
 
-/// Sends `request`, and reads until the response is whole or `timeout` has passed.
-fn exchange(
-    timeout: Duration,
-    request: &Request,
-    mut stream: impl Read + Write,
-) -> io::Result<u16> {
+/// How long something may take, and who may end it before.
+struct Limit<'a> {
+    within: Duration,
+    until: Instant,
+    stop: &'a AtomicBool,
+}
+
+impl Limit<'_> {
+    /// Repeats what has waited in vain.
+    fn keep<T>(&self, mut act: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+        while !self.stop.load(Ordering::Relaxed) {
+            if Instant::now() >= self.until {
+                let words = format!("did not answer within {}", format_duration(self.within));
+                return Err(io::Error::new(ErrorKind::TimedOut, words));
+            }
+            match act() {
+                // A wait with a timeout ends so in a process that was stopped and continues (signal(7)), and on a
+                // bypassed socket a receive may be woken before there is anything for it.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut
+                    ) => {}
+                done => return done,
+            }
+        }
+        Err(io::Error::other("interrupted"))
+    }
+}
+
+/// A stream whose reads and writes end with a limit.
+struct Patient<'a, S> {
+    stream: S,
+    limit: Limit<'a>,
+}
+
+impl<S: Read> Read for Patient<'_, S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.limit.keep(|| self.stream.read(buffer))
+    }
+}
+
+impl<S: Write> Write for Patient<'_, S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.limit.keep(|| self.stream.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+/// Sends `request`, and reads until the response is whole.
+fn exchange(request: &Request, mut stream: impl Read + Write) -> io::Result<u16> {
     let mut bytes = Vec::new();
     request
         .template
@@ -41,18 +117,8 @@ fn exchange(
     let mut parser = ResponseParser::default();
     parser.begin(request.head);
     let mut buffer = vec![0; 64 * 1024];
-    let until = Instant::now() + timeout;
     loop {
-        let length = match stream.read(&mut buffer) {
-            // A receive with a timeout ends so in a process that was stopped and continues (signal(7)). However long
-            // that was, the response may be there.
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            // On a bypassed socket a receive may be woken before there is anything for it.
-            Err(error) if error.kind() == ErrorKind::WouldBlock && Instant::now() < until => {
-                continue;
-            }
-            read => read?,
-        };
+        let length = stream.read(&mut buffer)?;
         if length == 0 {
             let end = parser.finish_on_close().map_err(io::Error::other)?;
             return Ok(end.status);
@@ -96,8 +162,14 @@ mod tests {
     /// Status code of the response that these reads give, or the error of one of them.
     fn status_of(reads: impl IntoIterator<Item = io::Result<&'static [u8]>>) -> io::Result<u16> {
         let requests = RequestSet::plain(b"GET / HTTP/1.1\r\n\r\n".to_vec(), false);
+        let within = Duration::from_secs(60);
+        let limit = Limit {
+            within,
+            until: Instant::now() + within,
+            stop: &AtomicBool::new(false),
+        };
         let stream = Script(reads.into_iter().collect());
-        exchange(Duration::from_secs(60), requests.get(0), stream)
+        exchange(requests.get(0), Patient { stream, limit })
     }
 
     #[test]
@@ -118,5 +190,53 @@ mod tests {
         let reads: [io::Result<&[u8]>; 1] = [Err(ErrorKind::ConnectionReset.into())];
         let error = status_of(reads).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    }
+
+    /// Says one thing, and then another for ever.
+    struct Endless(Option<&'static [u8]>, Option<&'static [u8]>);
+
+    impl Read for Endless {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            std::thread::sleep(Duration::from_millis(1));
+            let bytes = self.0.take().or(self.1).ok_or(ErrorKind::WouldBlock)?;
+            buffer[..bytes.len()].copy_from_slice(bytes);
+            Ok(bytes.len())
+        }
+    }
+
+    impl Write for Endless {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn an_answer_is_waited_for_as_long_as_it_may_take_and_nobody_ends_it() {
+        let (silence, head, field) = (
+            None,
+            Some(&b"HTTP/1.1 200 OK\r\n"[..]),
+            Some(&b"X: y\r\n"[..]),
+        );
+        let rows = [
+            (silence, silence, false, "did not answer within 50ms"),
+            (head, field, false, "did not answer within 50ms"),
+            (head, field, true, "interrupted"),
+        ];
+        for (first, rest, is_stopped, words) in rows {
+            let within = Duration::from_millis(50);
+            let limit = Limit {
+                within,
+                until: Instant::now() + within,
+                stop: &AtomicBool::new(is_stopped),
+            };
+            let requests = RequestSet::plain(b"GET / HTTP/1.1\r\n\r\n".to_vec(), false);
+            let stream = Endless(first, rest);
+            let asked = exchange(requests.get(0), Patient { stream, limit });
+            assert_eq!(asked.unwrap_err().to_string(), words);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Events as lines for people, on standard error: rewritten in place on a terminal, now and then elsewhere.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use weir_host::journal::Restored;
@@ -46,6 +47,8 @@ pub(crate) struct Lines {
     session: Option<(Instant, Instant)>,
     /// How sure it is when the whole session will have ended, once that was promised.
     promised: Option<&'static str>,
+    /// Where records go, until it is said: nothing is kept of a run whose arms never answer.
+    folder: Option<PathBuf>,
     /// What goes on, without the time left.
     current: String,
     /// Each interval of a load is a line that stays, and there are no others of it.
@@ -84,6 +87,7 @@ impl Lines {
             left: None,
             session: None,
             promised: None,
+            folder: None,
             current: String::new(),
             stays,
             rate: None,
@@ -137,8 +141,15 @@ impl Lines {
         }
     }
 
+    fn say_folder(&mut self) {
+        if let Some(folder) = self.folder.take() {
+            self.say(&format!("Records go to {}", folder.display()));
+        }
+    }
+
     /// Says how long it will take.
     fn promise(&mut self, takes: Duration, until: Until) {
+        self.say_folder();
         self.say_arms();
         self.ends_in(takes);
         let what = match self.is_resumed {
@@ -183,7 +194,7 @@ impl Lines {
                 for remark in remarks {
                     self.say(&format!("Note: {remark}"));
                 }
-                self.say(&format!("Records go to {}", folder.display()));
+                self.folder = Some(folder);
                 self.is_resumed = is_resumed;
                 self.show("starting what is measured".to_owned());
             }
@@ -236,6 +247,7 @@ impl Lines {
 
     /// A search knows more, and still takes as long as `left`.
     fn search(&mut self, bracket: &BracketRecord, left: Duration) {
+        self.say_folder();
         self.say_arms();
         self.session = self
             .session

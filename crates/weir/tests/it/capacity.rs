@@ -8,6 +8,8 @@ use serde_json::Value;
 use weir_model::record::{Outcome, Record};
 use weir_record::Run;
 
+use crate::faulty::{Faulty, Victim};
+use crate::load::Server;
 use crate::program::{Ended, HasAll, Running, row, run, weir, within};
 use crate::schema;
 use crate::secure::{Authority, Nginx};
@@ -294,4 +296,25 @@ fn only_who_owns_a_public_server_has_it_searched_by_a_study() {
         ]);
         assert!(!folder.path().join("run").exists());
     }
+}
+
+#[test]
+fn a_server_that_does_not_answer_or_answers_wrongly_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let wrong = Faulty::answering(b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n");
+    let mut command = weir(["capacity", &wrong.url()]);
+    let ended = Running::start(command.current_dir(folder.path())).end();
+    let ended = ended.with_code(1).says(&["status 500"]);
+    ended.stderr.has_none(&["Records go to"]);
+    assert!(!folder.path().join("runs").exists());
+
+    // It asks once, and is ended long before the answer would be given up.
+    let silent = Faulty::requests(1, Victim::stall);
+    let mut command = weir(["capacity", "-q", &silent.url()]);
+    let mut search = Running::start(command.current_dir(folder.path()));
+    search.wait_until("the question", |_| silent.seen() > 0);
+    let begun = Instant::now();
+    search.signal(Signal::INT);
+    search.end().with_code(130);
+    within(begun.elapsed().as_secs_f64(), 0.0..5.0);
 }
