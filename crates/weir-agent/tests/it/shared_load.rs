@@ -69,6 +69,14 @@ fn one_that_cannot_be_dealt_fails() {
         ..right.clone()
     };
     assert!(line.fails(few).contains("more threads than connections"));
+    let crowded = LoadJob {
+        threads: vec![None; 5000],
+        ..right.clone()
+    };
+    assert!(
+        line.fails(crowded)
+            .contains("more threads than this host can use")
+    );
     let sliced = LoadJob {
         is_whole: true,
         slices: vec![right.slices[0]; 2],

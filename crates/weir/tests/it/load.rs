@@ -286,7 +286,7 @@ pub(crate) fn wait_until_thread(process: &Running, name: &str) {
         let tasks = std::fs::read_dir(&threads).unwrap().flatten();
         tasks
             .filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok())
-            .any(|own| own.trim() == name)
+            .any(|comm| comm.trim() == name)
     });
 }
 
