@@ -87,7 +87,7 @@ fn other(
 struct Process(Child);
 
 impl Served for Process {
-    fn end(mut self: Box<Self>) {
+    fn end(mut self: Box<Self>, _: Duration) {
         let _ = self.0.wait();
     }
 }

@@ -17,9 +17,11 @@ use crate::hello::{self, Hello, HelloError};
 use crate::message::{Body, Clock, Failure, Nothing, Ping, Question, Reply, Request, Stop};
 
 mod error;
+mod waiting;
 
 pub use error::AgentError;
 use error::understand;
+use waiting::{RawPart, Waiting};
 
 /// How often a distant agent is asked whether it lives.
 const HEARTBEAT: Duration = Duration::from_secs(2);
@@ -37,6 +39,12 @@ const PATIENCE: Duration = Duration::from_secs(1800);
 /// The same once somebody has asked for an end: what takes longest is to end proxies and put settings back.
 const PATIENCE_AT_THE_END: Duration = Duration::from_secs(30);
 
+/// How long an agent may take to put everything back when its input has ended.
+const FAREWELL: Duration = Duration::from_secs(20);
+
+/// How long an agent that has been given up is waited for.
+const GRACE: Duration = Duration::from_secs(2);
+
 /// A part of the answer to a question.
 #[derive(Debug)]
 pub enum Part<Q: Question> {
@@ -46,16 +54,6 @@ pub enum Part<Q: Question> {
     End(Result<Q::Answer, AgentError>),
 }
 
-/// A part of an answer before anybody has looked into it.
-enum RawPart {
-    Event(Box<RawValue>),
-    Done(Box<RawValue>),
-    Failed(AgentError),
-}
-
-/// Who takes the parts of an answer: called by the thread that reads them.
-type Listener = Box<dyn FnMut(RawPart) + Send>;
-
 /// Who waits for what; nobody any more once the agent is gone.
 struct Book {
     waiting: HashMap<u64, Waiting>,
@@ -63,20 +61,6 @@ struct Book {
     heard: Instant,
     /// Since when an end is asked for, as far as anybody has looked.
     ending: Option<Instant>,
-}
-
-/// Somebody who waits.
-struct Waiting {
-    to: Listener,
-    /// Since it was asked, or the last part came.
-    since: Instant,
-}
-
-impl Waiting {
-    fn now(to: Listener) -> Waiting {
-        let since = Instant::now();
-        Waiting { to, since }
-    }
 }
 
 /// What the threads of a client share.
@@ -107,8 +91,8 @@ pub struct Client {
 
 /// What an agent runs in: a thread, a process.
 pub trait Served: Send + Sync {
-    /// Waits for the end of an agent whose input has ended, within bounds, and makes sure of it.
-    fn end(self: Box<Self>);
+    /// Waits at most so long for the end of an agent whose input has ended, and makes sure of it.
+    fn end(self: Box<Self>, at_most: Duration);
 
     /// What it said on its standard error last; empty when there is no such thing.
     fn words(&self) -> String {
@@ -187,7 +171,7 @@ impl Client {
 
     /// Has an eye on an agent that may vanish without a word, as one on another host can: it is asked
     /// every two seconds whether it lives, and given up after [`SILENCE`]; after half an hour, too, in which it
-    /// lives and tells nothing of what it was asked.
+    /// lives and tells nothing of what it was asked, and soon after the time that a load takes ([`Ask::longest`]).
     pub fn distant(self) -> Client {
         self.watched(HEARTBEAT, [PATIENCE, PATIENCE_AT_THE_END])
     }
@@ -297,9 +281,10 @@ impl Client {
             drop(book);
             return Err(self.lost(&words));
         }
-        book.waiting.insert(id, Waiting::now(Box::new(listener)));
-        drop(book);
         let ask = question.ask();
+        let waiting = Waiting::now(Box::new(listener), ask.longest());
+        book.waiting.insert(id, waiting);
+        drop(book);
         self.line.send(&Request { id, ask }).map_err(|error| {
             let mut book = self.line.book();
             book.waiting.remove(&id);
@@ -360,8 +345,9 @@ impl Drop for Client {
         }
         // The end of its input is what ends an agent.
         *self.line.writer() = None;
+        let is_lost = self.line.book().lost.is_some();
         if let Some(server) = self.server.take() {
-            server.end();
+            server.end(if is_lost { GRACE } else { FAREWELL });
         }
         if let Some(reader) = self.reader.take() {
             let _ = reader.join();
@@ -390,7 +376,7 @@ impl Line {
     }
 
     /// Lets the agent say that it lives, or gives it up. The second patience is that for the end.
-    fn heartbeat(&self, [patience, at_the_end]: [Duration; 2]) {
+    fn heartbeat(&self, patience: [Duration; 2]) {
         let mut book = self.book();
         if self
             .stop
@@ -400,24 +386,25 @@ impl Line {
             book.ending.get_or_insert_with(Instant::now);
         }
         let is_silent = book.heard.elapsed() > SILENCE;
-        let patience = book.ending.map_or(patience, |_| at_the_end);
-        let since = |waiting: &Waiting| Some(waiting.since).max(book.ending);
         let mut waiting = book.waiting.values();
-        let is_overdue = waiting.any(|one| since(one).is_some_and(|it| it.elapsed() > patience));
+        let overdue = waiting.find_map(|waiting| waiting.overdue(book.ending, patience));
         drop(book);
-        if is_silent || is_overdue {
-            let (what, limit) = match is_silent {
-                true => ("nothing was heard of it", SILENCE),
-                false => ("it did not answer a request", patience),
-            };
-            return self.give_up(&format!("{what} for {} s", limit.as_secs()));
+        if is_silent {
+            let limit = SILENCE.as_secs();
+            return self.give_up(&format!("nothing was heard of it for {limit} s"));
+        }
+        if let Some(limit) = overdue {
+            let limit = limit.as_secs();
+            return self.give_up(&format!("it did not answer a request for {limit} s"));
         }
         // Somebody who writes for long may be stuck in it; that must not hold this up.
         if let Ok(mut writer) = self.writer.try_lock()
             && let Some(writer) = writer.as_mut()
         {
-            // Nobody waits for this one's reply: that anything comes is enough.
             let (id, ask) = (self.number(), Ping.ask());
+            // That it comes is enough.
+            let waiting = Waiting::now(Box::new(drop), None);
+            self.book().waiting.insert(id, waiting);
             let _ = frame::write(writer, &Request { id, ask });
         }
     }
@@ -426,7 +413,12 @@ impl Line {
     fn listen(&self, mut reader: impl Read) {
         let words = loop {
             match frame::read::<Reply>(&mut reader) {
-                Ok(Some(reply)) => self.deliver(reply),
+                Ok(Some(reply)) => {
+                    let id = reply.id;
+                    if !self.deliver(reply) {
+                        break format!("it answered request {id}, which waits for no answer");
+                    }
+                }
                 Ok(None) => break "it ended".to_owned(),
                 Err(error) => break error.to_string(),
             }
@@ -463,13 +455,13 @@ impl Line {
         }
     }
 
-    /// Hands a part on to whoever waits for it: nobody where it is a heartbeat's.
-    fn deliver(&self, reply: Reply) {
+    /// Hands a part on to whoever waits for it. `false`: nobody does, so it is no sign of life either.
+    fn deliver(&self, reply: Reply) -> bool {
         let mut book = self.book();
-        book.heard = Instant::now();
-        let Some(Waiting { mut to, .. }) = book.waiting.remove(&reply.id) else {
-            return;
+        let Some(Waiting { mut to, due, .. }) = book.waiting.remove(&reply.id) else {
+            return false;
         };
+        book.heard = Instant::now();
         drop(book);
         match reply.body {
             Body::Event(event) => {
@@ -477,7 +469,10 @@ impl Line {
                 let mut book = self.book();
                 // The agent may have been given up meanwhile.
                 match book.lost.clone() {
-                    None => drop(book.waiting.insert(reply.id, Waiting::now(to))),
+                    None => {
+                        let since = Instant::now();
+                        book.waiting.insert(reply.id, Waiting { to, since, due });
+                    }
                     Some(words) => {
                         drop(book);
                         to(RawPart::Failed(self.lost(words)));
@@ -487,6 +482,7 @@ impl Line {
             Body::Done(answer) => to(RawPart::Done(answer)),
             Body::Failed(failure) => to(RawPart::Failed(self.named(failure).into())),
         }
+        true
     }
 }
 

@@ -1,6 +1,7 @@
 //! The first message of each side, which must stay readable by every other version.
 
 use std::io::{Read, Write};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +36,9 @@ pub enum HelloError {
     /// The other side ended without a word.
     #[error("the agent ended before it said anything")]
     Silent,
+    /// No whole greeting came for as long as the other side may be silent.
+    #[error("no weir said hello within {} s", .0.as_secs())]
+    Late(Duration),
     /// It is something else.
     #[error("the peer is not a weir agent: it calls itself `{0}`")]
     Stranger(String),

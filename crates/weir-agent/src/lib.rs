@@ -19,6 +19,7 @@ pub mod ssh;
 pub use client::{AgentError, Client, Part, Served};
 pub use local::HangUp;
 pub use message::{Failure, FailureKind};
+pub use patient::Patient;
 pub use sha256::sums;
 pub use weir_host::journal::Restored;
 

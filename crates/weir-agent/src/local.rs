@@ -5,6 +5,7 @@ use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crate::client::{Client, Served};
 use crate::server::{self, Options};
@@ -33,7 +34,7 @@ pub fn start(options: Options) -> io::Result<Client> {
 struct Thread(JoinHandle<()>);
 
 impl Served for Thread {
-    fn end(self: Box<Self>) {
+    fn end(self: Box<Self>, _: Duration) {
         let _ = self.0.join();
     }
 }

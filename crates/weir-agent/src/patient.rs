@@ -23,7 +23,7 @@ const LOOK: Timespec = Timespec {
 
 /// A writer that waits only as long as it may. Once it has given up, it takes nothing any more: what
 /// follows half a message cannot be understood.
-pub(crate) struct Patient<W> {
+pub struct Patient<W> {
     to: W,
     may_wait: Box<dyn Fn(Duration) -> bool + Send>,
     given_up: bool,
@@ -32,7 +32,7 @@ pub(crate) struct Patient<W> {
 impl<W: Write + AsFd> Patient<W> {
     /// Over an unbuffered writer. `may_wait` is told how long it has been waited for room, and says
     /// whether to go on.
-    pub(crate) fn new(to: W, may_wait: impl Fn(Duration) -> bool + Send + 'static) -> Patient<W> {
+    pub fn new(to: W, may_wait: impl Fn(Duration) -> bool + Send + 'static) -> Patient<W> {
         Patient {
             to,
             may_wait: Box::new(may_wait),

@@ -23,8 +23,6 @@ use crate::inner::Inner;
 use crate::objects::{CONTAINER, PROGRAM};
 use crate::pods::{self, Pod};
 
-/// How long an agent may take to put everything back when its input has ended.
-const FAREWELL: Duration = Duration::from_secs(20);
 /// How long the end of the stream may take when nobody has said hello.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long the API server may take to say what has become of a pod.
@@ -88,10 +86,10 @@ pub fn client(place: &str, connected: Connected) -> Client {
 }
 
 impl Served for Session {
-    fn end(self: Box<Self>) {
+    fn end(self: Box<Self>, at_most: Duration) {
         // Where one stream has been waited for in vain, the others are cut as well.
         let is_silent = self.inner.is_silent.load(Ordering::Relaxed);
-        if !self.await_end(if is_silent { GRACE } else { FAREWELL }) {
+        if !self.await_end(if is_silent { GRACE } else { at_most }) {
             self.inner.is_silent.store(true, Ordering::Relaxed);
         }
     }

@@ -327,7 +327,9 @@ impl LabError {
     pub fn is_interruption(&self) -> bool {
         matches!(
             self,
-            LabError::Interrupted | LabError::Kube(KubeError::Interrupted)
+            LabError::Interrupted
+                | LabError::Kube(KubeError::Interrupted)
+                | LabError::Ssh(SshError::Interrupted(_))
         )
     }
 

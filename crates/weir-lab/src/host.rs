@@ -13,7 +13,7 @@ use std::time::Duration;
 use weir_agent::message::{
     Describe, Description, LoadJob, Question, Rows, SampleJob, StartLoad, Task, WatchJob,
 };
-use weir_agent::ssh::{self, SshPlace};
+use weir_agent::ssh::{self, Limit, SshPlace};
 use weir_agent::{AgentError, Client, Part, local, server};
 use weir_kube::{Generators, Pod};
 use weir_model::quantity::CpuSet;
@@ -102,7 +102,11 @@ impl Host {
         };
         // The very program that runs, even if its file has been replaced since.
         let weir = Path::new("/proc/self/exe");
-        let connected = ssh::connect(&place, weir, &options.weir_version, CONNECT)?;
+        let limit = Limit {
+            at_most: CONNECT,
+            stop: &options.stop,
+        };
+        let connected = ssh::connect(&place, weir, &options.weir_version, limit)?;
         if connected.hello.weir != options.weir_version {
             // Its load engine, or the way it sets up a proxy, may be another.
             return Err(LabError::Version {

@@ -48,6 +48,6 @@ pub use plan::{Flow, Plan, Slice};
 pub use reactor::{Io, Route};
 pub use request_set::RequestSet;
 pub use trace::{Trace, TraceError};
-pub use trial::{Appointment, Control, LoadError, Outcome, run};
+pub use trial::{Appointment, Control, LoadError, OPENING, Outcome, run};
 pub use watch::Watch;
 pub use weir_stats::SplitMix64;

@@ -22,7 +22,7 @@ use crate::reactor::{Io, Reactor};
 use crate::sys::own_descriptor_table;
 
 /// How long connections may take to open before the trial begins without the missing ones.
-const OPENING: Duration = Duration::from_secs(30);
+pub const OPENING: Duration = Duration::from_secs(30);
 
 /// Between all threads being ready and the start, so that each has come through the gate.
 const LEAD_NS: u64 = 2_000_000;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use weir_load::engine::FlowTotals;
-use weir_load::{Plan, Slice, SliceData, Trace};
+use weir_load::{OPENING, Plan, Slice, SliceData, Trace};
 use weir_model::deal::{Deal, Others};
 use weir_model::flow::FlowSpec;
 use weir_model::load::{Arrivals, ErrorCount};
@@ -15,7 +15,7 @@ use weir_model::load_report::{GeneratorReport, TlsReport};
 use weir_model::record::ConnectionCounts;
 use weir_model::spin::Spin;
 
-use super::Bytes;
+use super::{Ask, Bytes};
 
 /// To carry a load out: a continuous trial over several arms, as the load engine sees it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -44,6 +44,20 @@ pub struct LoadJob {
     /// Whether this is a load test of one arm: its only slice is told second by second, by flow, with all that a result is
     /// made of.
     pub is_whole: bool,
+}
+
+impl Ask {
+    /// How long the answer takes at most, where that is known: a load has its own length, beside the time in which
+    /// connections open and that for what is in flight at its end.
+    pub(crate) fn longest(&self) -> Option<Duration> {
+        let Ask::LoadJob(job) = self else { return None };
+        let end = job.slices.last().map_or(0, |slice| slice.end);
+        Some(
+            OPENING
+                .saturating_add(Duration::from_nanos(end))
+                .saturating_add(job.drain),
+        )
+    }
 }
 
 impl LoadJob {

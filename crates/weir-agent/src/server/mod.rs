@@ -83,15 +83,14 @@ pub struct Options {
 /// proxies. What is written is to go out at once: `writer` has no buffer.
 ///
 /// # Errors
-/// What asks is no weir of this protocol.
+/// What asks is no weir of this protocol, or says nothing for as long as it may be silent.
 pub fn serve(
     mut reader: impl Read + Send + 'static,
-    mut writer: impl Write + AsFd + Send + 'static,
+    writer: impl Write + AsFd + Send + 'static,
     options: Options,
 ) -> Result<(), HelloError> {
-    hello::greet(&mut reader, &mut writer, &options.weir)?;
     let shared = Arc::new(Shared::default());
-    let patient = Patient::new(writer, {
+    let mut patient = Patient::new(writer, {
         let (shared, silence, stop) = (
             Arc::clone(&shared),
             options.silence,
@@ -99,12 +98,29 @@ pub fn serve(
         );
         move |_| !shared.is_over(silence, &stop)
     });
-    let outbox = Outbox(Arc::new(Mutex::new(Box::new(patient))));
     let (send, requests) = channel();
-    let (of_reader, to) = (Arc::clone(&shared), outbox.clone());
+    let (greeted, greeting) = channel();
+    let (of_reader, weir) = (Arc::clone(&shared), options.weir.clone());
     // Not joined: after silence it may sit in a read that never ends.
-    std::thread::spawn(move || listen(reader, &to, &of_reader, &send));
+    std::thread::spawn(move || {
+        let hello = hello::greet(&mut reader, &mut patient, &weir);
+        let outbox = Outbox(Arc::new(Mutex::new(Box::new(patient))));
+        let is_weir = hello.is_ok();
+        let _ = greeted.send(hello.map(|_| outbox.clone()));
+        if is_weir {
+            listen(reader, &outbox, &of_reader, &send);
+        }
+    });
     let (silence, stop) = (options.silence, Arc::clone(&options.stop));
+    let Some(outbox) = next(&greeting, &shared, silence, &stop) else {
+        shared.gone.store(true, Ordering::Relaxed);
+        return if stop.load(Ordering::Relaxed) {
+            Ok(())
+        } else {
+            Err(HelloError::Late(silence.unwrap_or_default()))
+        };
+    };
+    let outbox = outbox?;
     let mut server = Server::new(options, outbox, Arc::clone(&shared));
     while let Some(request) = next(&requests, &shared, silence, &stop) {
         server.take(request);
@@ -114,16 +130,16 @@ pub fn serve(
     Ok(())
 }
 
-/// The next request; `None` when there will be none.
-fn next(
-    requests: &Receiver<Request>,
+/// The next message, such as a request; `None` when there will be none.
+fn next<T>(
+    messages: &Receiver<T>,
     shared: &Shared,
     silence: Option<Duration>,
     stop: &AtomicBool,
-) -> Option<Request> {
+) -> Option<T> {
     loop {
-        match requests.recv_timeout(LOOK) {
-            Ok(request) => return Some(request),
+        match messages.recv_timeout(LOOK) {
+            Ok(message) => return Some(message),
             Err(RecvTimeoutError::Disconnected) => return None,
             Err(RecvTimeoutError::Timeout) => {}
         }

@@ -63,6 +63,9 @@ pub enum SshError {
         /// What ssh says.
         words: String,
     },
+    /// Somebody asked for an end.
+    #[error("interrupted before there was an agent on {0}")]
+    Interrupted(String),
     /// It took too long.
     #[error("{host}: no agent within {} s{}", at_most.as_secs(), in_brackets(last_line(words)))]
     Overdue {

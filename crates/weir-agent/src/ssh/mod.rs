@@ -33,7 +33,7 @@ mod words;
 
 pub use error::SshError;
 pub use problem::{CopyProblem, Problem};
-pub use process::Session;
+pub use process::{Limit, Session};
 
 use address::Lookup;
 use process::{Patient as PatientReader, Ran, Ssh};
@@ -100,9 +100,6 @@ pub struct Connected {
     pub address: Option<IpAddr>,
 }
 
-/// How long an agent may take to put everything back when its input has ended.
-const FAREWELL: Duration = Duration::from_secs(20);
-
 /// Takes charge of an agent on another host. `place` is what errors call it.
 pub fn client(place: &str, connected: Connected) -> Client {
     let Connected {
@@ -122,8 +119,8 @@ pub fn client(place: &str, connected: Connected) -> Client {
 struct Far(Session);
 
 impl Served for Far {
-    fn end(mut self: Box<Self>) {
-        self.0.end(FAREWELL);
+    fn end(mut self: Box<Self>, at_most: Duration) {
+        self.0.end(at_most);
     }
 
     fn words(&self) -> String {
@@ -134,19 +131,19 @@ impl Served for Far {
 /// Starts an agent on a host; copies this executable there when the host does not have it.
 ///
 /// `weir` is the executable to copy (`/proc/self/exe` is right even when the file has been replaced
-/// since), `version` what the greeting says, `at_most` the time for everything together.
+/// since), `version` what the greeting says, `limit` the time for everything together.
 ///
 /// # Errors
 /// See [`SshError`]. ssh has ended by then, and nothing runs on the host on our account but what is
 /// about to notice that its input has ended.
-pub fn connect(
+pub fn connect<'a>(
     place: &SshPlace,
     weir: &Path,
     version: &str,
-    at_most: Duration,
+    limit: impl Into<Limit<'a>>,
 ) -> Result<Connected, SshError> {
     place.check()?;
-    let ssh = Ssh::new(place, at_most);
+    let ssh = Ssh::new(place, limit.into());
     let address = Lookup::begin(&ssh)?;
     let connected = match &place.remote {
         Some(path) => installed(&ssh, path, version)?,
@@ -234,7 +231,7 @@ fn attempt(
     version: &str,
 ) -> Result<Result<Connected, Unanswered>, SshError> {
     let (mut reader, mut writer, mut session) = ssh.spawn(command)?;
-    let mut patient = PatientReader::new(&mut reader, ssh.until());
+    let mut patient = PatientReader::new(&mut reader, ssh.until);
     let error = match hello::greet(&mut patient, &mut writer, version) {
         Ok(hello) => {
             return Ok(Ok(Connected {

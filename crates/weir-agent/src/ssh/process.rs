@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const CLEANING: Duration = Duration::from_millis(500);
 /// How often an ending process is looked at.
 const LOOK: Duration = Duration::from_millis(5);
+/// How often it is looked whether somebody asks for an end.
+const STOP_LOOK: Duration = Duration::from_millis(100);
 /// How long the last words of an ended process may take to be read.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// What is kept of an output that is not an agent's: enough for the configuration that `ssh -G` prints.
@@ -33,13 +36,48 @@ const OUTPUT: usize = 64 << 10;
 /// What is kept of what came before a greeting, in bytes.
 const NOISE: usize = 256;
 
+/// How long it may take to have an agent: so long, and only until somebody asks for an end.
+#[derive(Debug, Clone, Copy)]
+pub struct Limit<'a> {
+    /// Time for everything together.
+    pub at_most: Duration,
+    /// Set when somebody asks for an end.
+    pub stop: &'a AtomicBool,
+}
+
+impl From<Duration> for Limit<'static> {
+    /// Nobody asks for an end.
+    fn from(at_most: Duration) -> Limit<'static> {
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        let stop = &NEVER;
+        Limit { at_most, stop }
+    }
+}
+
+/// When a limit has passed.
+#[derive(Clone, Copy)]
+pub(super) struct Until<'a> {
+    at: Instant,
+    stop: &'a AtomicBool,
+}
+
+impl Until<'_> {
+    /// What is left of the time; nothing once somebody has asked for an end.
+    fn left(&self) -> Duration {
+        if self.stop.load(Ordering::Relaxed) {
+            return Duration::ZERO;
+        }
+        self.at.saturating_duration_since(Instant::now())
+    }
+}
+
 /// ssh to one place, with one time limit for all that is done.
 pub(super) struct Ssh<'a> {
     place: &'a SshPlace,
     /// What a user would type.
     typed: String,
     at_most: Duration,
-    until: Instant,
+    pub(super) until: Until<'a>,
 }
 
 /// What a command that has ended has brought.
@@ -50,7 +88,7 @@ pub(super) struct Ran {
 }
 
 impl<'a> Ssh<'a> {
-    pub(super) fn new(place: &'a SshPlace, at_most: Duration) -> Ssh<'a> {
+    pub(super) fn new(place: &'a SshPlace, Limit { at_most, stop }: Limit<'a>) -> Ssh<'a> {
         let program = place.program.to_string_lossy();
         let words = [&*program]
             .into_iter()
@@ -62,7 +100,10 @@ impl<'a> Ssh<'a> {
             place,
             typed,
             at_most,
-            until: Instant::now() + at_most,
+            until: Until {
+                at: Instant::now() + at_most,
+                stop,
+            },
         }
     }
 
@@ -74,18 +115,19 @@ impl<'a> Ssh<'a> {
         &self.typed
     }
 
-    pub(super) fn until(&self) -> Instant {
-        self.until
-    }
-
     /// What is left of the time.
     pub(super) fn left(&self) -> Duration {
-        self.until.saturating_duration_since(Instant::now())
+        self.until.left()
     }
 
+    /// Why nothing is left of the time.
     pub(super) fn overdue(&self, words: String) -> SshError {
+        let host = self.place.host.clone();
+        if self.until.stop.load(Ordering::Relaxed) {
+            return SshError::Interrupted(host);
+        }
         SshError::Overdue {
-            host: self.place.host.clone(),
+            host,
             typed: self.typed.clone(),
             at_most: self.at_most,
             words,
@@ -160,7 +202,8 @@ impl<'a> Ssh<'a> {
         let mut patient = Patient::keeping(OUTPUT, &mut stdout, self.until);
         let told = io::copy(&mut patient, &mut io::sink());
         let stdout = patient.seen;
-        let status = session.end(self.left());
+        while !session.waited(STOP_LOOK.min(self.left())) && !self.left().is_zero() {}
+        let status = session.end(Duration::ZERO);
         match status {
             Some(status) if told.is_ok() => Ok(Ran {
                 status,
@@ -327,18 +370,18 @@ impl Drop for Session {
 /// Reads a process's output until a time, and no longer; keeps the beginning of it.
 pub(super) struct Patient<'a> {
     from: &'a mut ChildStdout,
-    until: Instant,
+    until: Until<'a>,
     keep: usize,
     seen: Vec<u8>,
 }
 
 impl<'a> Patient<'a> {
     /// A reader of an agent's greeting.
-    pub(super) fn new(from: &'a mut ChildStdout, until: Instant) -> Patient<'a> {
+    pub(super) fn new(from: &'a mut ChildStdout, until: Until<'a>) -> Patient<'a> {
         Patient::keeping(NOISE, from, until)
     }
 
-    fn keeping(keep: usize, from: &'a mut ChildStdout, until: Instant) -> Patient<'a> {
+    fn keeping(keep: usize, from: &'a mut ChildStdout, until: Until<'a>) -> Patient<'a> {
         let seen = Vec::new();
         Patient {
             from,
@@ -350,7 +393,7 @@ impl<'a> Patient<'a> {
 
     /// The beginning of the output, to its end if that comes within this time.
     pub(super) fn rest(mut self, at_most: Duration) -> Vec<u8> {
-        self.until = Instant::now() + at_most;
+        self.until.at = Instant::now() + at_most;
         // Bounded in time but not in size: who never stops is killed afterwards.
         let _ = io::copy(&mut self, &mut io::sink());
         self.seen
@@ -358,7 +401,7 @@ impl<'a> Patient<'a> {
 
     fn wait(&self) -> io::Result<()> {
         loop {
-            let left = self.until.saturating_duration_since(Instant::now());
+            let left = self.until.left().min(STOP_LOOK);
             if left.is_zero() {
                 return Err(io::ErrorKind::TimedOut.into());
             }

@@ -13,7 +13,7 @@ use weir_agent::{frame, hello, monotonic_ns};
 struct Cut(UnixStream);
 
 impl Served for Cut {
-    fn end(self: Box<Self>) {
+    fn end(self: Box<Self>, _: Duration) {
         // The agent may have gone first.
         let _ = self.0.shutdown(Shutdown::Both);
     }

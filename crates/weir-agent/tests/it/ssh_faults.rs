@@ -4,9 +4,10 @@ use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use weir_agent::ssh::{CopyProblem, Problem, SshError, SshPlace, connect};
+use weir_agent::ssh::{CopyProblem, Limit, Problem, SshError, SshPlace, connect};
 
 use crate::ssh_support::{Host, PATIENCE, agent, program, skipped};
 
@@ -219,6 +220,37 @@ fn an_ssh_that_somebody_kills_is_no_fault_of_the_options() {
         "{error}"
     );
     assert!(error.to_string().contains("signal: 9"), "{error}");
+}
+
+#[test]
+fn a_wish_to_end_is_heard_while_there_is_no_agent_yet() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut place = SshPlace::new("192.0.2.1");
+    for script in [
+        // ssh -G never ends; a greeting never comes, as noise on standard error does, or byte by byte.
+        "exec sleep 60",
+        "[ $1 = -G ] && exit 0\nexec sleep 60",
+        "[ $1 = -G ] && exit 0\nwhile :; do echo noise >&2; done",
+        "[ $1 = -G ] && exit 0\nprintf '\\0\\0\\1\\0'; while :; do printf x; sleep 0.1; done",
+    ] {
+        place.program = program(folder.path(), "ssh", &format!("#!/bin/sh\n{script}\n"));
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(500));
+                stop.store(true, Ordering::Relaxed);
+            });
+            let (at_most, stop, begun) = (PATIENCE, &stop, Instant::now());
+            let limit = Limit { at_most, stop };
+            let error =
+                connect(&place, Path::new("/bin/true"), "test", limit).expect_err("no agent");
+            assert!(
+                matches!(error, SshError::Interrupted(_)),
+                "{script}: {error}"
+            );
+            assert!(begun.elapsed() < Duration::from_secs(10), "{script}");
+        });
+    }
 }
 
 /// Why there is no agent; `None`, and a word, where there is no ssh.

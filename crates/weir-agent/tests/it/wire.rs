@@ -479,6 +479,8 @@ fn a_peer_that_falls_silent_is_left() {
     // The line stands, and nobody speaks: the watch ends, and so does the server.
     line.end_of(id);
     line.ended().unwrap();
+    let without_greeting = Line::mute(Some(Duration::from_secs(1))).ended();
+    assert!(matches!(without_greeting, Err(HelloError::Late(_))));
 }
 
 #[test]
