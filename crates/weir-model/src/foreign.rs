@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// Text without what commands a terminal or turns the direction of writing: such characters are shown by
+/// Text without what commands a terminal, turns the direction of writing or is not seen: such characters are shown by
 /// their numbers, as JSON writes them (`\u001b`). Ends of lines and tabs stay.
 pub fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(commands) {
@@ -14,21 +14,25 @@ pub fn visible(text: &str) -> Cow<'_, str> {
         match c {
             // Before a line feed it is a part of the line's end.
             '\r' if characters.peek() == Some(&'\n') => {}
-            c if commands(c) => shown.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c if commands(c) => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    shown.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
             c => shown.push(c),
         }
     }
     Cow::Owned(shown)
 }
 
-/// Whether a character is a control (ECMA-48: C0, DEL and C1) or sets the direction of writing (Unicode
-/// Standard Annex 9), by which text can be made to read as another.
+/// Whether a character is a control (ECMA-48: C0, DEL and C1), sets the direction of writing (Unicode
+/// Standard Annex 9) or has no form of its own (Unicode's category Cf), by which text can be made to read as another.
 pub fn commands(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            true
-        }
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}' => true,
+        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
+        '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' => true,
         c => c.is_control(),
     }
 }
@@ -66,6 +70,11 @@ mod tests {
             ("a\r\nb\rc", "a\nb\\u000dc"),
             ("\u{9b}31m\u{7f}", "\\u009b31m\\u007f"),
             ("user\u{202e}nimda", "user\\u202enimda"),
+            (
+                "a\u{200b}\u{ad}\u{2064}\u{feff}",
+                "a\\u200b\\u00ad\\u2064\\ufeff",
+            ),
+            ("\u{e0041}", "\\udb40\\udc41"),
         ] {
             assert_eq!(visible(text), shown);
         }

@@ -61,6 +61,7 @@ fn table(columns: &str, rows: impl IntoIterator<Item = Row>) -> String {
         debug_assert_eq!(cells.len(), columns.split(',').count());
         let cells = cells
             .into_iter()
+            .map(|cell| masked(&cell).into_owned())
             .map(|cell| match cell.contains([',', '"', '\n', '\r']) {
                 true => format!("\"{}\"", cell.replace('"', "\"\"")),
                 false => cell,
@@ -68,7 +69,7 @@ fn table(columns: &str, rows: impl IntoIterator<Item = Row>) -> String {
         text += &cells.collect::<Vec<_>>().join(",");
         text.push('\n');
     }
-    masked(&text).into_owned()
+    text
 }
 
 /// What a row of [`load`] is of: the whole load, or one of its flows.

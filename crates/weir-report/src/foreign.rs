@@ -5,14 +5,17 @@
 //! YAML, JSON, HTTP and URLs write a name and its value, and would rather mask too much: what it gives is
 //! for people to read, and never what a proxy or `patch` is given.
 
+mod fields;
 mod line;
 mod secret;
+mod words;
 
 use std::borrow::Cow;
 
 #[cfg(test)]
 use secret::MASK;
 
+pub(crate) use fields::without_field_values;
 pub(crate) use weir_model::foreign::commands;
 pub use weir_model::foreign::visible;
 
@@ -83,6 +86,10 @@ mod tests {
     http-request set-var(txn.token) str(S3CRET) if { path /stays }
     secure_link_md5 "$secure_link_expires$uri S3CRET"; # stays
     proxy_pass http://stays/blob?name=stays&sig=S3CRET;
+    GET /stays?code=S3CRET&page=stays
+    GET http://stays/cb?page=stays&state=S3CRET#stays
+    http://stays/;jsessionid=S3CRET?PHPSESSID=S3CRET&app_session=S3CRET&otp=S3CRET
+    {"url":"http://stays/?sid=S3CRET","name":"stays"}
     - {name: x-api-key, string_match: {exact: S3CRET}, stays: 1}
     {"name": "x-api-key", "string_match": {"exact": "S3CRET"}}, "stays"
     local_jwks: {inline_string: '{"keys": [{"kty": "oct", "k": "S3CRET"}]}'}
@@ -149,6 +156,8 @@ mod tests {
             "./api_key:12: a request has no path",
             "cannot read /etc/passwd:1:7: it is no URL",
             "both (/run/secrets/secret:4, ./token:5) are empty",
+            "http://127.0.0.1/?page=2&code=&state=on",
+            "code=200; state=open",
         ] {
             assert_eq!(masked(text), text);
         }

@@ -2,9 +2,10 @@
 
 use super::secret::{
     MASK, Named, PEM_IN_BASE64, begin_of_key, begins_map, behind_value_key, end_of_key, hash,
-    is_base64, is_credentials, is_harmless, is_harmless_key, is_map_word, is_of_a_key, is_place,
-    named, names_things, whole_key,
+    is_base64, is_credentials, is_harmless, is_map_word, is_of_a_key, is_of_query, is_place, named,
+    names_things, whole_key,
 };
+use super::words::{closed, mask_of, nested, query_value, word};
 
 /// What a line says of those behind it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -147,69 +148,6 @@ fn indent(text: &str) -> usize {
     first.map_or(text.len(), |(at, _)| at)
 }
 
-/// A piece of YAML or JSON of which all values are secret but those of harmless keys.
-fn nested(piece: &str) -> String {
-    let (mut out, mut at, mut is_harmless_one) = (String::new(), 0, false);
-    while let Some(c) = piece[at..].chars().next() {
-        if matches!(c, ' ' | '\t' | '{' | '}' | '[' | ']' | ',' | ':' | ';') {
-            out.push(c);
-            at += c.len_utf8();
-            continue;
-        }
-        let word = word(&piece[at..], |c| {
-            matches!(c, ' ' | '\t' | '{' | '}' | '[' | ']' | ',' | ':')
-        });
-        at += word.len();
-        let inner = unquoted(word);
-        let is_key = piece[at..].trim_start().starts_with(':');
-        match is_key {
-            true => is_harmless_one = is_harmless_key(inner),
-            false if !is_harmless_one => {
-                out += &mask_of(word);
-                continue;
-            }
-            false => {}
-        }
-        out += word;
-    }
-    out
-}
-
-/// The quoted string that a text begins with, or else all up to a character that ends it. A backslash
-/// belongs to what stands behind it.
-fn word(text: &str, ends: impl Fn(char) -> bool) -> &str {
-    let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''));
-    let mut is_escaped = false;
-    for (at, c) in text.char_indices().skip(usize::from(quote.is_some())) {
-        match quote {
-            _ if is_escaped => is_escaped = false,
-            // In single quotes a backslash is one.
-            _ if c == '\\' && quote != Some('\'') => is_escaped = true,
-            Some(quote) if c == quote => return &text[..at + 1],
-            None if ends(c) => return &text[..at],
-            _ => {}
-        }
-    }
-    text
-}
-
-fn unquoted(word: &str) -> &str {
-    word.trim_matches(['"', '\''])
-}
-
-/// What is shown of a value: itself where it is no secret, in quotes where it was.
-fn mask_of(word: &str) -> String {
-    let inner = unquoted(word);
-    let quote = word.chars().next().filter(|c| matches!(c, '"' | '\''));
-    match quote {
-        _ if is_harmless(inner) => word.to_owned(),
-        Some(quote) => format!("{quote}{MASK}{quote}"),
-        // Where a number may stand without quotes, text may not.
-        None if inner.parse::<f64>().is_ok() => format!("\"{MASK}\""),
-        None => MASK.to_owned(),
-    }
-}
-
 /// A line on its way.
 struct Line<'t> {
     text: &'t str,
@@ -304,6 +242,12 @@ impl<'t> Line<'t> {
             named(name)
         };
         self.keep(name.len());
+        let is_query = matches!(before, Some('?' | '&' | ';')) && self.rest().starts_with('=');
+        if is_query && is_of_query(name) {
+            self.keep(1);
+            let (length, shown) = query_value(self.rest_of_string());
+            return self.skip(length, shown);
+        }
         if how == Named::No {
             return self.scheme(name);
         }
@@ -465,25 +409,4 @@ impl<'t> Line<'t> {
             self.skip(value.len(), MASK);
         }
     }
-}
-
-/// Bytes up to the end of the list or mapping that a text begins with.
-fn closed(text: &str) -> Option<usize> {
-    let (mut depth, mut at) = (0_usize, 0);
-    while let Some(c) = text[at..].chars().next() {
-        let length = match c {
-            '"' | '\'' => word(&text[at..], |_| false).len(),
-            c => c.len_utf8(),
-        };
-        at += length;
-        match c {
-            '{' | '[' => depth += 1,
-            '}' | ']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth == 0 {
-            return Some(at);
-        }
-    }
-    None
 }

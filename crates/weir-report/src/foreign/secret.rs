@@ -35,6 +35,35 @@ const ONLY_OF_VALUES: [&str; 2] = ["cookie", "inlinebytes"];
 /// Names that are too short to be looked for at the end of any word: encoded data has them by chance.
 const SHORT: [&str; 3] = ["pass", "pwd", "sig"];
 
+/// Names of secrets in the query of a URL, in lower case: elsewhere they are words of every day.
+const OF_QUERIES: [&str; 14] = [
+    "code",
+    "session",
+    "sid",
+    "otp",
+    "totp",
+    "pin",
+    "state",
+    "nonce",
+    "key",
+    "auth",
+    "ticket",
+    "jwt",
+    "hash",
+    "assertion",
+];
+
+/// Ends of such names.
+const ENDS_OF_QUERIES: [&str; 3] = ["session", "sessionid", "sessid"];
+
+/// Whether a name in the query of a URL says that its value is a secret.
+pub(super) fn is_of_query(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let last = lower.rsplit(['_', '-', '.']).next();
+    last.is_some_and(|last| OF_QUERIES.contains(&last))
+        || ENDS_OF_QUERIES.iter().any(|end| lower.ends_with(end))
+}
+
 /// Directives whose second word or later is a name: there, a name that is a word of every day is one too.
 const NAMING: [&str; 27] = [
     "user",
@@ -105,7 +134,7 @@ pub(super) const PEM_IN_BASE64: &str = "LS0tLS1CRUdJTi";
 
 /// Whether a text can have a secret in it: the rest need not be looked at closely.
 pub(super) fn may_be_in(text: &str) -> bool {
-    const PARTS: [&str; 19] = [
+    const PARTS: [&str; 21] = [
         "pass",
         "pwd",
         "secret",
@@ -125,6 +154,8 @@ pub(super) fn may_be_in(text: &str) -> bool {
         "sig",
         "md5",
         "jwks",
+        "?",
+        "sess",
     ];
     let lower = text.to_ascii_lowercase();
     PARTS.iter().any(|part| lower.contains(part)) || text.lines().any(is_of_a_key)

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use weir_model::flow::LoadSpec;
 use weir_model::quantity::{CpuSet, format_duration};
 use weir_model::record::{GeneratorStart, NetworkUsed, ProxyRecord, Record, RunHeader};
 use weir_model::study::{Arm, Study, Until};
 
 use super::{about, compare, surroundings};
-use crate::foreign::masked;
+use crate::foreign::{masked, without_field_values};
 use crate::input::ReportInput;
 use crate::number;
 use crate::tree::{
@@ -320,7 +321,14 @@ fn repeat(input: &ReportInput<'_>) -> Vec<Block> {
         "repeat",
         "How to repeat it",
     ))];
-    let made = made_by_weir(input.study_text);
+    let loads = header.study.loads.iter();
+    let requests = loads
+        .flat_map(LoadSpec::flows)
+        .flat_map(|flow| &flow.requests);
+    let fields = requests.flat_map(|one| &one.request.fields);
+    let fields = fields.map(|(name, value)| (&**name, &**value));
+    let study_text = &without_field_values(input.study_text, fields);
+    let made = made_by_weir(study_text);
     match made {
         Some(typed) if typed.starts_with("weir ") => blocks.push(code("", typed)),
         Some(_) => blocks.push(text(
@@ -329,7 +337,7 @@ fn repeat(input: &ReportInput<'_>) -> Vec<Block> {
         )),
         None => {
             let save = Text::from("Save the study below as ").and(Role::Code, "study.yaml");
-            let then = match masked(input.study_text) == input.study_text {
+            let then = match masked(study_text) == input.study_text {
                 true => ", then:",
                 false => ", fill in the secrets that are masked in it, then:",
             };
@@ -345,7 +353,7 @@ fn repeat(input: &ReportInput<'_>) -> Vec<Block> {
     ]));
     if made.is_none() {
         blocks.push(Block::Heading(Heading::part("The study")));
-        blocks.push(code("yaml", input.study_text));
+        blocks.push(code("yaml", study_text));
     }
     blocks
 }
