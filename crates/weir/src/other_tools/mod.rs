@@ -300,6 +300,22 @@ mod tests {
         }
     }
 
+    /// What may be a password is not said again.
+    #[test]
+    fn users_and_their_passwords_are_not_repeated() {
+        for typed in ["load -u", "load -A", "load -a", "curl -u"] {
+            for line in [
+                format!("weir {typed} me:S3CRET"),
+                format!("weir {typed}me:S3CRET"),
+            ] {
+                let words = format!("{line} http://a/");
+                let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+                let refused = refused(&words).expect("it is another tool's");
+                assert!(!refused.rendered(false).contains("S3CRET"), "{line}");
+            }
+        }
+    }
+
     /// What a row says is to be typed is understood.
     #[test]
     fn every_way_is_one_of_weir_load() {

@@ -10,6 +10,8 @@ const HTTP2: &str =
     "weir speaks HTTP/1.1 alone; --pipeline N has N requests in flight on a connection";
 const PROXY: &str =
     "weir goes through no forward proxy; --to ADDRESS:PORT connects elsewhere than the URL says";
+const USER_OR_FILE: &str = "a user is an Authorization header, Basic, with the base64 of USER:PASSWORD; a file is \
+    -m PUT --content-file FILE";
 const PASSWORD: &str =
     "send it as a header: an Authorization header, Basic, with the base64 of USER:PASSWORD";
 pub(super) const URLS: &str =
@@ -66,6 +68,7 @@ pub(super) const ROWS: &[Row] = &[
     ("-p", "h2load", Has("http/1.1"), Always("weir speaks HTTP/1.1")),
     ("-p", "h2load", Has("h2c"), Words(HTTP2)),
     ("-p", "ab", Text, Is("-m POST --content-file {}")),
+    ("-u", "curl for USER:PASSWORD, ab for a file", Has(":"), Words(USER_OR_FILE)),
     ("-u", "ab", Text, Is("-m PUT --content-file {}")),
     ("-d", "hey, oha", Has("{"), Is("-b {}")),
     ("-d", "hey, oha", Has("="), Is("-b {}")),

@@ -20,7 +20,7 @@ type Line = (
 );
 
 #[rustfmt::skip]
-const LINES: [Line; 61] = [
+const LINES: [Line; 62] = [
     ("wrk", "-t1 -c2 -d1 URL", None),
     ("wrk", "-t 1 -c 2 -d 1s --latency URL", None),
     ("wrk", "-t1 -c2 -d1s --timeout 2s -H 'Host: weir.test' URL", None),
@@ -35,6 +35,7 @@ const LINES: [Line; 61] = [
     ("ab", "-n 20 -c 2 -p body.txt -T application/json URL",
      Some((&["`-p body.txt` (ab) is `-m POST --content-file body.txt` of weir load", "'Content-Type: application/json'"], TYPED))),
     ("ab", "-n 20 -c 2 -u body.txt URL", Some((&["-m PUT --content-file body.txt"], TYPED))),
+    ("curl", "-u user:word URL", Some((&["`-u` (curl for USER:PASSWORD, ab for a file): a user is", "-m PUT --content-file FILE"], IN_WORDS))),
     ("ab", "-n 20 -c 2 -i URL", Some((&["`-i` (ab) is `-m HEAD`"], TYPED))),
     ("ab", "-n 20 -c 2 -C session=1 URL", Some((&["`-C` (ab): send it as a header: -H 'Cookie"], IN_WORDS))),
     ("ab", "-n 20 -c 2 -A user:word URL", Some((&["`-A` (ab)", "Authorization header, Basic"], IN_WORDS))),
