@@ -1,11 +1,13 @@
 //! Events as JSON Lines (docs/progress.md).
 
-use std::io::{ErrorKind, Write};
-use std::sync::Arc;
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use weir_agent::Patient;
 use weir_model::progress::FORMAT;
 use weir_report::foreign::masked;
 
@@ -14,6 +16,45 @@ use crate::terminal;
 
 /// Where a load is, is written as often.
 const STATES: Duration = Duration::from_secs(1);
+
+/// How long lines wait for a reader that does not read.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Where lines go; shared by those who write some of them. Takes nothing any more once nobody has read for
+/// [`PATIENCE`]: what follows half a line cannot be understood.
+#[derive(Clone)]
+pub(crate) struct Sink(Arc<Mutex<Patient<File>>>);
+
+impl Sink {
+    /// Over a file, a pipe or a terminal.
+    pub(crate) fn to(file: File) -> Sink {
+        Sink(Arc::new(Mutex::new(Patient::new(file, |waited| {
+            waited < PATIENCE
+        }))))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Patient<File>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.lock()
+            .write(bytes)
+            .map_err(|error| match error.kind() {
+                ErrorKind::TimedOut => {
+                    let words = format!("nobody has read it for {} s", PATIENCE.as_secs());
+                    io::Error::new(ErrorKind::TimedOut, words)
+                }
+                _ => error,
+            })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.lock().flush()
+    }
+}
 
 /// An event as a line.
 #[derive(Serialize)]
@@ -27,7 +68,7 @@ struct Line<'a> {
 
 /// Writes every event as a line of JSON the moment it comes.
 pub(crate) struct JsonLines {
-    out: Box<dyn Write + Send>,
+    out: Sink,
     /// Whether all events are wanted, or intervals alone.
     all: bool,
     state_told: Option<Instant>,
@@ -38,7 +79,7 @@ pub(crate) struct JsonLines {
 }
 
 impl JsonLines {
-    pub(crate) fn new(out: Box<dyn Write + Send>, all: bool) -> JsonLines {
+    pub(crate) fn new(out: Sink, all: bool) -> JsonLines {
         JsonLines {
             out,
             all,
@@ -49,7 +90,7 @@ impl JsonLines {
     }
 
     /// Intervals alone, for a result; `unread` is set when nobody takes them.
-    pub(crate) fn intervals(out: Box<dyn Write + Send>, unread: Arc<AtomicBool>) -> JsonLines {
+    pub(crate) fn intervals(out: Sink, unread: Arc<AtomicBool>) -> JsonLines {
         JsonLines {
             unread: Some(unread),
             ..JsonLines::new(out, false)
@@ -97,7 +138,9 @@ impl Consumer for JsonLines {
             .and_then(|()| self.out.flush());
         match (written, &self.unread) {
             (Ok(()), _) => {}
-            (Err(error), Some(unread)) if error.kind() == ErrorKind::BrokenPipe => {
+            (Err(error), Some(unread))
+                if [ErrorKind::BrokenPipe, ErrorKind::TimedOut].contains(&error.kind()) =>
+            {
                 unread.store(true, Ordering::Relaxed);
             }
             // The result does not depend on it, so it is said once.

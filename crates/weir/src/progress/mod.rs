@@ -11,7 +11,8 @@
 //! Consumers only consume: they know no command, and nothing that works knows them.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -31,7 +32,7 @@ pub(crate) mod lines;
 pub(crate) mod phrases;
 pub(crate) mod view;
 
-pub(crate) use json::JsonLines;
+pub(crate) use json::{JsonLines, Sink};
 pub(crate) use lines::Lines;
 
 /// How often sources are asked for news, and consumers may draw.
@@ -264,9 +265,11 @@ impl Drop for Ending<'_> {
 }
 
 /// Where JSON Lines go: standard error, or a file.
-fn writer(to: Option<&std::path::Path>) -> Result<Box<dyn Write + Send>, Failure> {
+fn writer(to: Option<&std::path::Path>) -> Result<Sink, Failure> {
     let Some(path) = to else {
-        return Ok(Box::new(io::stderr()));
+        let stderr = io::stderr().as_fd().try_clone_to_owned();
+        let stderr = stderr.map_err(|error| Failure::failed(format!("standard error: {error}")))?;
+        return Ok(Sink::to(File::from(stderr)));
     };
     let emptied = |file: File| {
         // A pipe, or another process' descriptor, has no length.
@@ -279,7 +282,7 @@ fn writer(to: Option<&std::path::Path>) -> Result<Box<dyn Write + Send>, Failure
     let file = opened.map_err(|error: io::Error| {
         Failure::input(format!("--progress jsonl:{}: {error}", path.display()))
     })?;
-    Ok(Box::new(file))
+    Ok(Sink::to(file))
 }
 
 /// Writes what stays, whoever shows what.

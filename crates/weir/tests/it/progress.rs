@@ -1,7 +1,8 @@
 //! What a command says while it works, for programs: `--format jsonl`, `--progress jsonl`, SIGUSR1.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -128,6 +129,31 @@ fn a_load_whose_lines_nobody_reads_any_more_ends() {
     drop(out);
     let status = child.wait().expect("it ends by itself");
     assert_eq!(status.code(), Some(130));
+}
+
+/// A reader that stands still is one that has gone, but for what stays half written.
+#[test]
+fn a_load_waits_for_no_reader_that_stands_still() {
+    let server = origin();
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.is_ok_and(|ended| ended.success()), "mkfifo");
+    let both = std::fs::File::options().read(true).write(true).open(&pipe);
+    let mut full = both.expect("somebody has it open and reads nothing");
+    // Waits for room until the tests have ended.
+    std::thread::spawn(move || full.write_all(&[b'.'; 1 << 20]));
+    let to = pipe.display();
+    for (flags, code) in [
+        // What is told beside a result ends nothing.
+        (format!("-d 2s --progress jsonl:{to}"), 0),
+        (format!("-d 1h --format jsonl -o {to}"), 130),
+    ] {
+        let begun = Instant::now();
+        let ended = server.load(&format!("-c 1 -R 10 {flags}")).with_code(code);
+        assert!(begun.elapsed() < Duration::from_secs(30), "{flags}");
+        ended.stderr.has("nobody has read it for 3 s");
+    }
 }
 
 #[test]

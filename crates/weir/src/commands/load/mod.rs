@@ -1,11 +1,12 @@
 //! `weir load`: one load test against a URL.
 
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -15,13 +16,13 @@ use weir_load::{Control, LoadError, Plan, SliceData, Watch};
 use weir_model::load::{ErrorKind, Lifetime};
 use weir_model::load_report::LoadReport;
 use weir_model::quantity::parse_duration;
-use weir_report::foreign::masked;
+use weir_report::foreign::{masked, visible};
 
 use crate::args::{LoadArgs, LoadFormat, ProgressWord};
 use crate::commands::fail_if::{self, Judged, load::Conditions, load::Windows};
 use crate::commands::{can_be_written, deliver, flag};
 use crate::failure::{Failure, INTERRUPTED};
-use crate::progress::{Consumer, JsonLines, Reporter};
+use crate::progress::{Consumer, JsonLines, Reporter, Sink};
 use crate::{signals, terminal};
 
 mod calibrate;
@@ -67,7 +68,9 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
         false => Some(Distant::of(&mut job, args, places.clone())?),
     };
     let observed = observe::begin(&job, args, (places, distant.as_ref()))?;
-    let (mut report, conditions) = measure((&job, distant.as_ref()), args, conditions)?;
+    let lines = lines(args)?;
+    let sent = (&job, distant.as_ref());
+    let (mut report, conditions) = measure(sent, args, conditions, lines.clone())?;
     let remark = if is_here {
         second_look::remark(&job, &report)
     } else {
@@ -90,7 +93,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
         }
         LoadFormat::Json => weir_report::load::json(&report, limiter.as_ref()),
         LoadFormat::Csv => weir_report::csv::load(&report),
-        LoadFormat::Jsonl => return lines_done(&report, limiter.as_ref(), ended),
+        LoadFormat::Jsonl => return lines_done(&report, limiter.as_ref(), ended, lines),
         LoadFormat::Wrk2 => {
             let text = weir_report::load::wrk2(&report).map_err(Failure::failed)?;
             masked(&text).into_owned()
@@ -160,19 +163,25 @@ fn lines_done(
     report: &LoadReport,
     limiter: Option<&LimiterFindings>,
     ended: Ended<'_>,
+    lines: Option<Sink>,
 ) -> Result<ExitCode, Failure> {
     let text = weir_report::load::json_line(report, limiter);
-    match &ended.0.output {
-        None => terminal::print(&text)?,
-        Some(path) => {
-            let appended = lines_to(path).and_then(|mut file| {
-                file.seek(SeekFrom::End(0))?;
-                file.write_all(text.as_bytes())
-            });
-            appended.map_err(|error| {
-                Failure::failed(format!("cannot write {}: {error}", path.display()))
-            })?;
+    let written = lines.map_or(Ok(()), |mut lines| {
+        lines.write_all(visible(&text).as_bytes())
+    });
+    if let Err(error) = written
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        let to = ended.0.output.as_ref();
+        let to = to.map_or("standard output".to_owned(), |path| {
+            path.display().to_string()
+        });
+        let failure = Failure::failed(format!("cannot write {to}: {error}"));
+        let is_unread = error.kind() == io::ErrorKind::TimedOut;
+        if !is_unread || report.outcome != "interrupted" {
+            return Err(failure);
         }
+        terminal::tell(&format!("{}\n", failure.rendered(false)));
     }
     concluded(report, ended)
 }
@@ -219,12 +228,17 @@ fn measure(
     (job, distant): (&Job, Option<&Distant>),
     args: &LoadArgs,
     conditions: Conditions,
+    lines: Option<Sink>,
 ) -> Result<(LoadReport, Conditions), Failure> {
     let stop = signals::stop_flag()?;
     let senders = distant.map_or(job.plan.cpus.len(), Distant::count);
     let control = Control::new(senders, Arc::clone(&stop));
     let stays = args.every.is_some() && args.format != LoadFormat::Jsonl;
-    let reporter = Reporter::new(args.progress.word(), lines(args, &stop)?, stays)?;
+    // Nobody is left whom a load of a day would tell anything.
+    let lines = lines.map(|lines| -> Box<dyn Consumer> {
+        Box::new(JsonLines::intervals(lines, Arc::clone(&stop)))
+    });
+    let reporter = Reporter::new(args.progress.word(), lines, stays)?;
     // What happens on this host is nothing to those who send from others.
     let watch = distant
         .is_none()
@@ -298,33 +312,26 @@ fn every(args: &LoadArgs) -> Result<usize, Failure> {
     }
 }
 
-/// Whoever writes intervals where the result goes, if they are wanted there.
-fn lines(args: &LoadArgs, stop: &Arc<AtomicBool>) -> Result<Option<Box<dyn Consumer>>, Failure> {
+/// Where the result goes, after intervals, if they are wanted there.
+fn lines(args: &LoadArgs) -> Result<Option<Sink>, Failure> {
     if args.format != LoadFormat::Jsonl {
         return Ok(None);
     }
-    let out: Box<dyn Write + Send> = match &args.output {
-        None => Box::new(io::stdout()),
-        Some(path) => {
-            let opened = lines_to(path).and_then(|file| {
-                file.metadata()?
-                    .is_file()
-                    .then(|| file.set_len(0))
-                    .transpose()?;
-                Ok(file)
-            });
-            let opened = opened.map_err(|error| {
-                Failure::failed(format!("cannot write {}: {error}", path.display()))
-            })?;
-            Box::new(opened)
-        }
+    let Some(path) = &args.output else {
+        let stdout = io::stdout().as_fd().try_clone_to_owned();
+        let stdout =
+            stdout.map_err(|error| Failure::failed(format!("standard output: {error}")))?;
+        return Ok(Some(Sink::to(File::from(stdout))));
     };
-    // Nobody is left whom a load of a day would tell anything.
-    Ok(Some(Box::new(JsonLines::intervals(out, Arc::clone(stop)))))
-}
-
-fn lines_to(path: &Path) -> io::Result<File> {
-    weir_files::open_output(path)
+    let opened = weir_files::open_output(path).and_then(|file| {
+        if file.metadata()?.is_file() {
+            file.set_len(0)?;
+        }
+        Ok(file)
+    });
+    let opened = opened
+        .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))?;
+    Ok(Some(Sink::to(opened)))
 }
 
 fn explain(job: &Job, error: LoadError, interrupted: bool) -> Failure {
