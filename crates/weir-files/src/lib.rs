@@ -7,6 +7,7 @@
 
 mod access;
 mod ours;
+mod regular;
 mod waiting;
 
 use std::ffi::OsString;
@@ -21,6 +22,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 pub use ours::{
     NotOurs, note_what_is_root_s, only_ours, only_ours_file, only_ours_file_named, only_ours_named,
     only_ours_to_be_made,
+};
+pub use regular::{
+    open_regular, open_regular_below, open_regular_through_links, open_regular_to_write,
 };
 pub use waiting::open_to_read;
 
@@ -222,25 +226,8 @@ fn is_unread(error: &io::Error) -> bool {
 /// # Errors
 /// It is a link in a folder that others may write, no file, or longer than 4 GiB; or the kernel refuses.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let open = |more: OFlags| {
-        let flags = (OFlags::NONBLOCK | more).bits().cast_signed();
-        OpenOptions::new().read(true).custom_flags(flags).open(path)
-    };
-    // What is looked at is what was opened: somebody could change the name's file in between.
-    let file = match open(OFlags::NOFOLLOW) {
-        Err(error) if is_loop(&error) => {
-            let folder = path.parent().filter(|path| !path.as_os_str().is_empty());
-            only_ours_named(folder.unwrap_or(Path::new(".")))
-                .map_err(|why| io::Error::other(format!("it is a link, and {why}")))?;
-            open(OFlags::empty())?
-        }
-        opened => opened?,
-    };
-    let found = file.metadata()?;
-    if !found.is_file() {
-        return Err(io::Error::other("it is not a file"));
-    }
-    if found.len() > LONGEST {
+    let file = open_regular(path)?;
+    if file.metadata()?.len() > LONGEST {
         return Err(io::Error::other(format!(
             "it is longer than {LONGEST} bytes"
         )));

@@ -443,10 +443,11 @@ impl Controlled {
         for (path, workload) in of.paths.iter().zip(workload.into_iter().cycle()) {
             let asks = weir_sut::admin::asks(path);
             for (pod, answer) in weir_kube::ask_port(&self.cluster, workload, of.port, &asks)? {
-                let text = weir_sut::admin::answer(&*answer).map_err(|error| {
-                    let at = format!("{path} at port {} of pod {pod}", of.port);
-                    LabError::Controller(format!("{at}: {error}"))
-                })?;
+                let text =
+                    weir_sut::admin::answer(&*answer, weir_sut::admin::MOST).map_err(|error| {
+                        let at = format!("{path} at port {} of pod {pod}", of.port);
+                        LabError::Controller(format!("{at}: {error}"))
+                    })?;
                 *all.entry(pod).or_default() += &text;
             }
         }

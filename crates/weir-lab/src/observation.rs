@@ -1,5 +1,6 @@
 //! Samples of hosts while something else than the lab sends the load: `weir load --observe`.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -7,6 +8,7 @@ use std::time::{Duration, Instant};
 use weir_agent::message::{SampleEnd, SampleJob};
 use weir_agent::{AgentError, Part};
 use weir_model::sample::MissingCounter;
+use weir_probe::sample::PROXY;
 use weir_record::{Sample, Samples};
 
 use crate::host::Told;
@@ -15,8 +17,9 @@ use crate::options::{Options, Role};
 use crate::pod_samples::{self, PodSampler};
 use crate::{Generators, LabError};
 
-/// How long hosts may take to end their sampling.
-const PATIENCE: Duration = Duration::from_secs(12);
+/// How long hosts may take to end their sampling: a reading that goes on and the last one, of at most five seconds together.
+/// The figures of the load wait for that.
+const PATIENCE: Duration = Duration::from_secs(6);
 /// Readings at most, of each host.
 const MOST: usize = 10 * 24 * 3600;
 
@@ -95,8 +98,9 @@ impl<'g> Observation<'g> {
         self.named.clone()
     }
 
-    /// Ends it, and gives what was sampled; times are this host's CLOCK_MONOTONIC.
-    pub fn end(self) -> Samples {
+    /// Ends it, and gives what was sampled, with the names of hosts that have not ended in time; times are this host's
+    /// CLOCK_MONOTONIC.
+    pub fn end(self) -> (Samples, Vec<String>) {
         let hosts = self.hosts.hosts();
         for ((host, _), (id, _)) in hosts.each().zip(&self.going) {
             host.stop(*id);
@@ -106,9 +110,9 @@ impl<'g> Observation<'g> {
         let names = names.chain(self.pods.iter().map(|pod| pod.called.clone()));
         let names: Vec<String> = names.collect();
         let mut samples = Samples::default();
-        let mut left = names.len();
+        let mut going_on: BTreeSet<usize> = (0..names.len()).collect();
         let until = Instant::now() + PATIENCE;
-        while left > 0 {
+        while !going_on.is_empty() {
             let rest = until.saturating_duration_since(Instant::now());
             let Ok(Told::Samples(place, part)) = self.told.recv_timeout(rest) else {
                 break;
@@ -125,7 +129,7 @@ impl<'g> Observation<'g> {
                     }
                 })),
                 Part::End(end) => {
-                    left -= 1;
+                    going_on.remove(&place);
                     let end = end.unwrap_or_else(not_sampled);
                     let missing = end.missing.into_iter();
                     let missing = missing.map(|missing| (host.clone(), missing));
@@ -135,7 +139,17 @@ impl<'g> Observation<'g> {
                 }
             }
         }
-        samples
+        let late: Vec<String> = going_on.into_iter().map(|at| names[at].clone()).collect();
+        samples.missing.extend(late.iter().map(|host| {
+            let missing = MissingCounter {
+                table: "proxy".to_owned(),
+                role: PROXY.to_owned(),
+                why: format!("samples have not ended after {} s", PATIENCE.as_secs()),
+                ..MissingCounter::default()
+            };
+            (host.clone(), missing)
+        }));
+        (samples, late)
     }
 }
 

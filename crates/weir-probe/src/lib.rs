@@ -25,7 +25,7 @@ pub use hold_ups::HoldUpMeter;
 pub use host::{
     allowed_cpus, cpus_of, environment, free_disk_bytes, local_port_range, local_ports,
 };
-pub use listening::{Listening, error_log_of, listening_at};
+pub use listening::{Listening, error_log_of, listening_at, users_listening_at};
 pub use machine::Machine;
 pub use network::{NetstatReader, listen_overflows, port_is_free, source_towards};
 pub use process::{ProcessCpu, ProcessId, ThreadCpu, memory_bytes};

@@ -1,9 +1,10 @@
 //! Whose processes listen at an address of this host.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// State LISTEN in /proc/net/tcp (include/net/tcp_states.h).
 const LISTEN: &str = "0A";
@@ -174,37 +175,72 @@ fn has_line(text: &str, address: IpAddr) -> bool {
     text.lines().any(|line| line.starts_with(&digits))
 }
 
-/// Name of the program of these processes (comm) and the error log that one of them has open, as this process can open it;
-/// `None`: there is none that can be told by its name, `error.log` or the like.
-pub fn error_log_of(pids: &[u32]) -> Option<(String, PathBuf)> {
+/// The error log that one of these processes has open: the folder that stands for `/` where that process is, and the path in
+/// it; `None`: there is none that can be told by its name, `error.log` or the like.
+pub fn error_log_of(pids: &[u32]) -> Option<(PathBuf, PathBuf)> {
     pids.iter().find_map(|pid| {
-        let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
         let open = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
         let mut files = open.filter_map(|link| fs::read_link(link.path()).ok());
         let log = files.find(|path| {
             let file = path.file_name().and_then(|file| file.to_str());
-            file.is_some_and(|file| file.contains("error") && file.ends_with(".log"))
+            path.is_absolute()
+                && file.is_some_and(|file| file.contains("error") && file.ends_with(".log"))
         })?;
-        // The path is one of the process's own file systems.
-        let within = log.strip_prefix("/").ok()?;
-        let seen_from_here = Path::new("/proc").join(pid.to_string()).join("root");
-        Some((name.trim().to_owned(), seen_from_here.join(within)))
+        Some((PathBuf::from(format!("/proc/{pid}/root")), log))
     })
+}
+
+/// Users who made the sockets that listen at an address of the calling thread's network namespace. A proxy's that root
+/// started stay root's when the proxy drops its rights.
+pub fn users_listening_at(address: SocketAddr) -> BTreeSet<u32> {
+    let mut users = BTreeSet::new();
+    for table in ["tcp", "tcp6"] {
+        let Ok(file) = File::open(format!("/proc/thread-self/net/{table}")) else {
+            continue;
+        };
+        // Listening sockets come first; behind them is every connection of the host.
+        let lines = BufReader::new(file).lines().skip(1).map_while(Result::ok);
+        let listening = lines.map_while(|line| listener_of(&line));
+        users.extend(listening.filter(|it| it.is_at(address)).map(|it| it.user));
+    }
+    users
+}
+
+/// A socket that listens.
+struct Listener {
+    at: SocketAddr,
+    user: u32,
+    inode: String,
+}
+
+impl Listener {
+    /// Returns true if connections to an address come to it: at that address, or at all addresses of the port.
+    fn is_at(&self, address: SocketAddr) -> bool {
+        let host = self.at.ip();
+        self.at.port() == address.port()
+            && (host.is_unspecified() || host.to_canonical() == address.ip().to_canonical())
+    }
 }
 
 /// Inodes of sockets that listen at an address or at all addresses of its port, by the lines of /proc/net/tcp or
 /// tcp6 (proc_pid_net(5)).
 fn inodes(text: &str, address: SocketAddr) -> Vec<String> {
-    let of_line = |line: &str| {
-        let cells: Vec<&str> = line.split_ascii_whitespace().collect();
-        let (local, state, inode) = (cells.get(1)?, cells.get(3)?, cells.get(9)?);
-        let (host, port) = local.split_once(':')?;
-        let host = host_of(host)?;
-        let is_here = u16::from_str_radix(port, 16).ok()? == address.port()
-            && (host.is_unspecified() || host.to_canonical() == address.ip().to_canonical());
-        (is_here && *state == LISTEN).then(|| (*inode).to_owned())
-    };
-    text.lines().skip(1).filter_map(of_line).collect()
+    let listening = text.lines().skip(1).filter_map(listener_of);
+    let here = listening.filter(|listener| listener.is_at(address));
+    here.map(|listener| listener.inode).collect()
+}
+
+/// The socket of a line of such a table; `None`: it does not listen.
+fn listener_of(line: &str) -> Option<Listener> {
+    let cells: Vec<&str> = line.split_ascii_whitespace().collect();
+    let [local, state, user, inode] = [1, 3, 7, 9].map(|at| cells.get(at).copied());
+    let (host, port) = local?.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    (state? == LISTEN).then_some(Listener {
+        at: SocketAddr::new(host_of(host)?, port),
+        user: user?.parse().ok()?,
+        inode: inode?.to_owned(),
+    })
 }
 
 /// An address as the kernel prints it: words of 32 bits in the host's own order of bytes.
@@ -248,6 +284,8 @@ mod tests {
             };
             // A child that another test starts just then has it too, until it runs its program.
             assert!(listening_at(asked).contains(&own), "{bound}");
+            let user = rustix::process::geteuid().as_raw();
+            assert_eq!(users_listening_at(asked), [user].into(), "{bound}");
             drop(listener);
             assert!(!listening_at(asked).contains(&own), "{bound}");
         }

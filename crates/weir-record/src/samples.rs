@@ -332,7 +332,7 @@ mod tests {
         fs::remove_file(&file).unwrap();
         std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
         let error = read_samples(dir).unwrap_err().to_string();
-        assert!(error.ends_with("it is not a file"), "{error}");
+        assert!(error.ends_with("not a regular file"), "{error}");
     }
 
     #[test]

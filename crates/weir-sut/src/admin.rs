@@ -1,25 +1,23 @@
 //! A proxy's socket for administration: HTTP for Envoy and Caddy, lines of text for HAProxy.
 
-use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use weir_http::Sink;
 use weir_http::response::{Progress, ResponseParser};
 
+use crate::timed::TimedStream;
 use crate::{Configuration, SutError};
 
 /// The host that requests name: nginx wants one, and Caddy one that it was told.
 pub(crate) const HOST: &str = "localhost";
 
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a question and its whole answer may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Bytes of an answer at most: Envoy's dump of its configuration has some hundred kilobytes.
-const MOST: usize = 64 << 20;
+pub const MOST: usize = 64 << 20;
 
 /// Sends a line and gives all that comes back until the proxy closes, as HAProxy's runtime API does.
 ///
@@ -27,6 +25,21 @@ const MOST: usize = 64 << 20;
 /// It does not answer within five seconds.
 pub(crate) fn line(configuration: &Configuration, line: &str) -> Result<String, SutError> {
     line_at(configuration, &configuration.admin_socket(), line)
+}
+
+/// Sends a line, and reads until the other end closes.
+pub(crate) fn answer_to_line(
+    mut stream: TimedStream,
+    line: &str,
+    most: usize,
+) -> io::Result<String> {
+    stream.write_all(format!("{line}\n").as_bytes())?;
+    let mut answer = Vec::new();
+    stream.take(most as u64 + 1).read_to_end(&mut answer)?;
+    if answer.len() > most {
+        return Err(too_long(most));
+    }
+    Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
 /// As [`line`], on another socket of the arm's.
@@ -38,13 +51,7 @@ pub(crate) fn line_at(
     socket: &Path,
     line: &str,
 ) -> Result<String, SutError> {
-    let ask = || -> io::Result<String> {
-        let mut stream = connect(socket)?;
-        stream.write_all(format!("{line}\n").as_bytes())?;
-        let mut answer = Vec::new();
-        stream.take(MOST as u64).read_to_end(&mut answer)?;
-        Ok(String::from_utf8_lossy(&answer).into_owned())
-    };
+    let ask = || -> io::Result<String> { answer_to_line(connect(socket)?, line, MOST) };
     ask().map_err(silent(configuration, line))
 }
 
@@ -75,7 +82,7 @@ pub(crate) fn request(
         );
         stream.write_all(head.as_bytes())?;
         stream.write_all(json.as_bytes())?;
-        answer(stream)
+        answer(stream, MOST)
     };
     ask().map_err(silent(configuration, target))
 }
@@ -85,11 +92,11 @@ pub fn asks(target: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n")
 }
 
-/// The content of a response with the status 200.
+/// The content of a response with the status 200, `most` bytes of it at most.
 ///
 /// # Errors
-/// It does not come in time, is none, or has another status.
-pub fn answer(mut stream: impl Read) -> io::Result<String> {
+/// It does not come in time, is none, is longer, or has another status.
+pub fn answer(mut stream: impl Read, most: usize) -> io::Result<String> {
     let mut parser = ResponseParser::default();
     parser.begin(false);
     let mut content = Content::default();
@@ -100,11 +107,12 @@ pub fn answer(mut stream: impl Read) -> io::Result<String> {
             break parser.finish_on_close().map_err(io::Error::other)?;
         }
         let fed = parser.feed_with(&buffer[..length], &mut content);
-        if let Progress::Complete(end) = fed.map_err(io::Error::other)?.event {
-            break end;
+        let event = fed.map_err(io::Error::other)?.event;
+        if content.0.len() > most {
+            return Err(too_long(most));
         }
-        if content.0.len() > MOST {
-            return Err(io::Error::other("the answer has no end"));
+        if let Progress::Complete(end) = event {
+            break end;
         }
     };
     let text = String::from_utf8_lossy(&content.0).into_owned();
@@ -124,17 +132,12 @@ impl Sink for Content {
     }
 }
 
-/// By way of its folder's descriptor, since a path from the root may be too long for a socket's
-/// address.
-fn connect(socket: &Path) -> io::Result<UnixStream> {
-    let (folder, name) = (socket.parent(), socket.file_name());
-    let (folder, name) = folder.zip(name).ok_or(io::ErrorKind::InvalidInput)?;
-    let folder = File::open(folder)?;
-    let short = format!("/proc/self/fd/{}/{}", folder.as_raw_fd(), name.display());
-    let stream = UnixStream::connect(short)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    Ok(stream)
+fn too_long(most: usize) -> io::Error {
+    io::Error::other(format!("the answer is longer than {most} bytes"))
+}
+
+fn connect(socket: &Path) -> io::Result<TimedStream> {
+    TimedStream::to_socket(socket, Instant::now() + PATIENCE)
 }
 
 fn silent(configuration: &Configuration, asked: &str) -> impl FnOnce(io::Error) -> SutError {
@@ -143,5 +146,18 @@ fn silent(configuration: &Configuration, asked: &str) -> impl FnOnce(io::Error) 
         kind,
         asked,
         source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_read_as_far_as_its_limit() {
+        let response = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabcde";
+        assert_eq!(answer(&response[..], 5).unwrap(), "abcde");
+        let error = answer(&response[..], 4).unwrap_err();
+        assert!(error.to_string().contains("longer than 4 bytes"));
     }
 }

@@ -45,6 +45,7 @@ mod shown;
 mod site;
 mod task;
 mod through;
+mod timed;
 pub mod trust;
 mod user;
 mod work_folder;

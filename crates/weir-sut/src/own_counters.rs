@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use weir_model::sample::{Counters, ProxyCounter};
 
+use crate::observed::LogFile;
 use crate::{Configuration, ObservedProxy, Proxy};
 
 /// Of a log that grows more quickly than this between two readings the rest is read at the next one.
@@ -31,13 +32,14 @@ enum CounterSource {
 }
 
 impl CounterSource {
-    fn sampled(&self) -> Result<BTreeMap<String, u64>, String> {
+    /// What it counts; one that weir did not start may take so long to tell it.
+    fn sampled(&self, patience: Duration) -> Result<BTreeMap<String, u64>, String> {
         match self {
             CounterSource::Started(program, configuration) => {
                 let sampled = program.sampled(configuration);
                 sampled.map_err(|error| error.to_string())
             }
-            CounterSource::Running(proxy) => proxy.sampled(),
+            CounterSource::Running(proxy) => proxy.sampled(patience),
         }
     }
 }
@@ -46,8 +48,10 @@ impl OwnCounters {
     /// Of a proxy that runs. Lines that its log has already are not counted.
     pub fn open(program: Arc<dyn Proxy>, configuration: Configuration) -> OwnCounters {
         let wanted = counters_of(program.kind().name());
+        let path = configuration.error_log();
+        let log = LogFile { root: None, path };
         OwnCounters {
-            log: Some(ErrorLog::open(configuration.error_log(), &wanted)),
+            log: Some(ErrorLog::open(log, &wanted)),
             wanted,
             asked: CounterSource::Started(program, Box::new(configuration)),
         }
@@ -65,7 +69,7 @@ impl OwnCounters {
             .copied()
             .filter(|one| is_logged(one))
             .collect();
-        let log = proxy.offers.error_log.clone();
+        let log = proxy.log.clone();
         OwnCounters {
             log: log.map(|log| ErrorLog::open(log, &logged)),
             wanted,
@@ -74,8 +78,13 @@ impl OwnCounters {
     }
 
     /// Those that can be read now; `missing` is told of each other, with the reason. To be called in the network
-    /// namespace of the proxy. Takes as long as the proxy needs to answer, five seconds at most for each question.
-    pub fn read(&mut self, missing: &mut dyn FnMut(&str, String)) -> BTreeMap<String, u64> {
+    /// namespace of the proxy. Takes as long as the proxy needs to answer: of one that weir did not start no longer than
+    /// `patience`, of another five seconds at most for each question.
+    pub fn read(
+        &mut self,
+        patience: Duration,
+        missing: &mut dyn FnMut(&str, String),
+    ) -> BTreeMap<String, u64> {
         let mut found = BTreeMap::new();
         let unread = match &mut self.log {
             Some(log) => match log.read() {
@@ -83,7 +92,7 @@ impl OwnCounters {
                     found = log.counts();
                     "its error log may leave warnings out".to_owned()
                 }
-                Err(error) => format!("cannot read {}: {error}", log.path.display()),
+                Err(error) => format!("cannot read {}: {error}", log.source.path.display()),
             },
             None => "it has no error log that weir can read".to_owned(),
         };
@@ -95,7 +104,7 @@ impl OwnCounters {
         for counter in lines.filter(|one| !found.contains_key(&one.name)) {
             missing(&counter.name, unread.clone());
         }
-        let sampled = (self.asked.sampled()).map(|counters| without_labels(&counters));
+        let sampled = (self.asked.sampled(patience)).map(|counters| without_labels(&counters));
         for name in self.wanted.iter().filter(|one| one.line.is_none()) {
             let name = &name.name;
             match &sampled {
@@ -129,7 +138,7 @@ fn without_labels(counters: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
 
 /// A log that grows, and how many of its new lines have which text.
 struct ErrorLog {
-    path: PathBuf,
+    source: LogFile,
     file: Option<File>,
     /// What was read so far.
     offset: u64,
@@ -140,15 +149,18 @@ struct ErrorLog {
 }
 
 impl ErrorLog {
-    fn open(path: PathBuf, wanted: &[&'static ProxyCounter]) -> ErrorLog {
+    fn open(source: LogFile, wanted: &[&'static ProxyCounter]) -> ErrorLog {
         let kinds = wanted
             .iter()
             .filter_map(|counter| Some((&*counter.name, counter.line.as_deref()?, 0)));
-        let offset = std::fs::metadata(&path).map_or(0, |found| found.len());
+        let file = source.open().ok();
+        let length = file
+            .as_ref()
+            .and_then(|file| Some(file.metadata().ok()?.len()));
         ErrorLog {
-            path,
-            file: None,
-            offset,
+            source,
+            file,
+            offset: length.unwrap_or(0),
             begun: Vec::new(),
             kinds: kinds.collect(),
         }
@@ -165,7 +177,7 @@ impl ErrorLog {
     fn read(&mut self) -> io::Result<()> {
         let file = match &self.file {
             Some(file) => file,
-            None => match File::open(&self.path) {
+            None => match self.source.open() {
                 Ok(file) => self.file.insert(file),
                 // A proxy that has had nothing to say may not have made it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -216,10 +228,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("error.log");
         let all: Vec<&'static ProxyCounter> = Counters::builtin().proxy_counters.iter().collect();
-        let mut none = ErrorLog::open(path.clone(), &all);
+        let source = LogFile {
+            root: None,
+            path: path.clone(),
+        };
+        let mut none = ErrorLog::open(source.clone(), &all);
         none.read().unwrap();
         std::fs::write(&path, "1024 worker_connections are not enough\n").unwrap();
-        let mut log = ErrorLog::open(path.clone(), &all);
+        let mut log = ErrorLog::open(source, &all);
         let mut counted = |text: &str| {
             let mut file = File::options().append(true).open(&path).unwrap();
             file.write_all(text.as_bytes()).unwrap();
@@ -250,12 +266,39 @@ mod tests {
         let lines = "1024 worker_connections are not enough\na b is buffered to a temporary file\n";
         std::fs::write(&path, lines).unwrap();
         let mut missing = Vec::new();
-        let counts = counters.read(&mut |name, _| missing.push(name.to_owned()));
+        let counts = counters.read(Duration::ZERO, &mut |name, _| missing.push(name.to_owned()));
         assert_eq!(counts["log.worker_connections"], 1);
         assert_eq!(counts["log.no_address"], 0);
         for name in ["log.temporary_file", "accepts"] {
             assert!(!counts.contains_key(name) && missing.iter().any(|one| one == name));
         }
+    }
+
+    /// Whoever may write in the folder of a log can put anything there.
+    #[test]
+    fn a_log_in_whose_place_is_something_else_is_neither_waited_for_nor_opened() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("error.log");
+        mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        let mut counters =
+            OwnCounters::of_running(ObservedProxy::with_log(ProxyKind::Nginx, path.clone()));
+        let mut why = |name: &str| {
+            let mut missing = BTreeMap::new();
+            counters.read(Duration::ZERO, &mut |name, why| {
+                missing.insert(name.to_owned(), why);
+            });
+            missing.remove(name).unwrap()
+        };
+        let words = why("log.worker_connections");
+        assert!(words.ends_with("is a FIFO, not a regular file"), "{words}");
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/ptmx", &path).unwrap();
+        let words = why("log.worker_connections");
+        assert!(
+            words.ends_with("is a device, not a regular file"),
+            "{words}"
+        );
     }
 
     #[test]

@@ -55,7 +55,7 @@ impl RequestLog {
         let said = |error: io::Error| format!("cannot read {}: {error}", path.display());
         let file = match self.file.take() {
             Some(file) => file,
-            None => match File::options().read(true).write(true).open(&self.path) {
+            None => match weir_files::open_regular_to_write(&self.path) {
                 Ok(file) => file,
                 // Without a request there may be none.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {

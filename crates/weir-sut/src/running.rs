@@ -232,7 +232,7 @@ pub(crate) fn tail(path: &Path) -> String {
 
 /// As [`tail`], of the lines that are wanted.
 pub(crate) fn tail_of(path: &Path, is_wanted: impl Fn(&str) -> bool) -> String {
-    let bytes = fs::read(path).unwrap_or_default();
+    let bytes = weir_files::read(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     let mut lines: Vec<&str> = text
         .lines()

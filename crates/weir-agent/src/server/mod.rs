@@ -60,6 +60,9 @@ const LOOK: Duration = Duration::from_millis(500);
 /// How long loads and watches that are stopped may take to end; then everything else ends first.
 const LAST_LOAD: Duration = Duration::from_secs(5);
 
+/// The same of samples, on which nothing depends by then.
+const LAST_SAMPLES: Duration = Duration::from_secs(1);
+
 /// How often they are looked at.
 const LOOK_AT_LAST: Duration = Duration::from_millis(1);
 
@@ -250,6 +253,11 @@ impl Outbox {
     fn end(&self, id: u64, result: Result<Box<RawValue>, Failure>) {
         self.send(id, result.map_or_else(Body::Failed, Body::Done));
     }
+
+    /// Lets the peer see the end, though a thread that still waits for something has this too.
+    fn close(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Box::new(std::io::sink());
+    }
 }
 
 /// Reads until the end.
@@ -303,7 +311,8 @@ struct Server {
     outbox: Outbox,
     shared: Arc<Shared>,
     bench: arms::Bench,
-    threads: Vec<JoinHandle<()>>,
+    /// Threads of what goes on, and how long each is waited for in the end.
+    threads: Vec<(Duration, JoinHandle<()>)>,
 }
 
 impl Server {
@@ -335,17 +344,18 @@ impl Server {
     /// Runs something that goes on in a thread of its own.
     fn go_on(
         &mut self,
-        id: u64,
+        (id, patience): (u64, Duration),
         work: impl FnOnce(&Outbox, Arc<AtomicBool>) -> Result<Box<RawValue>, Failure> + Send + 'static,
     ) {
-        self.threads.retain(|thread| !thread.is_finished());
+        self.threads.retain(|(_, thread)| !thread.is_finished());
         let (outbox, shared) = (self.outbox.clone(), Arc::clone(&self.shared));
         let stop = shared.flag(id);
-        self.threads.push(std::thread::spawn(move || {
+        let thread = std::thread::spawn(move || {
             let result = work(&outbox, stop);
             shared.stop(id);
             outbox.end(id, result);
-        }));
+        });
+        self.threads.push((patience, thread));
     }
 
     fn load(&mut self, id: u64, job: LoadJob) {
@@ -357,7 +367,7 @@ impl Server {
                 start: self.shared.start_of(id),
             }
         });
-        self.go_on(id, move |outbox, stop| {
+        self.go_on((id, LAST_LOAD), move |outbox, stop| {
             raw(&load::run(&job, &place?, (stop, appointment), &|event| {
                 outbox.event(id, event);
             })?)
@@ -366,7 +376,7 @@ impl Server {
 
     fn watch(&mut self, id: u64, job: WatchJob) {
         let watcher = self.bench.watcher(&job);
-        self.go_on(id, move |outbox, stop| {
+        self.go_on((id, LAST_LOAD), move |outbox, stop| {
             raw(&watch::run(&job, watcher?, &stop, &|reading| {
                 outbox.event(id, reading);
             })?)
@@ -375,7 +385,7 @@ impl Server {
 
     fn sample(&mut self, id: u64, job: SampleJob) {
         let sampling = self.bench.sampling(&job);
-        self.go_on(id, move |outbox, stop| {
+        self.go_on((id, LAST_SAMPLES), move |outbox, stop| {
             raw(&samples::run(&job, sampling?, &stop, &|rows| {
                 outbox.event(id, &rows);
             })?)
@@ -385,11 +395,15 @@ impl Server {
     /// Ends everything that was started, in the order in which nobody misses anything.
     fn end(self) {
         self.shared.stop_all();
-        let until = Instant::now() + LAST_LOAD;
-        while Instant::now() < until && self.threads.iter().any(|thread| !thread.is_finished()) {
+        let begun = Instant::now();
+        let is_waited_for = |(patience, thread): &(Duration, JoinHandle<()>)| {
+            begun.elapsed() < *patience && !thread.is_finished()
+        };
+        while self.threads.iter().any(is_waited_for) {
             std::thread::sleep(LOOK_AT_LAST);
         }
         self.bench.end();
+        self.outbox.close();
     }
 }
 
@@ -465,7 +479,31 @@ fn unwritable(path: PathBuf) -> impl FnOnce(std::io::Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixStream;
+
     use super::*;
+    use crate::local::HangUp;
+
+    #[test]
+    fn a_peer_sees_the_end_though_something_goes_on_for_ever() {
+        let (mut own, theirs) = UnixStream::pair().unwrap();
+        let outbox = Outbox(Arc::new(Mutex::new(Box::new(HangUp::new(theirs)))));
+        let options = Options {
+            weir: "test".to_owned(),
+            launcher: Launcher::new(PathBuf::from("/nowhere/weir")),
+            catalog: Catalog::builtin(),
+            silence: None,
+            stop: Arc::default(),
+        };
+        let mut server = Server::new(options, outbox, Arc::default());
+        server.go_on((1, Duration::ZERO), |_, _| {
+            std::thread::sleep(Duration::from_secs(3600));
+            raw(&())
+        });
+        server.end();
+        own.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        assert_eq!(own.read(&mut [0]).unwrap(), 0);
+    }
 
     #[test]
     fn a_number_is_one_requests_at_a_time() {

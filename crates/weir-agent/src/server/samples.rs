@@ -34,6 +34,11 @@ const ORIGIN_THREADS: &str = "origin-";
 /// The table of what proxies count of themselves.
 const TABLE: &str = "proxy";
 
+/// How long a proxy that weir did not start may take for all answers of a reading; and for those of the last one, when it has
+/// no load any more and its figures are waited for.
+const ANSWERS: Duration = Duration::from_secs(3);
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
+
 /// The table of requests, and how long after the end of a load proxies may take to write the last lines.
 const REQUESTS: &str = "requests";
 const WRITTEN: Duration = Duration::from_millis(250);
@@ -157,7 +162,12 @@ fn ask_again(
     } else {
         again(job.interval, stop, || {
             let at_ns = crate::monotonic_ns();
-            let read = proxy.counters.read(&mut |counter, why| {
+            let patience = if stop.load(Ordering::Relaxed) {
+                LAST_ANSWERS
+            } else {
+                ANSWERS
+            };
+            let read = proxy.counters.read(patience, &mut |counter, why| {
                 let column = (TABLE, counter.to_owned());
                 missing.entry(column).or_insert(why);
             });

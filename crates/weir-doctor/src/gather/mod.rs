@@ -14,6 +14,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::commands::quoted;
 use crate::facts::{Asked, Facts, Listener};
+use crate::rules::counted;
 use source::Source;
 
 /// What to look at.
@@ -59,7 +60,10 @@ pub enum GatherError {
         most: usize,
     },
     /// Files include more than any real configuration has.
-    #[error("{file}:{line}: more is included than 50,000 files or 16 MiB in all")]
+    #[error(
+        "{file}:{line}: more is included than {} or {} MiB in all",
+        counted(nginx::MOST_FILES as u64, "file"), nginx::MOST_BYTES >> 20
+    )]
     TooMuch {
         /// Path of the file with the include.
         file: String,

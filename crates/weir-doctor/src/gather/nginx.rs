@@ -20,8 +20,8 @@ use crate::rules::counted;
 /// How deep includes may go; a file that includes itself goes on for ever.
 const DEEPEST: usize = 16;
 /// How many files are read, those that are included twice as often, and their bytes: 25,000 servers of 2.5 kB each.
-const MOST_FILES: usize = 50_000;
-const MOST_BYTES: usize = 64 << 20;
+pub(super) const MOST_FILES: usize = 50_000;
+pub(super) const MOST_BYTES: usize = 64 << 20;
 
 pub(super) fn read(
     source: &mut Source,

@@ -33,6 +33,7 @@ pub(super) const RUNNING: Running = Running {
         })
     },
     needs_files: false,
+    most: 32 << 20,
     sampled: |ask| ask("").map(|text| parse(&text)),
 };
 

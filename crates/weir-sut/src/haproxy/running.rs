@@ -12,6 +12,7 @@ use crate::observed::{Offers, Peer, Process, Running, StatusEndpoint};
 pub(super) const RUNNING: Running = Running {
     find,
     needs_files: true,
+    most: 32 << 20,
     sampled: |ask| Ok(sampled_of(&ask("show info")?, &ask("show stat")?)),
 };
 

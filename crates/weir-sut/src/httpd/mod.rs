@@ -101,7 +101,7 @@ impl Proxy for Httpd {
     }
 
     fn is_ready(&self, started: &Started<'_>) -> bool {
-        let log = fs::read(started.configuration.error_log()).unwrap_or_default();
+        let log = weir_files::read(&started.configuration.error_log()).unwrap_or_default();
         String::from_utf8_lossy(&log).contains(STARTED) && started.has_workers()
     }
 

@@ -16,6 +16,7 @@ const DEEPEST: usize = 8;
 pub(super) const RUNNING: Running = Running {
     find,
     needs_files: true,
+    most: 1 << 20,
     sampled: |ask| ask("").map(|text| sampled_of(&text)),
 };
 

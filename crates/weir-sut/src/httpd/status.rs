@@ -3,16 +3,14 @@
 //! Asking is a request like any other: it takes a thread, and httpd counts it.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write as _};
-use std::net::TcpStream;
-use std::time::Duration;
+use std::time::Instant;
 
 use weir_model::study::ProxyKind;
 
 use super::effective::with_mpm;
-use crate::admin::answer;
-use crate::{Configuration, SutError};
+use crate::timed::TimedStream;
+use crate::{Configuration, SutError, admin};
 
 /// What begins with this is never passed on to the origin.
 pub(super) const HIDDEN: &str = "/.weir/";
@@ -22,9 +20,6 @@ pub(super) const STATUS: &str = "/.weir/status";
 
 /// Where mod_info is asked.
 pub(super) const CONFIGURATION: &str = "/.weir/configuration";
-
-/// How long an answer may take: where all threads are busy, it waits for one.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How a line of the error log that tells a trouble names its level: `[mpm_event:error]`.
 const TROUBLES: [&str; 5] = [":warn]", ":error]", ":crit]", ":alert]", ":emerg]"];
@@ -40,7 +35,7 @@ pub(super) fn configuration(configuration: &Configuration) -> Result<String, Sut
 pub(super) fn counters(configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
     let mut all = totals(&status(configuration)?);
     let log = configuration.error_log();
-    let troubles = File::open(&log).and_then(|file| troubles(BufReader::new(file)));
+    let troubles = weir_files::open_regular(&log).and_then(|file| troubles(BufReader::new(file)));
     all.extend(troubles.map_err(SutError::file("read", log))?);
     Ok(all)
 }
@@ -64,12 +59,12 @@ fn status(configuration: &Configuration) -> Result<String, SutError> {
 
 fn get(configuration: &Configuration, target: &str) -> Result<String, SutError> {
     let ask = || -> io::Result<String> {
-        let mut stream = TcpStream::connect_timeout(&configuration.listen(), PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        // Where all threads are busy, it waits for one.
+        let until = Instant::now() + admin::PATIENCE;
+        let mut stream = TimedStream::to_address(&configuration.listen(), until)?;
         let head = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         stream.write_all(head.as_bytes())?;
-        answer(stream)
+        admin::answer(stream, admin::MOST)
     };
     ask().map_err(|source| SutError::Admin {
         kind: ProxyKind::Httpd,

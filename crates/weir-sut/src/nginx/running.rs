@@ -14,6 +14,7 @@ use crate::observed::{Offers, Peer, Process, Running, StatusEndpoint};
 pub(super) const RUNNING: Running = Running {
     find,
     needs_files: true,
+    most: 64 << 10,
     sampled: |ask| ask("").map(|text| status::sampled(&text)),
 };
 

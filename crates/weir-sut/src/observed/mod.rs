@@ -2,30 +2,24 @@
 //!
 //! Nothing is changed, nothing is asked that its configuration does not offer to this host, and only what the caller may
 //! read is read: its command line, its configuration, its error log, its socket for statistics. No file that another
-//! user's process names is read, and no program of another user's is run ([`crate::trust`]). Why something is not read is
-//! told with what is missing.
+//! user's process names is read, no program of another user's is run, and nothing is asked where another user listens
+//! ([`crate::trust`]). Why something is not read is told with what is missing.
 
 mod process;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
-use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use weir_model::study::ProxyKind;
 
 pub(crate) use self::process::Process;
-use crate::admin::answer;
-
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Bytes of an answer at most.
-const MOST: u64 = 64 << 20;
+use crate::admin::{answer, answer_to_line};
+use crate::timed::TimedStream;
+use crate::trust;
 
 /// How a kind of proxy is observed where weir did not start it.
 #[derive(Debug)]
@@ -34,6 +28,8 @@ pub(crate) struct Running {
     pub(crate) find: fn(&Process, SocketAddr) -> Result<Offers, String>,
     /// True if that needs its files.
     pub(crate) needs_files: bool,
+    /// Bytes of an answer at most.
+    pub(crate) most: usize,
     /// Its counters and values of the moment, by the names of `limits/counters.yaml`, with what asks it.
     pub(crate) sampled: fn(&Ask<'_>) -> Result<BTreeMap<String, u64>, String>,
 }
@@ -63,9 +59,27 @@ pub struct ObservedProxy {
     pub kind: ProxyKind,
     /// Levels of its configuration by ids of the catalog, as far as they could be read.
     pub settings: BTreeMap<String, String>,
-    /// With the error log as this process can open it.
     pub(crate) offers: Offers,
+    pub(crate) log: Option<LogFile>,
     running: &'static Running,
+}
+
+/// A log of a proxy's.
+#[derive(Debug, Clone)]
+pub(crate) struct LogFile {
+    /// The folder that stands for `/` where the proxy is; `None`: it has the file systems that this process has.
+    pub(crate) root: Option<PathBuf>,
+    pub(crate) path: PathBuf,
+}
+
+impl LogFile {
+    /// Opens it for reading, if it is a regular file and no link of others leads to it.
+    pub(crate) fn open(&self) -> io::Result<File> {
+        match &self.root {
+            Some(root) => weir_files::open_regular_below(root, &self.path),
+            None => weir_files::open_regular(&self.path),
+        }
+    }
 }
 
 /// The endpoint of a proxy's own counters.
@@ -91,18 +105,25 @@ impl ObservedProxy {
         running: &'static Running,
         address: SocketAddr,
     ) -> ObservedProxy {
-        let ours: Vec<u32> = process.trusted().collect();
-        let open = weir_probe::error_log_of(&ours).map(|(_, path)| path);
-        let distrust = process.distrust().filter(|_| running.needs_files);
-        let mut offers = match distrust {
+        let distrust = if running.needs_files {
+            process.distrust()
+        } else {
+            trust::against_process(process.pid)
+        };
+        let offers = match distrust {
             Some(why) => Offers::none(&why),
             None => (running.find)(process, address).unwrap_or_else(|why| Offers::none(&why)),
         };
-        offers.error_log = offers.error_log.filter(|path| path.exists()).or(open);
+        let configured = offers.error_log.clone().filter(|path| path.exists());
+        let log = match configured {
+            Some(path) => Some(LogFile { root: None, path }),
+            None => process.open_log(),
+        };
         ObservedProxy {
             kind: process.kind,
             settings: offers.settings.clone(),
             offers,
+            log,
             running,
         }
     }
@@ -113,27 +134,30 @@ impl ObservedProxy {
         const RUNNING: Running = Running {
             find: |_, _| Ok(Offers::none("")),
             needs_files: false,
+            most: 0,
             sampled: |_| Ok(BTreeMap::new()),
         };
         ObservedProxy {
             kind,
             settings: BTreeMap::new(),
-            offers: Offers {
-                error_log: Some(error_log),
-                ..Offers::none("there is none")
-            },
+            offers: Offers::none("there is none"),
+            log: Some(LogFile {
+                root: None,
+                path: error_log,
+            }),
             running: &RUNNING,
         }
     }
 
-    /// Its counters and values of the moment, by the names of `limits/counters.yaml`.
+    /// Its counters and values of the moment, by the names of `limits/counters.yaml`: all answers together may take so long.
     ///
     /// # Errors
     /// Why it is not asked, or does not answer, and what would help.
-    pub(crate) fn sampled(&self) -> Result<BTreeMap<String, u64>, String> {
+    pub(crate) fn sampled(&self, patience: Duration) -> Result<BTreeMap<String, u64>, String> {
         let endpoint = self.offers.endpoint.as_ref().map_err(Clone::clone)?;
+        let until = Instant::now() + patience;
         (self.running.sampled)(&|command| {
-            let asked = endpoint.ask(command);
+            let asked = endpoint.ask(command, until, self.running.most);
             asked.map_err(|error| format!("{}: {error}", endpoint.name()))
         })
     }
@@ -154,21 +178,15 @@ impl Offers {
 
 impl StatusEndpoint {
     /// The answer to a command, of a peer that takes lines; of any other to its target.
-    fn ask(&self, command: &str) -> io::Result<String> {
+    fn ask(&self, command: &str, until: Instant, most: usize) -> io::Result<String> {
         match self {
-            StatusEndpoint::Lines(peer) => {
-                let mut stream = peer.connect()?;
-                stream.write_all(format!("{command}\n").as_bytes())?;
-                let mut answer = Vec::new();
-                stream.take(MOST).read_to_end(&mut answer)?;
-                Ok(String::from_utf8_lossy(&answer).into_owned())
-            }
+            StatusEndpoint::Lines(peer) => answer_to_line(peer.connect(until)?, command, most),
             StatusEndpoint::Http(peer, host, target) => {
-                let mut stream = peer.connect()?;
+                let mut stream = peer.connect(until)?;
                 let head =
                     format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
                 stream.write_all(head.as_bytes())?;
-                answer(stream)
+                answer(stream, most)
             }
         }
     }
@@ -187,11 +205,6 @@ impl StatusEndpoint {
         }
     }
 }
-
-/// A connection of either kind.
-trait Stream: Read + Write {}
-impl Stream for TcpStream {}
-impl Stream for UnixStream {}
 
 impl Peer {
     /// Finds the peer for an address that is listened at: this host where it is any.
@@ -215,32 +228,64 @@ impl Peer {
         Some(Peer::Tcp(SocketAddr::from((host, port))))
     }
 
-    fn connect(&self) -> io::Result<Box<dyn Stream>> {
+    /// Connects to it, if root or this process's user listens there.
+    fn connect(&self, until: Instant) -> io::Result<TimedStream> {
         match self {
             Peer::Tcp(address) => {
-                let stream = TcpStream::connect_timeout(address, PATIENCE)?;
-                stream.set_read_timeout(Some(PATIENCE))?;
-                stream.set_write_timeout(Some(PATIENCE))?;
-                Ok(Box::new(stream))
+                let users = weir_probe::users_listening_at(*address);
+                refuse_strangers(users)?;
+                TimedStream::to_address(address, until)
             }
             Peer::Unix(path) => {
-                let stream = connect_unix(path)?;
-                stream.set_read_timeout(Some(PATIENCE))?;
-                stream.set_write_timeout(Some(PATIENCE))?;
-                Ok(Box::new(stream))
+                let stream = TimedStream::to_socket(path, until)?;
+                refuse_strangers([stream.peer_user()?])?;
+                Ok(stream)
             }
         }
     }
 }
 
-/// Connects by way of its folder's descriptor, since a path may be too long for a socket's address.
-fn connect_unix(path: &Path) -> io::Result<UnixStream> {
-    let both = path.parent().zip(path.file_name());
-    let (folder, name) = both.ok_or(io::ErrorKind::InvalidInput)?;
-    let folder = File::open(folder)?;
-    UnixStream::connect(format!(
-        "/proc/self/fd/{}/{}",
-        folder.as_raw_fd(),
-        name.display()
-    ))
+/// Refuses to ask where other users listen: what they answer could be anything.
+fn refuse_strangers(users: impl IntoIterator<Item = u32>) -> io::Result<()> {
+    match users.into_iter().find(|user| !trust::is_own(*user)) {
+        Some(user) => Err(io::Error::other(format!(
+            "not asked: user {user} listens there, neither root nor you"
+        ))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::thread;
+
+    use rustix::process::{Uid, geteuid};
+    use rustix::thread::set_thread_res_uid;
+
+    use super::*;
+
+    /// A port of the proxy's configuration may be anybody's by now.
+    #[test]
+    fn nothing_is_asked_where_another_user_listens() {
+        if !geteuid().is_root() {
+            return;
+        }
+        let listener = |user: u32| {
+            let bound = thread::spawn(move || {
+                let user = Uid::from_raw(user);
+                set_thread_res_uid(user, user, user).unwrap();
+                TcpListener::bind("127.0.0.1:0").unwrap()
+            });
+            bound.join().unwrap()
+        };
+        let until = Instant::now() + Duration::from_secs(20);
+        for (user, is_asked) in [(0, true), (65_534, false)] {
+            let listener = listener(user);
+            let peer = Peer::Tcp(listener.local_addr().unwrap());
+            let error = peer.connect(until).err().map(|error| error.to_string());
+            assert_eq!(error.is_none(), is_asked, "{error:?}");
+            assert!(error.is_none_or(|error| error.contains("user 65534 listens there")));
+        }
+    }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use weir_model::study::ProxyKind;
 
+use super::LogFile;
 use crate::{installed, trust};
 
 /// A process of a proxy.
@@ -20,19 +21,16 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Finds the proxy that some processes are: the first of them and of those that have started them whose word is taken
-    /// ([`trust`]) and that has arguments, as nginx's master has and its workers have not; else the first of all.
+    /// Finds the proxy that some processes are: the first of them and of those that have started them that has arguments, as
+    /// nginx's master has and its workers have not; else the first of all.
     pub(crate) fn first(pids: &[u32]) -> Option<Process> {
         let parents = pids
             .iter()
             .filter_map(|pid| weir_probe::process::parent(*pid));
         let candidates = || pids.iter().copied().chain(parents.clone());
-        let is_trusted = |process: &Process| {
-            !process.arguments.is_empty() && trust::against_process(process.pid).is_none()
-        };
         let first = candidates()
             .filter_map(Process::of)
-            .find(is_trusted)
+            .find(|process| !process.arguments.is_empty())
             .or_else(|| candidates().find_map(Process::of))?;
         Some(Process {
             all: pids.to_vec(),
@@ -40,15 +38,20 @@ impl Process {
         })
     }
 
-    /// Those of its processes whose word is taken ([`trust`]).
-    pub(crate) fn trusted(&self) -> impl Iterator<Item = u32> {
+    /// The error log that one of its processes has open whose word is taken ([`trust`]).
+    pub(crate) fn open_log(&self) -> Option<LogFile> {
         let all = self.all.iter().copied();
-        all.filter(|pid| trust::against_process(*pid).is_none())
+        let trusted: Vec<u32> = all
+            .filter(|pid| trust::against_process(*pid).is_none())
+            .collect();
+        let (root, path) = weir_probe::error_log_of(&trusted)?;
+        let root = (!is_our_root(&root)).then_some(root);
+        Some(LogFile { root, path })
     }
 
     /// Tells why no file that it names is read.
     pub(crate) fn distrust(&self) -> Option<String> {
-        if !self.has_our_files() {
+        if !is_our_root(Path::new(&format!("/proc/{}/root", self.pid))) {
             return Some("it is in another file system than weir's".to_owned());
         }
         trust::against_process(self.pid)
@@ -57,7 +60,11 @@ impl Process {
     fn of(pid: u32) -> Option<Process> {
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
         let kind = ProxyKind::of_process(name.trim())?;
-        let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        // What another user's process was started with is not asked: its memory may answer late, or never.
+        let line = match trust::against_process(pid) {
+            None => fs::read(format!("/proc/{pid}/cmdline")).ok()?,
+            Some(_) => Vec::new(),
+        };
         let line = String::from_utf8_lossy(&line).into_owned();
         let words: Vec<String> = match line.split_once("nginx: ") {
             Some((_, title)) => {
@@ -100,16 +107,6 @@ impl Process {
         folder.unwrap_or_else(|_| PathBuf::from("/")).join(path)
     }
 
-    /// Returns true if it has the file systems that this process has, so that its paths mean the same here.
-    fn has_our_files(&self) -> bool {
-        let root = |path: &Path| {
-            let metadata = fs::metadata(path).ok()?;
-            Some((metadata.dev(), metadata.ino()))
-        };
-        let here = root(Path::new("/"));
-        here.is_some() && here == root(Path::new(&format!("/proc/{}/root/", self.pid)))
-    }
-
     /// Runs its program for what that prints: with `-V` what it was built with.
     ///
     /// # Errors
@@ -127,6 +124,17 @@ impl Process {
         let text = [output.stdout, output.stderr].concat();
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
+}
+
+/// Returns true if the folder that stands for `/` of a process is this process's, so that its paths mean the same here.
+fn is_our_root(root: &Path) -> bool {
+    // With a slash: what it is a link to counts.
+    let place = |path: &Path| {
+        let metadata = fs::metadata(path.join("")).ok()?;
+        Some((metadata.dev(), metadata.ino()))
+    };
+    let here = place(Path::new("/"));
+    here.is_some() && here == place(root)
 }
 
 #[cfg(test)]
@@ -158,7 +166,7 @@ mod tests {
             arguments: words.map(str::to_owned).to_vec(),
         };
         assert_eq!(process.values(&["-c", "--config"]), ["a", "b", "c", "d"]);
-        assert!(process.has_our_files());
+        assert!(is_our_root(Path::new("/proc/self/root")));
         assert_eq!(process.path("/a"), Path::new("/a"));
         assert!(process.path("a").is_absolute());
         assert_eq!(Process::of(std::process::id()).map(|it| it.pid), None);

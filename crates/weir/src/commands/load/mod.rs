@@ -80,7 +80,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     report.notes.extend(remark.as_ref().map(Remark::note));
     let judged = conditions.judge(&report);
     let ended = (args, &job, &*judged, remark);
-    let limiter = observed.map(|observed| observe::end(observed, &report));
+    let limiter = observed.map(|observed| observe::end(observed, &mut report));
     let text = match args.format {
         LoadFormat::Text => {
             let color = args.output.is_none() && terminal::color_on_stdout();

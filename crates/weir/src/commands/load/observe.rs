@@ -53,10 +53,16 @@ pub(super) fn begin<'d>(
         .map_err(|error| Failure::of_run(error, None))
 }
 
-/// Ends it, and says what limits the server.
-pub(super) fn end(observed: Observation<'_>, report: &LoadReport) -> LimiterFindings {
+/// Ends it, and says what limits the server. The report notes whose samples have not ended in time.
+pub(super) fn end(observed: Observation<'_>, report: &mut LoadReport) -> LimiterFindings {
     let until_ns = weir_agent::monotonic_ns();
-    let times = weir_report::load::response_times(report);
     let pods = observed.pods();
-    weir_analysis::limiter::of_load(report, times, (&observed.end(), pods), until_ns)
+    let (samples, late) = observed.end();
+    report.notes.extend(late.iter().map(|host| {
+        format!(
+            "samples of {host} have not ended in time; what limits the server is judged without the last ones"
+        )
+    }));
+    let times = weir_report::load::response_times(report);
+    weir_analysis::limiter::of_load(report, times, (&samples, pods), until_ns)
 }

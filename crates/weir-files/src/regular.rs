@@ -1,0 +1,149 @@
+//! Regular files of other people's. Nothing else is opened, and nothing is waited for.
+//!
+//! What a path leads to is looked at before it is opened (O_PATH of open(2)): to open a FIFO waits for its other end, and to
+//! open a device may set it going.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, open, openat, openat2};
+
+use crate::only_ours_named;
+
+/// Opens a regular file for reading. A link is followed only where nobody else could have made it.
+///
+/// # Errors
+/// It is a link in a folder that others may write, or no regular file; or the kernel refuses.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    regular(find(path)?, OFlags::RDONLY)
+}
+
+/// Opens a regular file for reading and writing, as [`open_regular`] does.
+///
+/// # Errors
+/// As for [`open_regular`].
+pub fn open_regular_to_write(path: &Path) -> io::Result<File> {
+    regular(find(path)?, OFlags::RDWR)
+}
+
+/// Opens a regular file below a folder that stands for `/`: links there, absolute ones too, lead to nowhere else
+/// (RESOLVE_IN_ROOT of openat2(2), since Linux 5.6).
+///
+/// # Errors
+/// It is no regular file, or the kernel refuses; [`io::ErrorKind::Unsupported`] where it has no openat2(2).
+pub fn open_regular_below(root: &Path, path: &Path) -> io::Result<File> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let folder = open(root, flags | OFlags::DIRECTORY, Mode::empty())?;
+    let below = path.strip_prefix("/").unwrap_or(path);
+    let found = openat2(folder, below, flags, Mode::empty(), ResolveFlags::IN_ROOT)?;
+    regular(found, OFlags::RDONLY)
+}
+
+/// Opens a regular file for reading wherever links to it lead.
+///
+/// # Errors
+/// It is no regular file, or the kernel refuses.
+pub fn open_regular_through_links(path: &Path) -> io::Result<File> {
+    let found = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    regular(found, OFlags::RDONLY)
+}
+
+/// Finds what a path leads to without opening it.
+fn find(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let found = open(path, flags | OFlags::NOFOLLOW, Mode::empty())?;
+    if kind_of(&found)? != FileType::Symlink {
+        return Ok(found);
+    }
+    let folder = path.parent().filter(|path| !path.as_os_str().is_empty());
+    only_ours_named(folder.unwrap_or(Path::new(".")))
+        .map_err(|why| io::Error::other(format!("it is a link, and {why}")))?;
+    Ok(open(path, flags, Mode::empty())?)
+}
+
+/// Opens what was found: the same file, whatever has taken its place meanwhile.
+fn regular(found: OwnedFd, access: OFlags) -> io::Result<File> {
+    let kind = kind_of(&found)?;
+    if kind != FileType::RegularFile {
+        let words = words(kind);
+        return Err(io::Error::other(format!("is {words}, not a regular file")));
+    }
+    let file = format!("/proc/thread-self/fd/{}", found.as_raw_fd());
+    let flags = access | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Ok(openat(CWD, file, flags, Mode::empty())?.into())
+}
+
+fn kind_of(found: &OwnedFd) -> io::Result<FileType> {
+    Ok(FileType::from_raw_mode(fstat(found)?.st_mode))
+}
+
+fn words(kind: FileType) -> &'static str {
+    match kind {
+        FileType::Directory => "a folder",
+        FileType::Fifo => "a FIFO",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        _ => "something else",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn nothing_but_regular_files_is_opened_and_no_link_that_others_could_have_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("file"), "whole").unwrap();
+        let mode = Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(CWD, at("fifo"), FileType::Fifo, mode, 0).unwrap();
+        for (name, to) in [("link", "file"), ("waits", "fifo"), ("goes", "/dev/ptmx")] {
+            symlink(to, at(name)).unwrap();
+        }
+        for (bits, name, fault) in [
+            (0o700, "file", None),
+            (0o700, "link", None),
+            (0o700, "fifo", Some("is a FIFO, not a regular file")),
+            (0o700, "waits", Some("is a FIFO, not a regular file")),
+            (0o700, "goes", Some("is a device, not a regular file")),
+            (0o777, "file", None),
+            (0o777, "link", Some("it is a link, and ")),
+            (0o777, "goes", Some("it is a link, and ")),
+        ] {
+            fs::set_permissions(folder.path(), Permissions::from_mode(bits)).unwrap();
+            for open in [open_regular, open_regular_to_write] {
+                let error = open(&at(name)).err().map(|error| error.to_string());
+                let is_as_expected = match (&error, fault) {
+                    (Some(error), Some(fault)) => error.starts_with(fault),
+                    (error, fault) => error.is_none() && fault.is_none(),
+                };
+                assert!(is_as_expected, "{name}, {bits:o}: {error:?}");
+            }
+        }
+    }
+
+    /// An absolute link in a container leads to the container's file.
+    #[test]
+    fn links_below_a_root_lead_to_nowhere_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("passwd"), "the container's").unwrap();
+        symlink("/passwd", at("own.log")).unwrap();
+        symlink("/proc/self/status", at("host.log")).unwrap();
+        symlink("../../../../../proc/self/status", at("above.log")).unwrap();
+        let open = |name: &str| open_regular_below(folder.path(), Path::new(name));
+        assert_eq!(
+            io::read_to_string(open("/own.log").unwrap()).unwrap(),
+            "the container's"
+        );
+        for name in ["/host.log", "/above.log"] {
+            assert_eq!(open(name).unwrap_err().kind(), io::ErrorKind::NotFound);
+        }
+    }
+}
