@@ -1,7 +1,7 @@
 //! Regular files of other people's. Nothing else is opened, and nothing is waited for.
 //!
-//! What a path leads to is looked at before it is opened (O_PATH of open(2)): to open a FIFO waits for its other end, and to
-//! open a device may set it going.
+//! What a path leads to is looked at before it is opened (O_PATH of open(2)): to open a FIFO waits for its other end,
+//! and to open a device may set it going.
 
 use std::fs::File;
 use std::io;

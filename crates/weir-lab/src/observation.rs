@@ -17,8 +17,8 @@ use crate::options::{Options, Role};
 use crate::pod_samples::{self, PodSampler};
 use crate::{Generators, LabError};
 
-/// How long hosts may take to end their sampling: a reading that goes on and the last one, of at most five seconds together.
-/// The figures of the load wait for that.
+/// How long hosts may take to end their sampling: a reading that goes on and the last one, of at most five seconds
+/// together. The figures of the load wait for that.
 const PATIENCE: Duration = Duration::from_secs(6);
 /// Readings at most, of each host.
 const MOST: usize = 10 * 24 * 3600;

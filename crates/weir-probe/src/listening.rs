@@ -175,8 +175,8 @@ fn has_line(text: &str, address: IpAddr) -> bool {
     text.lines().any(|line| line.starts_with(&digits))
 }
 
-/// The error log that one of these processes has open: the folder that stands for `/` where that process is, and the path in
-/// it; `None`: there is none that can be told by its name, `error.log` or the like.
+/// The error log that one of these processes has open: the folder that stands for `/` where that process is, and the
+/// path in it; `None`: there is none that can be told by its name, `error.log` or the like.
 pub fn error_log_of(pids: &[u32]) -> Option<(PathBuf, PathBuf)> {
     pids.iter().find_map(|pid| {
         let open = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();

@@ -1,5 +1,5 @@
-//! A connection on which a question and its whole answer have one end of their time: whoever sends a byte now and then is
-//! not waited for longer than whoever sends none.
+//! A connection on which a question and its whole answer have one end of their time: whoever sends a byte now and
+//! then is not waited for longer than whoever sends none.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -29,8 +29,8 @@ impl TimedStream {
         Ok(TimedStream { socket, until })
     }
 
-    /// Connects to a socket of the file system, by way of its folder's descriptor: a path may be too long for an address. One
-    /// whose queue is full is waited for as long as for an answer (unix(7)).
+    /// Connects to a socket of the file system, by way of its folder's descriptor: a path may be too long for an
+    /// address. One whose queue is full is waited for as long as for an answer (unix(7)).
     pub(crate) fn to_socket(path: &Path, until: Instant) -> io::Result<TimedStream> {
         let both = path.parent().zip(path.file_name());
         let (folder, name) = both.ok_or(ErrorKind::InvalidInput)?;

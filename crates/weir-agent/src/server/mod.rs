@@ -396,10 +396,7 @@ impl Server {
     fn end(self) {
         self.shared.stop_all();
         let begun = Instant::now();
-        let is_waited_for = |(patience, thread): &(Duration, JoinHandle<()>)| {
-            begun.elapsed() < *patience && !thread.is_finished()
-        };
-        while self.threads.iter().any(is_waited_for) {
+        while (self.threads.iter()).any(|it| begun.elapsed() < it.0 && !it.1.is_finished()) {
             std::thread::sleep(LOOK_AT_LAST);
         }
         self.bench.end();

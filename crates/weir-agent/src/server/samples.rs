@@ -34,8 +34,8 @@ const ORIGIN_THREADS: &str = "origin-";
 /// The table of what proxies count of themselves.
 const TABLE: &str = "proxy";
 
-/// How long a proxy that weir did not start may take for all answers of a reading; and for those of the last one, when it has
-/// no load any more and its figures are waited for.
+/// How long a proxy that weir did not start may take for all answers of a reading; and for those of the last one,
+/// when it has no load any more and its figures are waited for.
 const ANSWERS: Duration = Duration::from_secs(3);
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 

@@ -149,7 +149,8 @@ impl ObservedProxy {
         }
     }
 
-    /// Its counters and values of the moment, by the names of `limits/counters.yaml`: all answers together may take so long.
+    /// Its counters and values of the moment, by the names of `limits/counters.yaml`: all answers together may take
+    /// so long.
     ///
     /// # Errors
     /// Why it is not asked, or does not answer, and what would help.

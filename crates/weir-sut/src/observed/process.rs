@@ -21,8 +21,8 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Finds the proxy that some processes are: the first of them and of those that have started them that has arguments, as
-    /// nginx's master has and its workers have not; else the first of all.
+    /// Finds the proxy that some processes are: the first of them and of those that have started them that has
+    /// arguments, as nginx's master has and its workers have not; else the first of all.
     pub(crate) fn first(pids: &[u32]) -> Option<Process> {
         let parents = pids
             .iter()
