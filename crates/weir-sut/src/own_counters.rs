@@ -28,7 +28,7 @@ enum CounterSource {
     /// One that weir started.
     Started(Arc<dyn Proxy>, Box<Configuration>),
     /// One that weir did not start.
-    Running(ObservedProxy),
+    Running(Box<ObservedProxy>),
 }
 
 impl CounterSource {
@@ -73,7 +73,7 @@ impl OwnCounters {
         OwnCounters {
             log: log.map(|log| ErrorLog::open(log, &logged)),
             wanted,
-            asked: CounterSource::Running(proxy),
+            asked: CounterSource::Running(Box::new(proxy)),
         }
     }
 
