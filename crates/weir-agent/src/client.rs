@@ -9,7 +9,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
-use serde_json::value::RawValue;
 use weir_model::quantity::CpuSet;
 
 use crate::frame::{self, FrameError};
