@@ -183,8 +183,10 @@ mod tests {
             connect_rate: Some(rate),
             ..flow(10, 1.0, Lifetime::Kept)
         };
+        /// A flow, its addresses, and the rate of its connections if it is let through.
+        type Row<'a> = (FlowSpec, &'a [&'a str], Option<Option<f64>>);
         #[rustfmt::skip]
-        let rows: [(FlowSpec, &[&str], Option<Option<f64>>); 16] = [
+        let rows: [Row<'_>; 16] = [
             (flow(50, 50.0, Lifetime::Kept), &one, Some(Some(100.0))),
             (flow(1, 100.0, Lifetime::Requests(1)), &one, Some(Some(100.0))),
             (flow(1, 101.0, Lifetime::Kept), &one, None),

@@ -283,8 +283,10 @@ fn an_interruption_before_anything_is_measured_leaves_no_figures() {
 pub(crate) fn wait_until_thread(process: &Running, name: &str) {
     let threads = format!("/proc/{}/task", process.pid());
     wait_until("the thread", || {
-        let tasks = std::fs::read_dir(&threads).unwrap().flatten();
-        tasks
+        std::fs::read_dir(&threads)
+            .into_iter()
+            .flatten()
+            .flatten()
             .filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok())
             .any(|comm| comm.trim() == name)
     });
