@@ -74,8 +74,8 @@ fn has_one_user(group: u32, users: &str, groups: &str) -> bool {
 
 /// Fields of the lines of a database that are no comments.
 fn entries(text: &str) -> impl Iterator<Item = Vec<&str>> {
-    let lines = text.lines().map(str::trim);
-    lines
+    text.lines()
+        .map(str::trim)
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
         .map(|line| line.split(':').collect())
 }

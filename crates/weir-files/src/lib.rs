@@ -172,8 +172,10 @@ pub fn write_output(path: &Path, contents: &[u8]) -> io::Result<()> {
 /// # Errors
 /// The kernel refuses, the name is taken by somebody else, or somebody else's link leads to its folder.
 pub fn open_output(path: &Path) -> io::Result<File> {
-    let folder = path.parent().filter(|path| !path.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
+    let folder = path
+        .parent()
+        .filter(|path| !path.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     ours::no_foreign_link(folder).map_err(io::Error::other)?;
     let folder = fs::canonicalize(folder)?;
     let mut options = OpenOptions::new();
@@ -185,15 +187,19 @@ pub fn open_output(path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let opened = options.custom_flags(flags.bits().cast_signed()).open(path);
     let refused = "others may write in its folder, and it is not a file of yours";
-    let file = opened.map_err(|error| match is_loop(&error) {
-        true => io::Error::other(format!("{refused}: it is a link")),
-        false => error,
+    let file = opened.map_err(|error| {
+        if is_loop(&error) {
+            io::Error::other(format!("{refused}: it is a link"))
+        } else {
+            error
+        }
     })?;
     let found = file.metadata()?;
     let is_own = found.uid() == rustix::process::geteuid().as_raw();
-    match found.is_file() && is_own && found.nlink() == 1 {
-        true => Ok(file),
-        false => Err(io::Error::other(refused)),
+    if found.is_file() && is_own && found.nlink() == 1 {
+        Ok(file)
+    } else {
+        Err(io::Error::other(refused))
     }
 }
 
@@ -201,9 +207,12 @@ pub fn open_output(path: &Path) -> io::Result<File> {
 fn open_unless_unread(mut options: OpenOptions, path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let opened = options.custom_flags(flags).open(path);
-    let file = opened.map_err(|error| match is_fifo(path) && is_unread(&error) {
-        true => io::Error::other("it is a pipe, and nobody reads it"),
-        false => error,
+    let file = opened.map_err(|error| {
+        if is_fifo(path) && is_unread(&error) {
+            io::Error::other("it is a pipe, and nobody reads it")
+        } else {
+            error
+        }
     })?;
     // Whoever reads slowly is waited for.
     let flags = rustix::fs::fcntl_getfl(&file)?;

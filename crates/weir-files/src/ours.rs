@@ -238,9 +238,10 @@ fn stranger(found: &Metadata) -> Option<String> {
         None => !has_all_users(),
     };
     let is_unmapped = owner == UNMAPPED && may_be_root_s();
-    match owner == 0 || own_users().contains(&owner) || is_unmapped {
-        true => None,
-        false => Some(format!("belongs to another user (number {owner})")),
+    if owner == 0 || own_users().contains(&owner) || is_unmapped {
+        None
+    } else {
+        Some(format!("belongs to another user (number {owner})"))
     }
 }
 
@@ -248,9 +249,10 @@ fn stranger(found: &Metadata) -> Option<String> {
 /// anything as root by themselves.
 fn own_users() -> Vec<u32> {
     let own = geteuid();
-    let before = std::env::var("SUDO_UID").ok();
-    let before = before.filter(|_| own.is_root());
-    let before = before.and_then(|number| number.parse().ok());
+    let before = std::env::var("SUDO_UID")
+        .ok()
+        .filter(|_| own.is_root())
+        .and_then(|number| number.parse().ok());
     [own.as_raw()].into_iter().chain(before).collect()
 }
 
@@ -357,8 +359,10 @@ mod tests {
                 return;
             }
             set.unwrap();
-            let fault = only_ours_file(&file).err().map(|fault| fault.to_string());
-            let is_named = fault.is_some_and(|why| why.contains("`setfacl -b`"));
+            let is_named = only_ours_file(&file)
+                .err()
+                .map(|fault| fault.to_string())
+                .is_some_and(|why| why.contains("`setfacl -b`"));
             assert_eq!(is_named, is_refused, "{} {permissions}", path.display());
         }
     }

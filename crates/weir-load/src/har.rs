@@ -35,9 +35,12 @@ pub fn is_har(head: &[u8]) -> bool {
 
 /// Returns true if a text begins so, a byte order mark and white space apart.
 pub(crate) fn begins_with(text: &[u8], begin: &[u8]) -> bool {
-    let text = text.strip_prefix(BOM).unwrap_or(text).iter();
-    let dense = text.filter(|byte| !byte.is_ascii_whitespace());
-    dense.take(begin.len()).eq(begin)
+    text.strip_prefix(BOM)
+        .unwrap_or(text)
+        .iter()
+        .filter(|byte| !byte.is_ascii_whitespace())
+        .take(begin.len())
+        .eq(begin)
 }
 
 /// The entries of a HAR file.

@@ -121,8 +121,10 @@ impl OwnCounters {
 
 /// Counters of a proxy of this name, and those that every proxy has.
 fn counters_of(program: &str) -> Vec<&'static ProxyCounter> {
-    let all = Counters::builtin().proxy_counters.iter();
-    all.filter(|counter| [program, "any"].contains(&&*counter.proxy))
+    Counters::builtin()
+        .proxy_counters
+        .iter()
+        .filter(|counter| [program, "any"].contains(&&*counter.proxy))
         .collect()
 }
 
@@ -167,8 +169,8 @@ impl ErrorLog {
     }
 
     fn counts(&self) -> BTreeMap<String, u64> {
-        let kinds = self.kinds.iter();
-        kinds
+        self.kinds
+            .iter()
             .map(|(name, _, lines)| ((*name).to_owned(), *lines))
             .collect()
     }
@@ -204,11 +206,10 @@ impl ErrorLog {
             None => 0,
         };
         for line in String::from_utf8_lossy(&self.begun[..whole]).lines() {
-            let of = self
-                .kinds
+            self.kinds
                 .iter_mut()
-                .filter(|(_, text, _)| line.contains(text));
-            of.for_each(|(_, _, lines)| *lines += 1);
+                .filter(|(_, text, _)| line.contains(text))
+                .for_each(|(_, _, lines)| *lines += 1);
         }
         self.begun.drain(..whole);
         Ok(())
@@ -303,8 +304,7 @@ mod tests {
 
     #[test]
     fn series_that_differ_in_labels_are_added() {
-        let counters = [("a{x=\"1\"}", 2), ("a{x=\"2\"}", 3), ("b", 4)];
-        let counters = counters
+        let counters = [("a{x=\"1\"}", 2), ("a{x=\"2\"}", 3), ("b", 4)]
             .map(|(name, value)| (name.to_owned(), value))
             .into();
         let sums = [("a", 5), ("b", 4)].map(|(name, value)| (name.to_owned(), value));

@@ -105,8 +105,11 @@ impl RequestLog {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         self.offset += read as u64;
-        let whole = self.begun.iter().rposition(|&byte| byte == b'\n');
-        let whole = whole.map_or(0, |end| end + 1);
+        let whole = self
+            .begun
+            .iter()
+            .rposition(|&byte| byte == b'\n')
+            .map_or(0, |end| end + 1);
         let lines = String::from_utf8_lossy(&self.begun[..whole]);
         found.extend(lines.lines().filter_map(|line| self.program.logged(line)));
         self.begun.drain(..whole);

@@ -74,8 +74,9 @@ impl RunningProxy {
 
     /// The proxy's own first process: what it was started through may have stayed before it.
     pub(crate) fn find_main(&self) -> u32 {
-        let own = std::iter::once(self.child.id()).chain(descendants(self.child.id()));
-        let mut own = own.filter(|&pid| program_of(pid).as_ref() == Some(&self.program));
+        let mut own = std::iter::once(self.child.id())
+            .chain(descendants(self.child.id()))
+            .filter(|&pid| program_of(pid).as_ref() == Some(&self.program));
         own.next().unwrap_or(self.child.id())
     }
 

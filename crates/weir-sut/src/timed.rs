@@ -32,8 +32,10 @@ impl TimedStream {
     /// Connects to a socket of the file system, by way of its folder's descriptor: a path may be too long for an
     /// address. One whose queue is full is waited for as long as for an answer (unix(7)).
     pub(crate) fn to_socket(path: &Path, until: Instant) -> io::Result<TimedStream> {
-        let both = path.parent().zip(path.file_name());
-        let (folder, name) = both.ok_or(ErrorKind::InvalidInput)?;
+        let (folder, name) = path
+            .parent()
+            .zip(path.file_name())
+            .ok_or(ErrorKind::InvalidInput)?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::open(folder, flags, Mode::empty())?;
         let short = format!("/proc/self/fd/{}/{}", folder.as_raw_fd(), name.display());

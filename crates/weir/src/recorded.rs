@@ -45,8 +45,9 @@ pub(crate) fn requests(
     }
     let list = others
         .iter()
-        .map(|(host, count)| format!("{host} ({count})"));
-    let list = list.collect::<Vec<_>>().join(", ");
+        .map(|(host, count)| format!("{host} ({count})"))
+        .collect::<Vec<_>>()
+        .join(", ");
     let (_, kinds) = LeftOut::told(&left_out);
     if recorded.is_empty() {
         return Err(refused("it has no requests".to_owned()));

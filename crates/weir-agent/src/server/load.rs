@@ -21,7 +21,7 @@ use weir_model::record::ConnectionCounts;
 use weir_model::room::most_threads;
 use weir_model::tls::{TlsSpec, Trust};
 
-use super::unwritable;
+use super::failure::unwritable;
 use crate::message::{
     Bytes, Failure, FailureKind, FlowEnd, FlowJob, LoadEnd, LoadEvent, LoadJob, SliceJob, WholeEnd,
 };

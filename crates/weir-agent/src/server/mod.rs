@@ -12,6 +12,7 @@ mod arms;
 mod counting;
 mod external;
 mod facts;
+mod failure;
 mod keeper;
 mod kernel;
 mod link;
@@ -28,7 +29,6 @@ mod watch;
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,20 +37,16 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::value::RawValue;
-use weir_bypass::BypassError;
-use weir_host::HostError;
-use weir_host::journal::JournalError;
-use weir_host::sysctl::SysctlError;
-use weir_load::tls::SetupError;
 use weir_load::{Appointment, SliceData};
 use weir_parameters::Catalog;
-use weir_sut::{Launcher, SutError};
+use weir_sut::Launcher;
 
+use self::failure::in_a_line;
 use crate::frame::{self, FrameError};
 use crate::hello::{self, HelloError};
 use crate::message::{
-    Ask, Body, Description, Failure, FailureKind, Incoming, LoadEvent, LoadJob, Reply, Request,
-    SampleJob, StartLoad, Stop, WatchJob, answered, raw,
+    Ask, Body, Description, Failure, Incoming, LoadEvent, LoadJob, Reply, Request, SampleJob,
+    StartLoad, Stop, WatchJob, answered, raw,
 };
 use crate::patient::Patient;
 
@@ -421,62 +417,10 @@ pub(crate) fn describe() -> Result<Description, Failure> {
     })
 }
 
-/// An error and what to do about it, for a remark.
-fn in_a_line(error: &impl std::fmt::Display, hint: Option<String>) -> String {
-    match hint {
-        Some(hint) => format!("{error}; {hint}"),
-        None => error.to_string(),
-    }
-}
-
-impl From<SutError> for Failure {
-    fn from(error: SutError) -> Failure {
-        let hint = error.hint();
-        let kind = match error.is_bad_input() {
-            true => FailureKind::BadInput,
-            false => FailureKind::Other,
-        };
-        Failure {
-            kind,
-            ..Failure::other(error).with_hint(hint)
-        }
-    }
-}
-
-impl From<weir_probe::ProbeError> for Failure {
-    fn from(error: weir_probe::ProbeError) -> Failure {
-        Failure::other(error)
-    }
-}
-
-/// Errors that say what to do about them.
-macro_rules! with_hints {
-    ($($error:ty),*) => {
-        $(impl From<$error> for Failure {
-            fn from(error: $error) -> Failure {
-                let hint = error.hint();
-                Failure::other(error).with_hint(hint)
-            }
-        })*
-    };
-}
-
-with_hints!(
-    BypassError,
-    HostError,
-    JournalError,
-    SetupError,
-    SysctlError
-);
-
-/// A file that could not be written.
-fn unwritable(path: PathBuf) -> impl FnOnce(std::io::Error) -> Failure {
-    move |error| Failure::other(format!("cannot write {}: {error}", path.display()))
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::net::UnixStream;
+    use std::path::PathBuf;
 
     use super::*;
     use crate::local::HangUp;

@@ -58,7 +58,7 @@ impl Hops {
 /// Why bytes cannot go past the kernel's TCP here.
 pub(super) fn unavailable() -> Option<String> {
     let error = weir_bypass::available().err()?;
-    Some(super::in_a_line(&error, error.hint()))
+    Some(super::failure::in_a_line(&error, error.hint()))
 }
 
 impl Transport {

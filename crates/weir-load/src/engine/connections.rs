@@ -28,11 +28,10 @@ impl<R: Reactor> Engine<'_, R> {
             Event::Ended(id) if self.is_secure(id) => self.on_ended_secure(id, stamp),
             Event::Ended(id) => self.on_ended(id, stamp),
             Event::Failed(id, errno) => {
-                let is_sent = !self.conns[id as usize].unsent.is_some();
-                let kind = if is_sent {
-                    ErrorKind::Receive
-                } else {
+                let kind = if self.conns[id as usize].unsent.is_some() {
                     ErrorKind::Send
+                } else {
+                    ErrorKind::Receive
                 };
                 self.broken(id, kind, Cause::Kernel(errno));
             }

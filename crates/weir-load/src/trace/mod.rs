@@ -478,9 +478,10 @@ fn spread_over_seconds(arrivals: &mut [Arrival]) {
 }
 
 fn at_speed(ns: u64, speed: f64) -> u64 {
-    match speed == 1.0 {
-        true => ns,
-        false => (ns as f64 / speed).round() as u64,
+    if speed == 1.0 {
+        ns
+    } else {
+        (ns as f64 / speed).round() as u64
     }
 }
 

@@ -85,17 +85,19 @@ pub(crate) fn without_field_values<'f>(
 /// Begin and end of the first name of a secret from a byte on.
 fn next_name(lower: &str, from: usize, fields: &[(String, &str)]) -> Option<(usize, usize)> {
     let is_token = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    let secrets = fields.iter().filter(|(name, value)| is_secret(name, value));
-    let found = secrets.filter_map(|(name, _)| {
-        let mut all = lower[from..].match_indices(&**name);
-        let (begin, _) = all.find(|(at, _)| {
-            let before = &lower[..from + at];
-            // A short option and its value may be one word.
-            let begins = !before.ends_with(is_token) || before.ends_with("-h");
-            begins && !lower[from + at + name.len()..].starts_with(is_token)
-        })?;
-        Some((from + begin, from + begin + name.len()))
-    });
+    let found = fields
+        .iter()
+        .filter(|(name, value)| is_secret(name, value))
+        .filter_map(|(name, _)| {
+            let mut all = lower[from..].match_indices(&**name);
+            let (begin, _) = all.find(|(at, _)| {
+                let before = &lower[..from + at];
+                // A short option and its value may be one word.
+                let begins = !before.ends_with(is_token) || before.ends_with("-h");
+                begins && !lower[from + at + name.len()..].starts_with(is_token)
+            })?;
+            Some((from + begin, from + begin + name.len()))
+        });
     found.min()
 }
 
@@ -105,10 +107,12 @@ fn whole_length(text: &str, name_at: usize, value_at: usize) -> usize {
     let indent = |line: &str| line.len() - line.trim_start().len();
     let line_at = text[..name_at].rfind('\n').map_or(0, |end| end + 1);
     let own = indent(&text[line_at..]);
-    let lines = text[value_at..].split_inclusive('\n').enumerate();
-    let deeper = lines
-        .take_while(|(number, line)| *number == 0 || line.trim().is_empty() || indent(line) > own);
-    let length: usize = deeper.map(|(_, line)| line.len()).sum();
+    let length: usize = text[value_at..]
+        .split_inclusive('\n')
+        .enumerate()
+        .take_while(|(number, line)| *number == 0 || line.trim().is_empty() || indent(line) > own)
+        .map(|(_, line)| line.len())
+        .sum();
     text[value_at..value_at + length].trim_end().len()
 }
 

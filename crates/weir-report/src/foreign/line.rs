@@ -108,9 +108,10 @@ impl Lines {
             _ => {}
         }
         let (out, pending) = line(text);
-        self.pending = match begins_map(&text[own..]) {
-            true => Pending::Map,
-            false => pending,
+        self.pending = if begins_map(&text[own..]) {
+            Pending::Map
+        } else {
+            pending
         };
         out
     }
@@ -301,11 +302,12 @@ impl<'t> Line<'t> {
         };
         let first = blanks(rest);
         let is_operator = |c: char| matches!(c, ':' | '=' | '!' | '~' | '*' | '>');
-        let marks = match rest[first..].starts_with(',') {
-            true => 1,
-            false => rest[first..]
+        let marks = if rest[first..].starts_with(',') {
+            1
+        } else {
+            rest[first..]
                 .find(|c| !is_operator(c))
-                .unwrap_or(rest.len() - first),
+                .unwrap_or(rest.len() - first)
         };
         first + marks + blanks(&rest[first + marks..])
     }
@@ -332,11 +334,12 @@ impl<'t> Line<'t> {
         }
         self.keep(at);
         let rest = &rest[at..];
-        let ends = ["}", " }", " if ", " unless ", " #"].iter();
-        let end = ends.filter_map(|end| match *end {
-            "}" => rest.starts_with('}').then_some(0),
-            end => rest.find(end),
-        });
+        let end = ["}", " }", " if ", " unless ", " #"]
+            .iter()
+            .filter_map(|end| match *end {
+                "}" => rest.starts_with('}').then_some(0),
+                end => rest.find(end),
+            });
         let value = &rest[..end.min().unwrap_or(rest.len())];
         let shown = if is_harmless(value) { value } else { MASK };
         self.skip(value.len(), shown);
@@ -382,10 +385,12 @@ impl<'t> Line<'t> {
             "" => word(rest, |c| matches!(c, ' ' | '\t' | ';' | '"' | '\'')),
             _ => word(rest, |c| " \t;&,)}\"'".contains(c)),
         };
-        let shown = match rest.len() < self.rest().len() && !is_harmless(value) && !quoted {
+        let shown = if rest.len() < self.rest().len() && !is_harmless(value) && !quoted {
             // A string that goes on has its quotes already.
-            true => MASK.to_owned(),
-            false => mask_of(value),
+
+            MASK.to_owned()
+        } else {
+            mask_of(value)
         };
         self.skip(value.len(), &shown);
     }

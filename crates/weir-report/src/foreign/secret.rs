@@ -286,9 +286,10 @@ pub(super) fn is_harmless(value: &str) -> bool {
 /// Length of the hash of a password that a text begins with; 0: it does not.
 pub(super) fn hash(text: &str) -> usize {
     let of_hash = |c: char| c.is_ascii_alphanumeric() || "./$+=,_-".contains(c);
-    let scheme = match text.starts_with('{') {
-        true => text.find('}').map_or(0, |end| end + 1),
-        false => 0,
+    let scheme = if text.starts_with('{') {
+        text.find('}').map_or(0, |end| end + 1)
+    } else {
+        0
     };
     let rest = &text[scheme..];
     let whole = scheme + rest.find(|c| !of_hash(c)).unwrap_or(rest.len());
@@ -306,9 +307,10 @@ pub(super) fn hash(text: &str) -> usize {
                 .chars()
                 .all(|c| c.is_ascii_alphanumeric() || "./".contains(c))
     });
-    match is_hash && text.len() > 6 || is_short {
-        true => whole,
-        false => 0,
+    if is_hash && text.len() > 6 || is_short {
+        whole
+    } else {
+        0
     }
 }
 

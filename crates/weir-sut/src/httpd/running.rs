@@ -120,8 +120,10 @@ fn included(pattern: &Path) -> Vec<PathBuf> {
         (pattern.parent().unwrap_or(Path::new("/")), name)
     };
     let (before, behind) = pattern_name.split_once('*').unwrap_or((&pattern_name, ""));
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut paths: Vec<PathBuf> = entries
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
         .map(|entry| entry.path())
         .filter(|path| {
             let name = file_name(path);

@@ -81,8 +81,9 @@ fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
 
 /// What only grows: `Total Accesses`, and `CacheStoreCount` and the like of the cache of TLS sessions.
 fn totals(status: &str) -> BTreeMap<String, u64> {
-    let fields = status.lines().filter_map(|line| line.split_once(": "));
-    fields
+    status
+        .lines()
+        .filter_map(|line| line.split_once(": "))
         .filter(|(name, _)| name.starts_with("Total ") || name.ends_with("Count"))
         .filter_map(|(name, value)| Some((name.to_owned(), value.trim().parse().ok()?)))
         .collect()
@@ -173,8 +174,8 @@ mod tests {
             ("CacheStoreCount", 5),
             ("Total Accesses", 12),
             ("Total Duration", 3),
-        ];
-        let expected = expected.map(|(name, count)| (name.to_owned(), count));
+        ]
+        .map(|(name, count)| (name.to_owned(), count));
         assert_eq!(totals(status), BTreeMap::from(expected));
         assert_eq!(field(status, "ServerMPM"), Some("event"));
         assert_eq!(field(status, "MPM"), None);
@@ -187,8 +188,8 @@ mod tests {
             [x] [proxy:error] [pid 1:tid 1] (111)Connection refused: AH00957: HTTP: attempt failed\n\
             [x] [proxy:error] [pid 1:tid 1] (111)Connection refused: AH00957: HTTP: \xff\n\
             AHAHAHA: no number";
-        let expected = [("AH00484", 1), ("AH00957", 2)];
-        let expected = expected.map(|(name, count)| (name.to_owned(), count));
+        let expected =
+            [("AH00484", 1), ("AH00957", 2)].map(|(name, count)| (name.to_owned(), count));
         assert_eq!(troubles(&log[..]).unwrap(), BTreeMap::from(expected));
     }
 }

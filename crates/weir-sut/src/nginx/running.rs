@@ -64,8 +64,9 @@ fn idle(tree: &[Plain]) -> Vec<&'static str> {
         ("limit_conn", &["log.limit_conn"]),
         ("_pass", &["log.temporary_file"]),
     ];
-    let absent = COUNTED.iter().filter(|(end, _)| !has(tree, end));
-    absent
+    COUNTED
+        .iter()
+        .filter(|(end, _)| !has(tree, end))
         .flat_map(|(_, counters)| *counters)
         .copied()
         .collect()
@@ -135,11 +136,13 @@ fn stub_status(tree: &[Plain]) -> Option<StatusEndpoint> {
             found.and_then(|directive| directive.arguments.first())
         };
         let host = argument("server_name").map_or("localhost", String::as_str);
-        let listens = inner.iter().filter(|directive| directive.name == "listen");
-        let mut in_clear = listens.filter(|listen| {
-            let mut flags = listen.arguments.iter().skip(1);
-            !flags.any(|flag| ["ssl", "quic", "proxy_protocol"].contains(&flag.as_str()))
-        });
+        let mut in_clear = inner
+            .iter()
+            .filter(|directive| directive.name == "listen")
+            .filter(|listen| {
+                let mut flags = listen.arguments.iter().skip(1);
+                !flags.any(|flag| ["ssl", "quic", "proxy_protocol"].contains(&flag.as_str()))
+            });
         let peer = match in_clear.next() {
             Some(listen) => Peer::listening_at(listen.arguments.first()?)?,
             None if argument("listen").is_some() => continue,
@@ -152,18 +155,22 @@ fn stub_status(tree: &[Plain]) -> Option<StatusEndpoint> {
 
 /// The path of the first location with a directive, nested ones included.
 fn location_of(blocks: &[Plain], directive: &str) -> Option<String> {
-    let locations = blocks.iter().filter(|it| it.name == "location");
-    locations.into_iter().find_map(|location| {
-        let inner = location.block.as_deref()?;
-        let is_here = inner.iter().any(|it| it.name == directive);
-        let path = match &location.arguments[..] {
-            [path] if path.starts_with('/') => Some(path),
-            [sign, path] if sign == "=" || sign == "^~" => Some(path),
-            _ => None,
-        };
-        let own = path.filter(|_| is_here).cloned();
-        own.or_else(|| location_of(inner, directive))
-    })
+    blocks
+        .iter()
+        .filter(|it| it.name == "location")
+        .into_iter()
+        .find_map(|location| {
+            let inner = location.block.as_deref()?;
+            let is_here = inner.iter().any(|it| it.name == directive);
+            let path = match &location.arguments[..] {
+                [path] if path.starts_with('/') => Some(path),
+                [sign, path] if sign == "=" || sign == "^~" => Some(path),
+                _ => None,
+            };
+            path.filter(|_| is_here)
+                .cloned()
+                .or_else(|| location_of(inner, directive))
+        })
 }
 
 #[cfg(test)]

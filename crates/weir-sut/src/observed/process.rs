@@ -40,8 +40,10 @@ impl Process {
 
     /// The error log that one of its processes has open whose word is taken ([`trust`]).
     pub(crate) fn open_log(&self) -> Option<LogFile> {
-        let all = self.all.iter().copied();
-        let trusted: Vec<u32> = all
+        let trusted: Vec<u32> = self
+            .all
+            .iter()
+            .copied()
             .filter(|pid| trust::against_process(*pid).is_none())
             .collect();
         let (root, path) = weir_probe::error_log_of(&trusted)?;

@@ -115,7 +115,7 @@ fn a_file_s_mistakes_are_all_told_with_their_places() {
         .collect();
     let expected = [
         "1:1 connections: `connection` is not a setting",
-        "2:15 -: `many`: invalid digit found in string",
+        "2:15 -: `many` is not a whole number such as 50, 2k or 1M",
         "3:10 json: `jso` is not one of text, json, csv, jsonl, wrk2, hgrm",
         "4:7 -: `run` is a table: [run]",
         "6:12 -: `duration`: ",

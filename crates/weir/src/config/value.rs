@@ -70,7 +70,14 @@ fn refused(option: &Arg, value: &str) -> Option<Fault> {
         true => Fault {
             message: error.source().map_or_else(
                 || format!("`{value}` is not a value of it"),
-                |why| format!("`{value}`: {why}"),
+                |why| {
+                    let why = why.to_string();
+                    if why.starts_with(&format!("`{value}`")) {
+                        why
+                    } else {
+                        format!("`{value}`: {why}")
+                    }
+                },
             ),
             nearest: None,
         },

@@ -79,16 +79,18 @@ pub(crate) fn refused(words: &[String]) -> Option<Failure> {
         let rows: Vec<Row> = ROWS.iter().chain(of_curl).copied().collect();
         Line::read(command, rest, &rows)
     };
-    let typed = shlex::try_join(read.typed.iter().map(String::as_str));
-    let typed = typed.map(|rest| format!("weir load {rest}")).ok();
+    let typed = shlex::try_join(read.typed.iter().map(String::as_str))
+        .map(|rest| format!("weir load {rest}"))
+        .ok();
     let is_right = Args::try_parse_from(
         ["weir", "load"]
             .into_iter()
             .chain(read.typed.iter().map(String::as_str)),
     )
     .is_ok();
-    let hint = typed.filter(|_| is_right && read.can_be_typed);
-    let hint = hint.unwrap_or_else(|| "weir load --help lists its options".to_owned());
+    let hint = typed
+        .filter(|_| is_right && read.can_be_typed)
+        .unwrap_or_else(|| "weir load --help lists its options".to_owned());
     match (is_named, &read.found[..]) {
         (true, []) => commands::refused(words),
         (false, []) => {

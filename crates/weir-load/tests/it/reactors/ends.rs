@@ -101,7 +101,6 @@ pub(super) fn a_reset_is_told<R: Reactor>(mut reactor: R) {
     reactor.close(0);
 }
 
-/// With nothing unread on either side, which would be a reset in any case.
 /// The peer answers before it has read everything, as who refuses content does.
 pub(super) fn an_answer_before_a_reset_is_heard<R: Reactor>(mut reactor: R) {
     let request = pattern(16 << 20);
@@ -129,6 +128,7 @@ pub(super) fn an_answer_before_a_reset_is_heard<R: Reactor>(mut reactor: R) {
     }
 }
 
+/// With nothing unread on either side, which would be a reset in any case.
 pub(super) fn a_close_by_reset_is_one_for_the_peer<R: Reactor>(mut reactor: R) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let peer = listener.local_addr().unwrap();

@@ -88,9 +88,10 @@ pub(crate) fn recall(io: &str) -> Option<WayCalibration> {
 
 /// Requests per second that a thread of the generator can send, by whichever way of asking is the better one.
 pub(crate) fn carries() -> Option<f64> {
-    let ways = [Io::Uring, Io::Epoll].into_iter();
-    let known = ways.filter_map(|io| Some(recall(io.name())?.capacity));
-    known.max_by(f64::total_cmp)
+    [Io::Uring, Io::Epoll]
+        .into_iter()
+        .filter_map(|io| Some(recall(io.name())?.capacity))
+        .max_by(f64::total_cmp)
 }
 
 fn remember(json: &str) -> Result<(), Failure> {
@@ -111,8 +112,9 @@ fn remember(json: &str) -> Result<(), Failure> {
 /// Specification).
 fn path() -> Option<PathBuf> {
     let set = |name: &str| {
-        let value = std::env::var_os(name).map(PathBuf::from);
-        value.filter(|path| path.is_absolute())
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
     };
     let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
     Some(cache.join("weir/calibration.json"))

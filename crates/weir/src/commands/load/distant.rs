@@ -114,8 +114,9 @@ impl Distant {
         };
         let failed = |error| Failure::of_run(error, None);
         let generators = Generators::open(&run::options_at(places)?).map_err(failed)?;
-        let jobs = generators.jobs((&job.spec, &job.asked[..]), &job.plan, &wanted);
-        let jobs = jobs.map_err(failed)?;
+        let jobs = generators
+            .jobs((&job.spec, &job.asked[..]), &job.plan, &wanted)
+            .map_err(failed)?;
         let threads = jobs.iter().flat_map(|job| job.threads.iter().copied());
         job.plan.cpus = threads.collect();
         Ok(Distant { generators, jobs })
@@ -226,23 +227,23 @@ impl Distant {
             whole
         });
         let wholes: Vec<Box<WholeEnd>> = wholes.collect();
-        let each = starts
+        let generators = starts
             .into_iter()
             .zip(wholes)
-            .zip(self.jobs.iter().zip(own));
-        let generators = each.map(|((start, whole), (job, data))| LoadGenerator {
-            start,
-            cpus: job.threads.clone(),
-            cpu_ns: whole.cpu_ns,
-            due: data.due,
-            offered: data.offered,
-            dropped: data.dropped,
-            queued: data.queued,
-            completed: data.completed,
-            response_time: time_report(&data.histograms.response),
-            dispatch_lag: time_report(&data.histograms.dispatch_lag),
-            generator: whole.generator,
-        });
+            .zip(self.jobs.iter().zip(own))
+            .map(|((start, whole), (job, data))| LoadGenerator {
+                start,
+                cpus: job.threads.clone(),
+                cpu_ns: whole.cpu_ns,
+                due: data.due,
+                offered: data.offered,
+                dropped: data.dropped,
+                queued: data.queued,
+                completed: data.completed,
+                response_time: time_report(&data.histograms.response),
+                dispatch_lag: time_report(&data.histograms.dispatch_lag),
+                generator: whole.generator,
+            });
         Carried {
             generators: generators.collect(),
             outcome,
@@ -261,12 +262,12 @@ fn has_started(plan: &Plan, control: &Control) {
 }
 
 fn add_flows(all: &mut Vec<FlowTotals>, flows: &[FlowTotals]) {
-    match all.is_empty() {
-        true => all.extend_from_slice(flows),
-        false => all
-            .iter_mut()
+    if all.is_empty() {
+        all.extend_from_slice(flows);
+    } else {
+        all.iter_mut()
             .zip(flows)
-            .for_each(|(all, one)| all.add(one)),
+            .for_each(|(all, one)| all.add(one));
     }
 }
 

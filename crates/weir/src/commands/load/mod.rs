@@ -63,9 +63,10 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
         can_be_written(path)?;
         keeps_apart(path, args.progress.word())?;
     }
-    let distant = match is_here {
-        true => None,
-        false => Some(Distant::of(&mut job, args, places.clone())?),
+    let distant = if is_here {
+        None
+    } else {
+        Some(Distant::of(&mut job, args, places.clone())?)
     };
     let observed = observe::begin(&job, args, (places, distant.as_ref()))?;
     let lines = lines(args)?;
@@ -121,13 +122,14 @@ fn keeps_apart(output: &Path, progress: &ProgressWord) -> Result<(), Failure> {
             .filter(std::fs::Metadata::is_file)?;
         Some((found.dev(), found.ino()))
     };
-    match file(path).is_some_and(|one| Some(one) == file(output)) {
-        true => Err(Failure::input(format!(
+    if file(path).is_some_and(|one| Some(one) == file(output)) {
+        Err(Failure::input(format!(
             "-o {} and --progress jsonl:{} are the same file",
             output.display(),
             path.display()
-        ))),
-        false => Ok(()),
+        )))
+    } else {
+        Ok(())
     }
 }
 
@@ -172,10 +174,13 @@ fn lines_done(
     if let Err(error) = written
         && error.kind() != io::ErrorKind::BrokenPipe
     {
-        let to = ended.0.output.as_ref();
-        let to = to.map_or("standard output".to_owned(), |path| {
-            path.display().to_string()
-        });
+        let to = ended
+            .0
+            .output
+            .as_ref()
+            .map_or("standard output".to_owned(), |path| {
+                path.display().to_string()
+            });
         let failure = Failure::failed(format!("cannot write {to}: {error}"));
         let is_unread = error.kind() == io::ErrorKind::TimedOut;
         if !is_unread || report.outcome != "interrupted" {
@@ -304,11 +309,12 @@ fn every(args: &LoadArgs) -> Result<usize, Failure> {
         return Ok(1);
     };
     let every = flag("--every", parse_duration(text))?;
-    match every.subsec_nanos() == 0 && !every.is_zero() {
-        true => Ok(every.as_secs() as usize),
-        false => Err(Failure::input(format!(
+    if every.subsec_nanos() == 0 && !every.is_zero() {
+        Ok(every.as_secs() as usize)
+    } else {
+        Err(Failure::input(format!(
             "--every {text}: figures are taken second by second, so an interval has whole seconds"
-        ))),
+        )))
     }
 }
 
@@ -318,18 +324,19 @@ fn lines(args: &LoadArgs) -> Result<Option<Sink>, Failure> {
         return Ok(None);
     }
     let Some(path) = &args.output else {
-        let stdout = io::stdout().as_fd().try_clone_to_owned();
-        let stdout =
-            stdout.map_err(|error| Failure::failed(format!("standard output: {error}")))?;
+        let stdout = io::stdout()
+            .as_fd()
+            .try_clone_to_owned()
+            .map_err(|error| Failure::failed(format!("standard output: {error}")))?;
         return Ok(Some(Sink::to(File::from(stdout))));
     };
-    let opened = weir_files::open_output(path).and_then(|file| {
-        if file.metadata()?.is_file() {
-            file.set_len(0)?;
-        }
-        Ok(file)
-    });
-    let opened = opened
+    let opened = weir_files::open_output(path)
+        .and_then(|file| {
+            if file.metadata()?.is_file() {
+                file.set_len(0)?;
+            }
+            Ok(file)
+        })
         .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))?;
     Ok(Some(Sink::to(opened)))
 }

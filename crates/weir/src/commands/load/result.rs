@@ -120,8 +120,11 @@ impl<'a> Collected<'a> {
             slices[slice].end as f64 / 1e9,
         );
         // Of flows that do not say which statuses are right: those from 400 on.
-        let asked = self.plan.flows.iter().zip(data);
-        let wrong = asked
+        let wrong = self
+            .plan
+            .flows
+            .iter()
+            .zip(data)
             .filter(|(flow, _)| !flow.requests.expects_status())
             .flat_map(|(_, data)| &data.statuses[300..]);
         Some((measured, all, wrong.sum()))
@@ -184,16 +187,20 @@ impl<'a> Collected<'a> {
         let ended_at = outcome.ended_at as f64 / 1e9;
         let ramp_up = plan.ramp_up.as_secs_f64().min(ended_at);
         let sustain = ended_at - ramp_up;
-        let flows = self.flows.iter().zip(&outcome.flows).enumerate();
-        let flows = flows.map(|(index, (data, totals))| Measured {
-            job,
-            index,
-            data,
-            measured_bytes: self.measured_bytes[index],
-            totals,
-            sustain,
-            times: end.times,
-        });
+        let flows =
+            self.flows
+                .iter()
+                .zip(&outcome.flows)
+                .enumerate()
+                .map(|(index, (data, totals))| Measured {
+                    job,
+                    index,
+                    data,
+                    measured_bytes: self.measured_bytes[index],
+                    totals,
+                    sustain,
+                    times: end.times,
+                });
         // Of a single one, `together` says all.
         let flows: Vec<FlowReport> = if plan.flows.len() > 1 {
             flows.map(|flow| flow.report()).collect()
@@ -426,8 +433,8 @@ fn intended(plan: &Plan, flow: &Flow, sustain: f64) -> Option<f64> {
 }
 
 fn statuses(all: &SliceData) -> Vec<StatusCount> {
-    let codes = (100..).zip(all.statuses.iter());
-    codes
+    (100..)
+        .zip(all.statuses.iter())
         .filter(|&(_, &count)| count > 0)
         .map(|(status, &count)| StatusCount { status, count })
         .collect()

@@ -141,8 +141,9 @@ fn requests(args: &FlowArgs, url: &Url) -> Result<Vec<WeightedRequest>, Failure>
         }
         // What a request says itself goes before what all of them say.
         let add = |request: &mut RequestSpec| {
-            let each = fields.iter();
-            each.for_each(|(name, value)| request.add_field(name, value));
+            fields
+                .iter()
+                .for_each(|(name, value)| request.add_field(name, value));
         };
         // A session that was recorded elsewhere is found by the name that is sent.
         let named = fields
@@ -167,9 +168,10 @@ fn fields(args: &FlowArgs) -> Result<Vec<(String, String)>, Failure> {
         let (name, value) = field.split_once(':').ok_or_else(|| {
             // The whole of it may be a secret.
             let name = field.split_whitespace().next().unwrap_or_default();
-            let shown = match name.len() < field.trim().len() {
-                true => format!("`{name} …`"),
-                false => format!("({} characters)", field.chars().count()),
+            let shown = if name.len() < field.trim().len() {
+                format!("`{name} …`")
+            } else {
+                format!("({} characters)", field.chars().count())
             };
             Failure::input(format!(
                 "-H {shown}: a header is a name, a colon and a value"

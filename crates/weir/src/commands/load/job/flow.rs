@@ -52,11 +52,15 @@ pub(super) fn prepare(
     let mut files = Files::default();
     let requests =
         RequestSet::of_flow(spec, trace.as_ref(), &url.authority, &mut files).map_err(refused)?;
-    let connector = spec.tls.as_ref().map(|tls| Connector::new(tls, &url.host));
-    let tls = connector.transpose().map_err(|error| {
-        let hint = error.hint();
-        Failure::input(error).maybe_hint(hint)
-    })?;
+    let tls = spec
+        .tls
+        .as_ref()
+        .map(|tls| Connector::new(tls, &url.host))
+        .transpose()
+        .map_err(|error| {
+            let hint = error.hint();
+            Failure::input(error).maybe_hint(hint)
+        })?;
     let peers = match &flow.to {
         Some(_) => addresses,
         None => vec![url.one_of(addresses, is_here.then_some(spec.timeout))?],
@@ -181,8 +185,7 @@ fn routes(peers: &[SocketAddr], sources: &SourceSpec) -> Result<Vec<Route>, Fail
         usable(source)?;
     }
     let routes = sources.iter().flat_map(|&source| {
-        let peers = peers.iter().copied();
-        peers.map(move |peer| Route {
+        peers.iter().copied().map(move |peer| Route {
             source: Some(source),
             ..Route::to(peer)
         })

@@ -68,9 +68,10 @@ impl Job {
             described.push(describe(&name, &flow, given).map_err(within(&name))?);
         }
         let load = load(&described, given);
-        let cpus = match is_here {
-            true => cpus(args, &load)?,
-            false => vec![None],
+        let cpus = if is_here {
+            cpus(args, &load)?
+        } else {
+            vec![None]
         };
         if is_here {
             // Before a name is resolved or an address is tried.
@@ -131,8 +132,9 @@ fn permitted(flows: &mut [Described], is_agreed: bool) -> Result<Vec<Vec<SocketA
         .iter()
         .map(|all| public::hosts(all.iter().copied()))
         .collect();
-    let flows = flows.iter_mut().zip(&hosts);
     let flows = flows
+        .iter_mut()
+        .zip(&hosts)
         .map(|(flow, hosts)| (&mut flow.spec, &**hosts))
         .collect();
     public::permit(flows, is_agreed)?;
@@ -145,13 +147,14 @@ fn whole_burst(flow: &FlowSpec, duration: Duration) -> Result<(), Failure> {
         return Ok(());
     };
     let requests = rate * duration.as_secs_f64();
-    match f64::from(size) <= requests {
-        true => Ok(()),
-        false => Err(Failure::input(format!(
+    if f64::from(size) <= requests {
+        Ok(())
+    } else {
+        Err(Failure::input(format!(
             "--arrivals burst:{size}: the load has {} requests, so not one burst is whole",
             number::count(requests as u64)
         ))
-        .hint("smaller bursts, a longer -d, or a higher -R")),
+        .hint("smaller bursts, a longer -d, or a higher -R"))
     }
 }
 
@@ -166,8 +169,9 @@ fn within(name: &str) -> impl Fn(Failure) -> Failure {
 /// All flows together.
 fn load(flows: &[Described], duration: Option<Duration>) -> LoadSpec {
     let mut specs = flows.iter().map(|flow| flow.spec.clone());
-    let main = specs.next();
-    let main = main.unwrap_or_else(|| FlowSpec::new(CONNECTIONS, ArrivalsSpec::Closed));
+    let main = specs
+        .next()
+        .unwrap_or_else(|| FlowSpec::new(CONNECTIONS, ArrivalsSpec::Closed));
     LoadSpec {
         beside: specs.collect(),
         ..LoadSpec::new(MAIN, main, duration.unwrap_or(DEFAULT_DURATION))

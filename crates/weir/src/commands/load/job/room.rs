@@ -85,9 +85,10 @@ pub(super) fn enough_ports(flow: &Flow) -> Result<(), Failure> {
     let wanted = connections.div_ceil(ports);
     let peer = flow.routes[0].peer.ip();
     Err(
-        Failure::input(message).hint(match peer.is_loopback() && peer.is_ipv4() {
-            true => format!("use {wanted} own addresses: --source {}", loopback(wanted)),
-            false => format!("use {wanted} own addresses (--source), or widen the range"),
+        Failure::input(message).hint(if peer.is_loopback() && peer.is_ipv4() {
+            format!("use {wanted} own addresses: --source {}", loopback(wanted))
+        } else {
+            format!("use {wanted} own addresses (--source), or widen the range")
         }),
     )
 }

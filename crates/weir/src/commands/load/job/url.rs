@@ -118,9 +118,10 @@ impl Url {
 
     /// The addresses of the name.
     pub(super) fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
-        let asked = match self.host.contains(':') {
-            true => format!("[{}]:{}", self.host, self.port),
-            false => format!("{}:{}", self.host, self.port),
+        let asked = if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
         };
         let addresses = names::addresses(&asked).map_err(|error| {
             Failure::failed(format!("{}: the name does not resolve: {error}", self.host))
