@@ -148,7 +148,7 @@ fn run_folders_that_cannot_be() {
     assert_eq!(names_in(&place.run_folder()), ["notes.txt"]);
     place.write("a file", "");
     let ended = place.ends("run study.yaml --out 'a file/run'");
-    ended.refused_in_a_line(&["a file/run: Not a directory"]);
+    ended.refused_in_a_line(&["/a file is not a folder", "\nhint: "]);
     let ended = place.ends("run study.yaml --out /proc/run");
     // A file system without any room, on every Linux.
     ended.refused_in_a_line(&["/proc: 0 MiB free, this run may need ", "\nhint: make room"]);
