@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -229,6 +229,20 @@ pub(crate) fn hint(words: &str) -> Option<&'static str> {
     }
 }
 
+/// Shows the progress of a load. A reader of `lines` that is gone sets `stop`: nobody is left whom a load of a day would
+/// tell anything.
+fn progress_of(
+    args: &LoadArgs,
+    lines: Option<Sink>,
+    stop: &Arc<AtomicBool>,
+) -> Result<Reporter, Failure> {
+    let stays = args.every.is_some() && args.format != LoadFormat::Jsonl;
+    let lines = lines.map(|lines| -> Box<dyn Consumer> {
+        Box::new(JsonLines::intervals(lines, Arc::clone(stop)))
+    });
+    Reporter::new(args.progress.word(), lines, stays)
+}
+
 fn measure(
     (job, distant): (&Job, Option<&Distant>),
     args: &LoadArgs,
@@ -238,12 +252,7 @@ fn measure(
     let stop = signals::stop_flag()?;
     let senders = distant.map_or(job.plan.cpus.len(), Distant::count);
     let control = Control::new(senders, Arc::clone(&stop));
-    let stays = args.every.is_some() && args.format != LoadFormat::Jsonl;
-    // Nobody is left whom a load of a day would tell anything.
-    let lines = lines.map(|lines| -> Box<dyn Consumer> {
-        Box::new(JsonLines::intervals(lines, Arc::clone(&stop)))
-    });
-    let reporter = Reporter::new(args.progress.word(), lines, stays)?;
+    let reporter = progress_of(args, lines, &stop)?;
     // What happens on this host is nothing to those who send from others.
     let watch = distant
         .is_none()
