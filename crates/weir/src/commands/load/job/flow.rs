@@ -52,15 +52,11 @@ pub(super) fn prepare(
     let mut files = Files::default();
     let requests =
         RequestSet::of_flow(spec, trace.as_ref(), &url.authority, &mut files).map_err(refused)?;
-    let tls = spec
-        .tls
-        .as_ref()
-        .map(|tls| Connector::new(tls, &url.host))
-        .transpose()
-        .map_err(|error| {
-            let hint = error.hint();
-            Failure::input(error).maybe_hint(hint)
-        })?;
+    let connector = spec.tls.as_ref().map(|tls| Connector::new(tls, &url.host));
+    let tls = connector.transpose().map_err(|error| {
+        let hint = error.hint();
+        Failure::input(error).maybe_hint(hint)
+    })?;
     let peers = match &flow.to {
         Some(_) => addresses,
         None => vec![url.one_of(addresses, is_here.then_some(spec.timeout))?],
