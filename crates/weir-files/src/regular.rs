@@ -57,12 +57,9 @@ fn find(path: &Path) -> io::Result<OwnedFd> {
     if kind_of(&found)? != FileType::Symlink {
         return Ok(found);
     }
-    only_ours_named(
-        path.parent()
-            .filter(|path| !path.as_os_str().is_empty())
-            .unwrap_or(Path::new(".")),
-    )
-    .map_err(|why| io::Error::other(format!("it is a link, and {why}")))?;
+    let folder = path.parent().filter(|path| !path.as_os_str().is_empty());
+    only_ours_named(folder.unwrap_or(Path::new(".")))
+        .map_err(|why| io::Error::other(format!("it is a link, and {why}")))?;
     Ok(open(path, flags, Mode::empty())?)
 }
 

@@ -98,7 +98,7 @@ impl LoadSpec {
         std::iter::once(&self.main).chain(&self.beside)
     }
 
-    /// The same, to be changed.
+    /// Flows of the load, the main one first, to be changed.
     pub fn flows_mut(&mut self) -> impl Iterator<Item = &mut FlowSpec> {
         std::iter::once(&mut self.main).chain(&mut self.beside)
     }

@@ -263,7 +263,8 @@ pub fn parse_count(text: &str) -> Result<u64, QuantityError> {
     };
     let count = number(digits, text, COUNT)? * factor;
     let whole = count.round();
-    if (count - whole).abs() > 1e-6 || whole > u32::MAX.into() {
+    // Beyond, a float has no longer every whole number.
+    if (count - whole).abs() > 1e-6 || whole > 2_f64.powi(53) {
         return Err(malformed());
     }
     Ok(whole as u64)
@@ -432,7 +433,13 @@ mod tests {
 
     #[test]
     fn counts_are_whole_and_may_be_of_thousands() {
-        for (text, count) in [("7", 7), ("1k", 1000), ("2.3k", 2300), ("1M", 1_000_000)] {
+        for (text, count) in [
+            ("7", 7),
+            ("1k", 1000),
+            ("2.3k", 2300),
+            ("1M", 1_000_000),
+            ("5000M", 5_000_000_000),
+        ] {
             assert_eq!(parse_count(text), Ok(count));
         }
         for bad in ["1e2", "1_000", "1,000", "0.5", "1.0005k", "-1k", "", "k"] {

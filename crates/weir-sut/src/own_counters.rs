@@ -32,7 +32,7 @@ enum CounterSource {
 }
 
 impl CounterSource {
-    /// What it counts; one that weir did not start may take so long to tell it.
+    /// Reads its counters. All answers of a proxy that weir did not start have `patience` together.
     fn sampled(&self, patience: Duration) -> Result<BTreeMap<String, u64>, String> {
         match self {
             CounterSource::Started(program, configuration) => {

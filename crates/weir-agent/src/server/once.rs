@@ -47,7 +47,7 @@ fn ask(
         limit.keep(|| TcpStream::connect_timeout(&job.address, job.timeout.min(CONNECT_LOOK)))?;
     stream.set_read_timeout(Some(LOOK))?;
     stream.set_write_timeout(Some(LOOK))?;
-    let stream = Patient { stream, limit };
+    let stream = LimitedStream { stream, limit };
     match connector {
         Some(connector) => exchange(request, connector.over(stream)?),
         None => exchange(request, stream),
@@ -85,18 +85,18 @@ impl Limit<'_> {
 }
 
 /// A stream whose reads and writes end with a limit.
-struct Patient<'a, S> {
+struct LimitedStream<'a, S> {
     stream: S,
     limit: Limit<'a>,
 }
 
-impl<S: Read> Read for Patient<'_, S> {
+impl<S: Read> Read for LimitedStream<'_, S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.limit.keep(|| self.stream.read(buffer))
     }
 }
 
-impl<S: Write> Write for Patient<'_, S> {
+impl<S: Write> Write for LimitedStream<'_, S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.limit.keep(|| self.stream.write(bytes))
     }
@@ -169,7 +169,7 @@ mod tests {
             stop: &AtomicBool::new(false),
         };
         let stream = Script(reads.into_iter().collect());
-        exchange(requests.get(0), Patient { stream, limit })
+        exchange(requests.get(0), LimitedStream { stream, limit })
     }
 
     #[test]
@@ -235,7 +235,7 @@ mod tests {
             };
             let requests = RequestSet::plain(b"GET / HTTP/1.1\r\n\r\n".to_vec(), false);
             let stream = Endless(first, rest);
-            let asked = exchange(requests.get(0), Patient { stream, limit });
+            let asked = exchange(requests.get(0), LimitedStream { stream, limit });
             assert_eq!(asked.unwrap_err().to_string(), words);
         }
     }

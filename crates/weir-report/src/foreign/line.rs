@@ -387,7 +387,6 @@ impl<'t> Line<'t> {
         };
         let shown = if rest.len() < self.rest().len() && !is_harmless(value) && !quoted {
             // A string that goes on has its quotes already.
-
             MASK.to_owned()
         } else {
             mask_of(value)

@@ -158,7 +158,6 @@ fn location_of(blocks: &[Plain], directive: &str) -> Option<String> {
     blocks
         .iter()
         .filter(|it| it.name == "location")
-        .into_iter()
         .find_map(|location| {
             let inner = location.block.as_deref()?;
             let is_here = inner.iter().any(|it| it.name == directive);

@@ -151,7 +151,7 @@ impl<'a> Collected<'a> {
         }
         if let Some((at, last)) = whole.back_mut() {
             (_, last.seconds) = cut((*at, last.seconds));
-            last.rate = per_second(last.completed, last.seconds);
+            last.rate = per_second(last.completed as f64, last.seconds);
         }
     }
 
@@ -321,7 +321,7 @@ fn figures(data: &SliceData, seconds: f64) -> LoadFigures {
         offered: data.offered,
         dropped: data.dropped,
         completed: data.completed,
-        rate: per_second(data.completed, seconds),
+        rate: per_second(data.completed as f64, seconds),
         never_ended: data.censored.in_flight + data.censored.queued,
         received_bytes: data.received_bytes,
         statuses: statuses(data),
@@ -332,12 +332,8 @@ fn figures(data: &SliceData, seconds: f64) -> LoadFigures {
 }
 
 /// A rate; 0 where nothing was measured.
-fn per_second(count: u64, seconds: f64) -> f64 {
-    if seconds > 0.0 {
-        count as f64 / seconds
-    } else {
-        0.0
-    }
+fn per_second(count: f64, seconds: f64) -> f64 {
+    if seconds > 0.0 { count / seconds } else { 0.0 }
 }
 
 fn quantiles(times: &Histogram<u64>) -> Quantiles {
@@ -380,9 +376,9 @@ impl Measured<'_> {
             },
             rates: Rates {
                 intended: intended(plan, flow, sustain),
-                offered: per_second(data.offered, sustain),
-                completed: per_second(data.completed, sustain),
-                received_bytes: per_second(measured_bytes, sustain),
+                offered: per_second(data.offered as f64, sustain),
+                completed: per_second(data.completed as f64, sustain),
+                received_bytes: per_second(measured_bytes as f64, sustain),
             },
             counts: Counts {
                 due: data.due,
@@ -421,13 +417,8 @@ fn intended(plan: &Plan, flow: &Flow, sustain: f64) -> Option<f64> {
         Arrivals::Varied { .. } | Arrivals::Trace { .. } => {
             let from = plan.ramp_up.as_nanos() as u64;
             let to = from + (sustain * 1e9) as u64;
-            flow.expected(plan.ramp_up, from, to).map(|arrivals| {
-                if sustain > 0.0 {
-                    arrivals / sustain
-                } else {
-                    0.0
-                }
-            })
+            flow.expected(plan.ramp_up, from, to)
+                .map(|arrivals| per_second(arrivals, sustain))
         }
     }
 }

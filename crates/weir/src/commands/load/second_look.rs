@@ -255,31 +255,31 @@ fn connect(peer: SocketAddr) -> Option<TcpStream> {
 /// Asks once more over a connection that begins with `header`: how many bytes come back, and the status of the response if
 /// they are a whole one.
 fn reply(flow: &Flow, header: &[u8], request: &[u8]) -> (usize, Option<u16>) {
-    let (mut length, mut status) = (0, None);
     let peer = flow.routes.first().map(|route| route.peer);
     let Some(mut stream) = peer.and_then(connect) else {
-        return (length, status);
+        return (0, None);
     };
+    if stream.write_all(&[header, request].concat()).is_err() {
+        return (0, None);
+    }
     let mut parser = ResponseParser::default();
     parser.begin(request.starts_with(b"HEAD "));
-    let mut buffer = [0; 16384];
+    let (mut buffer, mut length) = ([0; 16384], 0);
     let until = Instant::now() + 2 * PATIENCE;
-    let mut is_open = stream.write_all(&[header, request].concat()).is_ok();
-    while is_open && status.is_none() && Instant::now() < until {
+    while Instant::now() < until {
         let read = stream.read(&mut buffer).unwrap_or(0);
         length += read;
-        let end = match parser.feed(&buffer[..read]) {
-            _ if read == 0 => parser.finish_on_close().ok(),
-            Ok(fed) => match fed.event {
-                Progress::Complete(end) => Some(end),
-                Progress::NeedMore => continue,
-            },
-            Err(_) => None,
-        };
-        status = end.map(|end| end.status);
-        is_open = false;
+        if read == 0 {
+            let end = parser.finish_on_close();
+            return (length, end.ok().map(|end| end.status));
+        }
+        match parser.feed(&buffer[..read]).map(|fed| fed.event) {
+            Ok(Progress::Complete(end)) => return (length, Some(end.status)),
+            Ok(Progress::NeedMore) => {}
+            Err(_) => break,
+        }
     }
-    (length, status)
+    (length, None)
 }
 
 /// Returns true if the first byte that comes back is one of those expected.
